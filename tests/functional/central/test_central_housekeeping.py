@@ -7,16 +7,21 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.errors import LostRace
-from designate_pool.model import Action, Outcome, PageRequest, ServerStatus, new_id, utcnow
+from designate_pool.model import (Action, Context, Outcome, PageRequest, PlanState, ServerStatus, StoredPlan, ZoneShare,
+                                  new_id, utcnow)
 from designate_pool.settings import CentralSettings
-from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import plans, zone_shares
 from tests.fixtures.central import NS, WHO, WWW, Clock, contents, create, succeed
+
+RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 
 
 class TestHousekeeping:
@@ -62,16 +67,29 @@ class TestHousekeeping:
         again = create(central)
         assert again.generation == gone.generation + 1
 
-    def test_a_tombstone_has_no_records_of_resources(self, central: Central, database: Storage, clock: Clock) -> None:
-        address = {'region': 'one', 'id': new_id(), 'address': '192.0.2.7'}
-        central.set_floating_ip(WHO, address, {'ptrdname': 'host.example.com.'})
-        (domain,) = central.find_domains(WHO)
-        gone = central.delete_domain(WHO, domain.id)
-        central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+    def test_what_belongs_to_a_domain_goes_with_it(self, central: Central, database: Storage, clock: Clock) -> None:
+        ids = []
+        for _ in range(2):  # the newest tombstone of a name stays
+            domain = create(central, '2.0.192.in-addr.arpa.', who=RED)
+            ids.append(domain.id)
+            central.set_floating_ip(RED, {'region': 'one', 'id': new_id(), 'address': '192.0.2.7'},
+                                    {'ptrdname': 'host.example.com.'})
+            ZoneTaskStore(database).store_export(RED, domain)
+            request = central.create_transfer_request(RED, domain.id, {})
+            central.create_transfer_accept(BLUE, request.id, request.key)
+            database.run(plans.put, StoredPlan(new_id(), 'default', domain.name, 'fake:1', PlanState.PARKED,
+                                               domain.id, '1' * 32, document='{}'), utcnow())
+            database.run(rrset_ownership.note, '1' * 32, domain.id, [f'h{number}\tA' for number in range(1200)], ())
+            gone = central.delete_domain(BLUE, domain.id)
+            database.run(zone_shares.insert, ZoneShare(new_id(), domain.id, 'blue', 'red', utcnow(), utcnow()), '')
+            central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
         clock.now += 5000
         self.turn(database, clock)
-        assert self.count(database) == (1, 0, 0)
-        assert database.read(lambda tx: tx.execute(sa.select(schema.managed_records)).all()) == []
+        assert [row.id for row in database.read(lambda tx: tx.execute(sa.select(schema.domains.c.id)).all())] == ids[1:]
+        for table in (schema.managed_records, schema.zone_tasks, schema.zone_transfer_requests, schema.plans,
+                      schema.zone_transfer_accepts, schema.owned_rrsets, schema.zone_shares):
+            kept = sa.select(table).where(table.c.domain_id == ids[0])
+            assert database.read(lambda tx, kept=kept: tx.execute(kept).all()) == [], table.name
 
     def test_a_deletion_that_a_server_has_not_confirmed_stays(self, central: Central, database: Storage,
                                                               clock: Clock) -> None:

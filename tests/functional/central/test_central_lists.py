@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool import errors
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, Outcome, PageRequest, RecordSet, ZoneTaskKind
+from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneTaskKind
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import managed_records
@@ -129,24 +128,6 @@ def test_zones_and_recordsets_are_found_by_what_they_have(central: Central, cloc
     monkeypatch.undo()
     monkeypatch.setattr('designate_pool.storage.zones.recordsets._FEW_SETS', 1)
     assert [each.id for _, each in central.find_all_recordsets(RED)] == few, 'as if its zones were large'
-
-
-def test_what_is_deleted_is_found_nowhere(central: Central) -> None:
-    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']))
-    (www,) = [each for _, each in central.find_all_recordsets(WHO, PageRequest({'type': 'A'}))]
-    central.delete_recordset(WHO, domain.id, www.id)
-    assert central.find_all_recordsets(WHO, PageRequest({'type': 'A'})) == []
-    deleted = central.delete_domain(WHO, domain.id)
-    assert len(central.find_all_recordsets(WHO)) == 2, 'it is still on its way out'
-    central.update_status(WHO, deleted, Outcome.SUCCESS, deleted.serial)
-    assert central.find_all_recordsets(WHO) == []
-
-
-def test_a_criterion_that_makes_no_sense_is_named(central: Central) -> None:
-    wrong: list[dict[str, str]] = [{'ttl': 'x'}, {'ttl': '-1'}, {'colour': 'red'}]
-    for ask, criterion in itertools.product((central.find_domains, central.find_all_recordsets), wrong):
-        with pytest.raises(errors.InvalidField, match=next(iter(criterion))):
-            ask(WHO, PageRequest(criterion))
 
 
 def test_projects_whose_names_differ_in_case_are_different(central: Central, database: Storage) -> None:

@@ -228,24 +228,6 @@ def test_two_creators_of_the_same_project_both_win(central: Central, database: S
 
 
 @pytest.mark.all_databases
-def test_many_creators_around_one_name_leave_one_project_there(central: Central) -> None:
-    whose = {'red': RED, 'blue': BLUE}
-    names = [f'{"x." * depth}example.com.' for depth in range(4)]
-
-    def attempt(number: int) -> str | None:
-        who = ('red', 'blue')[number % 2]
-        try:
-            return create(central, names[number // 2 % 4], who=whose[who]).project_id
-        except (errors.NameTaken, errors.DuplicateDomain, errors.LostRace):
-            return None
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(attempt, range(16)))
-    found = central.find_domains(WHO)
-    assert found and len({each.project_id for each in found}) == 1
-
-
-@pytest.mark.all_databases
 def test_a_child_and_a_record_in_its_place_at_once(central: Central, database: Storage) -> None:
     meeting = Meeting(database)
     parent = create(central, f'example.{meeting.top}', who=RED)

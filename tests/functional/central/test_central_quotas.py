@@ -10,7 +10,6 @@ import pytest
 from designate_pool import errors
 from designate_pool.central.rules.quotas import CACHED
 from designate_pool.central.service import Central
-from designate_pool.central.validation import names_and_rdata
 from designate_pool.central.zonefile_parser import RecordSetSpool
 from designate_pool.model import Context, Domain, PageRequest, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -94,23 +93,6 @@ MANY = [f'2001:db8::{number:x}' for number in range(1, 60_001)]
 
 def too_many(name: str = 'many.example.com.') -> dict[str, Any]:
     return {'name': name, 'type': 'AAAA', 'records': MANY}
-
-
-def test_what_is_certain_to_be_too_much_is_never_parsed(limited: Central, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = limited.create_domain(RED, {'name': 'example.com.', 'email': 'a@example.com'})
-    made = limited.create_recordset(RED, domain.id, host(1))
-    parsed: list[str] = []
-    monkeypatch.setattr(names_and_rdata, 'parse_rdata', lambda rtype, text: parsed.append(text))
-    refused('recordset_records', 60_000, limited.create_recordset, RED, domain.id, too_many())
-    refused('recordset_records', 60_000, limited.update_recordset, RED, domain.id, made.id, {'records': MANY})
-    refused('recordset_records', 60_000, limited.apply_changes, RED, domain.id, [too_many()])
-    refused('recordset_records', 60_000, limited.create_domain, RED,
-            {'name': 'example.net.', 'email': 'a@example.net'}, [too_many('many.example.net.')])
-    spread = [{**too_many(f'h{number}.example.com.'), 'records': MANY[:1]} for number in range(300)]
-    refused('zone_records', 300, limited.apply_changes, RED, domain.id, spread)
-    assert parsed == []
-    with pytest.raises(errors.DomainNotFound):
-        limited.create_recordset(Context(project_id='blue'), domain.id, too_many())
 
 
 @pytest.mark.parametrize('many', ['$GENERATE 1-60000 h$ A 192.0.2.1', '$GENERATE 1-60000 h AAAA 2001:db8::$'])
@@ -204,16 +186,6 @@ def test_another_central_learns_it_soon(limited: Central, database: Storage, cal
     clock.now += CACHED.total_seconds()
     with pytest.raises(errors.OverQuota):
         create(limited, 'three.example.', who=RED)
-
-
-def test_quotas_of_others_need_to_be_meant(limited: Central) -> None:
-    for work in (limited.get_quotas, limited.reset_quotas):
-        with pytest.raises(errors.Forbidden):
-            work(RED, 'blue')
-    with pytest.raises(errors.Forbidden):
-        limited.set_quotas(RED, 'blue', {'zones': 1})
-    assert limited.get_quotas(WHO, 'blue')['zones'] == 2
-    assert limited.get_quotas(WHO, '')['zones'] == -1
 
 
 def test_a_quota_that_cannot_be(limited: Central) -> None:

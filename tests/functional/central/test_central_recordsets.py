@@ -93,19 +93,6 @@ class TestRecordSets:
         with pytest.raises(errors.ManagedRecordSet):
             central.create_recordset(WHO, domain.id, {'name': 'example.com.', 'type': 'NS', 'records': ['a.example.']})
 
-    def test_a_recordset_that_is_there_already(self, central: Central) -> None:
-        domain = create(central, 'example.com.', WWW)
-        with pytest.raises(errors.DuplicateRecordSet):
-            central.create_recordset(WHO, domain.id, {'name': 'WWW.example.com.', 'type': 'A',
-                                                      'records': ['192.0.2.9']})
-
-    def test_a_recordset_of_another_domain_does_not_exist(self, central: Central) -> None:
-        domain, other = create(central, 'example.com.', WWW), create(central, 'example.org.')
-        (www,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'A'}))
-        for ask in (central.get_recordset, central.delete_recordset):
-            with pytest.raises(errors.RecordSetNotFound):
-                ask(WHO, other.id, www.id)
-
     @pytest.mark.all_databases
     def test_many_changes_have_one_serial_and_one_cast(self, central: Central, database: Storage,
                                                        caller: Caller) -> None:

@@ -11,10 +11,8 @@ import sqlalchemy as sa
 
 from designate_pool import errors
 from designate_pool.central.service import Central
-from designate_pool.model import (Action, Outcome, PageRequest, RecordChange, Report, ServerStatus, Status, new_id,
-                                  utcnow)
+from designate_pool.model import Action, Outcome, PageRequest, RecordChange, Report, Status, new_id, utcnow
 from designate_pool.serial import HALF, SPACE, newer
-from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
@@ -103,13 +101,6 @@ class TestReports:
             with pytest.raises(errors.InvalidField) as caught:
                 central.update_status(WHO, domain, status, serial)
             assert caught.value.kwargs['field'] == field
-
-    def test_the_rows_of_the_servers(self, central: Central, database: Storage) -> None:
-        domain = create(central)
-        row = ServerStatus(new_id(), domain.id, Action.CREATE, domain.serial, version=1)
-        database.run(server_statuses.write, [row], utcnow())
-        (found,) = central.server_statuses(WHO, domain.id)
-        assert (found.server_id, found.expected_serial) == (row.server_id, domain.serial)
 
 
 class TestForThePoolManager:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -195,11 +194,6 @@ class TestDrain:
         with pytest.raises(errors.WrongServerState):
             central.drain_server(WHO, ONE)
 
-    def test_a_wish_that_is_none(self, central: Central) -> None:
-        with pytest.raises(errors.InvalidField):
-            central.drain_server(WHO, ONE, 'yes')  # type: ignore[arg-type]
-        assert found(central).state is ACTIVE
-
 
 class TestTogether:
     def test_a_lost_race_is_run_again_on_what_the_winner_made(self, central: Central, put: Put,
@@ -221,31 +215,3 @@ class TestTogether:
         raced.clear()
         assert central.rest_server(WHO, ONE).state is MAINTENANCE
         assert len(raced) == 1
-
-    @pytest.mark.all_databases
-    def test_many_at_once_end_in_one_of_the_states(self, central: Central, clock: Clock) -> None:
-        def turn(number: int) -> ServerState:
-            clock.now += 1
-            return (central.rest_server if number % 2 else central.resume_server)(WHO, ONE).state
-
-        before = found(central).version
-        with ThreadPoolExecutor(4) as threads:
-            states: Iterable[ServerState] = list(threads.map(turn, range(16)))
-        assert set(states) == {ACTIVE, MAINTENANCE}
-        assert found(central).version > before
-
-
-def test_many_domains_are_not_counted_for_everybody_who_looks(database: Storage, central: Central, clock: Clock,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
-    def shown() -> int:
-        return next(report.domains for report in central.report_servers(WHO, 'default'))
-
-    create(central, 'a.example.com.')
-    assert shown() == 1
-    monkeypatch.setattr(rules, 'CACHED_FROM', 2)
-    create(central, 'b.example.com.')
-    assert shown() == 2
-    create(central, 'c.example.com.')
-    assert (shown(), central.report_server(WHO, ONE).domains) == (2, 2)
-    clock.now += rules.CACHED.total_seconds()
-    assert shown() == 3

@@ -140,17 +140,6 @@ def recordset(central: Central, domain: Domain, label: str) -> RecordSet:
 
 
 class TestTogether:
-    def test_of_many_creators_of_one_name_one_wins(self, central: Central) -> None:
-        def attempt(_: int) -> str:
-            try:
-                return create(central).id
-            except errors.DuplicateDomain:
-                return ''
-
-        with ThreadPoolExecutor(8) as threads:
-            found = list(threads.map(attempt, range(16)))
-        assert len([each for each in found if each]) == 1
-
     def test_eight_threads_create_change_report_and_delete(self, central: Central, database: Storage) -> None:
         shared = create(central, 'shared.example.')
         serials: list[int] = []
@@ -201,23 +190,3 @@ class TestTogether:
             domain = database.run(change).result(60)
         (ns,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'NS'}))
         assert [record.data for record in ns.records] == ['ns8.example.net.']
-
-    def test_new_name_servers_while_domains_are_made(self, central: Central,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pool_rules, 'PAGE', 3)
-        pool_id = create(central, 'first.example.').pool_id
-        last = ['ns7.example.net.']
-
-        def make(number: int) -> None:
-            for step in range(6):
-                create(central, f'd{number}-{step}.example.')
-
-        with ThreadPoolExecutor(5) as threads:
-            made = [threads.submit(make, number) for number in range(4)]
-            for servers in (['ns8.example.net.'], ['ns9.example.net.', 'ns1.example.net.'], last):
-                threads.submit(central.update_pool, WHO, {'id': pool_id, 'name_servers': servers}).result()
-            for each in made:
-                each.result()
-        for domain in central.find_domains(WHO):
-            (ns,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'NS'}))
-            assert [record.data for record in ns.records] == last, domain.name

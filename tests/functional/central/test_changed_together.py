@@ -18,7 +18,7 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, journal
 from testing.databases import count_statements
 from testing.processes import wait_until
-from tests.fixtures.central import WHO, Caller, contents, create, together
+from tests.fixtures.central import WHO, Caller, contents, create, noted, together
 
 pytestmark = pytest.mark.all_databases
 
@@ -34,16 +34,8 @@ def changed(central: Central, calls: Sequence[Call]) -> list[Future[RecordSet]]:
 
 
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the domains whose changes are carried out by themselves, as they are."""
-    found: list[str] = []
-    one = recordset_changes.change_recordset
-
-    def noted(tx: Any, request: recordset_changes.RecordSetRequest, *rest: Any) -> Any:
-        found.append(request.domain_id)
-        return one(tx, request, *rest)
-
-    monkeypatch.setattr(recordset_changes, 'change_recordset', noted)
-    return found
+    """The ids of the domains whose changes are carried out by themselves."""
+    return noted(monkeypatch, recordset_changes, 'change_recordset', lambda tx, request, *rest: request.domain_id)
 
 
 def zones(central: Central, count: int, who: Context = WHO) -> list[Domain]:
@@ -176,22 +168,6 @@ def test_one_with_many_records_is_carried_out_alone(central: Central, monkeypatc
                              for domain in there])
     assert [len(each.result().records) for each in made] == [201, 200]
     assert single == [there[0].id]
-
-
-def test_a_change_that_was_made_before_is_not_made_again(central: Central) -> None:
-    there = zones(central, 3)
-    calls: list[Call] = [
-        (central.create_recordset, WHO, there[0].id, new('a', there[0])),
-        (central.update_recordset, WHO, there[1].id, recordset(central, there[1], 'www').id,
-         {'records': ['192.0.2.9']}),
-        (central.delete_recordset, WHO, there[2].id, recordset(central, there[2], 'www').id)]
-    first = [each.result() for each in changed(central, calls)]
-    serials = [central.get_domain(WHO, domain.id).serial for domain in there]
-    again = changed(central, calls)
-    # A new recordset has another id in the second request, which its operation did not make.
-    assert again[1].result() == first[1]
-    assert [record.data for record in again[2].result().records] == ['192.0.2.1']
-    assert [central.get_domain(WHO, domain.id).serial for domain in there] == serials
 
 
 def test_a_commit_whose_answer_is_lost(central: Central, lost_answers: None) -> None:

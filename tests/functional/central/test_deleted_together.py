@@ -17,7 +17,7 @@ from designate_pool.model import Action, Context, Domain, Status
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
 from testing.databases import count_statements
-from tests.fixtures.central import WHO, Caller, create, together
+from tests.fixtures.central import WHO, Caller, create, noted, together
 
 pytestmark = pytest.mark.all_databases
 
@@ -31,23 +31,10 @@ def deleted(central: Central, requests: Sequence[tuple[Any, ...]]) -> list[Futur
         for number, (who, *rest) in enumerate(requests)))
 
 
-def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the domains that are deleted by themselves, as they are."""
-    found: list[str] = []
-    one = domain_changes.delete_domain
-
-    def noted(tx: Any, request: domain_changes.Deletion, *rest: Any) -> Any:
-        found.append(request.domain_id)
-        return one(tx, request, *rest)
-
-    monkeypatch.setattr(domain_changes, 'delete_domain', noted)
-    return found
-
-
 def test_they_are_one_transaction(central: Central, caller: Caller, database: Storage,
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     there = [create(central, f'd{number}.example.') for number in range(9)]
-    single = alone(monkeypatch)
+    single = noted(monkeypatch, domain_changes, 'delete_domain', lambda tx, request, now: request.domain_id)
     with count_statements(database) as one:
         central.delete_domain(WHO, there[8].id)
     with count_statements(database) as counted:
@@ -68,7 +55,7 @@ def test_each_ends_as_by_itself(central: Central, monkeypatch: pytest.MonkeyPatc
     central.delete_domain(RED, going.id)
     for domain in (shared, agreed):
         central.share_domain(RED, domain.id, {'target_project_id': 'blue'})
-    single = alone(monkeypatch)
+    single = noted(monkeypatch, domain_changes, 'delete_domain', lambda tx, request, now: request.domain_id)
     made = deleted(central, [(RED, plain.id), (RED, going.id), (BLUE, foreign.id), (RED, shared.id),
                              (RED, agreed.id, True), (RED, twice.id), (RED, twice.id), (RED, 'f' * 32)])
     assert [type(each.exception()) for each in made] == [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 from datetime import timedelta
 from typing import Any
@@ -14,14 +13,12 @@ from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.central import domain_creator, import_worker, zonefile_parser
 from designate_pool.central.import_worker import ImportWorker
 from designate_pool.central.service import Central
-from designate_pool.errors import OverLimit
-from designate_pool.model import (Context, Outcome, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id,
-                                  new_ids, utcnow)
+from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids, utcnow
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
 from testing.databases import count_statements
-from tests.fixtures.central import NS, WHO, Caller, Clock, contents, create
+from tests.fixtures.central import NS, WHO, Caller, Clock, contents, create, noted
 
 pytestmark = pytest.mark.all_databases
 
@@ -52,16 +49,8 @@ def counted(database: Storage, *tables: sa.Table) -> list[int]:
 
 
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The zones that are created by themselves, as they are."""
-    found: list[str] = []
-    single = ImportWorker._import
-
-    def noted(worker: ImportWorker, task: ZoneTask, claim: str) -> None:
-        found.append(task.id)
-        single(worker, task, claim)
-
-    monkeypatch.setattr(ImportWorker, '_import', noted)
-    return found
+    """The tasks whose zones are created by themselves."""
+    return noted(monkeypatch, ImportWorker, '_import', lambda worker, task, claim: task.id)
 
 
 def test_zones_are_as_when_they_are_imported_by_themselves(
@@ -173,17 +162,6 @@ def test_no_more_zones_than_the_quota_allows(central: Central, tasks: ZoneTaskSt
     assert len(single) == 3
 
 
-def test_one_with_many_records_in_few_recordsets_is_imported_by_itself(
-        central: Central, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    central.set_quotas(WHO, 'red', {'recordset_records': -1})
-    single = alone(monkeypatch)
-    large, *others = run(central, tasks, zone_file('large.example.', '$GENERATE 1-1500 all TXT $'),
-                         *(zone_file(f'z{number}.example.') for number in range(2)))
-    assert single == [large.id] and {each.status for each in (large, *others)} == {ZoneTaskStatus.COMPLETE}
-    found, = central.find_recordsets(RED, large.domain_id or '', PageRequest({'type': 'TXT'}))
-    assert len(found.records) == 1500
-
-
 def test_a_transaction_that_fails_leaves_nothing_and_each_is_imported_by_itself(
         central: Central, database: Storage, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
     single = alone(monkeypatch)
@@ -243,22 +221,6 @@ def test_one_that_is_deleted_meanwhile_comes_to_nothing(central: Central, tasks:
     assert sorted(each.name for each in central.find_domains(RED)) == ['z0.example.', 'z2.example.']
 
 
-def test_names_twice_at_once_are_made_once(central: Central, database: Storage, tasks: ZoneTaskStore,
-                                           clock: Clock) -> None:
-    other = ImportWorker(database, central.creator)
-    files = [zone_file(f'z{number}.example.') for number in range(20)]
-    stored = [*tasks.store_imports(RED, files), *tasks.store_imports(BLUE, files)]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(each.run_next, import_worker.SMALL) for each in (central.imports, other)]:
-            done.result(120)
-    while other.run_next():  # where both saw the same ones, the others are left
-        pass
-    ended = database.read(zone_tasks.get_many, IMPORT, [each.id for each in stored])
-    assert sorted(each.status for each in ended.values()) == [
-        *[ZoneTaskStatus.COMPLETE] * 20, *[ZoneTaskStatus.ERROR] * 20]
-    assert len(central.find_domains(WHO)) == 20
-
-
 def test_many_take_as_many_statements_as_a_few(central: Central, database: Storage, tasks: ZoneTaskStore) -> None:
     statements: list[str] = []
     for engine in database.engines:
@@ -272,14 +234,6 @@ def test_many_take_as_many_statements_as_a_few(central: Central, database: Stora
         taken.append(len(statements))
         assert {tasks.get(IMPORT, RED, each.id).status for each in stored} == {ZoneTaskStatus.COMPLETE}
     assert taken[1] <= taken[0] <= (25 if database.engine.dialect.name == 'postgresql' else 24), taken
-
-
-def test_several_are_stored_while_fewer_than_the_limit_are_under_way(central: Central, database: Storage) -> None:
-    few = ZoneTaskStore(database, pending_imports=2)
-    files = [zone_file(f'z{number}.example.') for number in range(5)]
-    assert len(few.store_imports(RED, files)) == 5
-    with pytest.raises(OverLimit, match='2 imports of the project are under way'):
-        few.store_imports(RED, files)
 
 
 def test_several_whose_commit_came_through_without_an_answer_are_stored_once(database: Storage) -> None:

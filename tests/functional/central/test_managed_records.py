@@ -82,18 +82,6 @@ class TestFloatingIps:
         assert reverse_zone(central) == before and len(caller.cast_domains) == cast
         assert len(central.find_managed_records(RED)) == 1
 
-    def test_another_projects_record_is_outdated(self, central: Central) -> None:
-        central.set_floating_ip(RED, FIRST, {'ptrdname': 'a.example.com.'})
-        found, = central.find_floating_ips(BLUE, [FIRST])
-        row, = central.find_managed_records(RED)
-        assert (found.ptrdname, found.outdated) == (None, row.id)
-        assert central.find_managed_records(BLUE) == []
-        assert refused(central.unset_floating_ip, BLUE, 'one', 'f-1') == 'not_found'
-        central.delete_managed_records(BLUE, [row.id])
-        assert central.find_managed_records(RED) == [row]
-        central.delete_managed_records(WHO, [row.id])
-        assert contents(central, reverse_zone(central)) == sorted(each.replace('example.com.', ZONE, 1) for each in NS)
-
     def test_it_goes_when_it_is_unset_or_the_zone_is_deleted(self, central: Central) -> None:
         for each in (FIRST, SECOND):
             central.set_floating_ip(RED, each, {'ptrdname': 'a.example.com.'})
@@ -104,12 +92,6 @@ class TestFloatingIps:
         assert central.set_floating_ip(RED, SECOND, {'ptrdname': 'b.example.com.'}).ptrdname == 'b.example.com.'
         row, = central.find_managed_records(RED)
         assert row.domain_id != deleted.id
-
-    @pytest.mark.parametrize('ptr', [{}, {'ptrdname': 'relative'}, {'ptrdname': 'a.example.', 'ttl': -1},
-                                     {'ptrdname': 'a.example.', 'colour': 'red'}], ids=str)
-    def test_what_is_wrong_creates_no_zone(self, central: Central, ptr: dict[str, object]) -> None:
-        assert refused(central.set_floating_ip, RED, FIRST, ptr) == 'invalid_object'
-        assert central.find_domains(WHO) == []
 
 
 @pytest.mark.parametrize(('address', 'zone'), [

@@ -84,16 +84,3 @@ def test_what_a_pool_notifies_and_its_name_servers_are_attributes(central: Centr
     central.update_pool(WHO, {'id': made.id, 'name_servers': ['c.example.']})
     assert [tuple(row) for row in database.read(lambda tx: tx.execute(query).all())] == [
         ('also_notify', '192.0.2.1:53'), ('name_server', 'c.example.')]
-
-
-def test_pools_are_found_page_by_page(central: Central) -> None:
-    names = ['default', *(central.create_pool(WHO, {'name': f'p{number}'}).name for number in range(4))]
-    for sort_dir, expected in (('asc', names), ('desc', names[::-1])):
-        found: list[str] = []
-        marker = None
-        while page := central.find_pools(WHO, marker=marker, limit=2, sort_key='name', sort_dir=sort_dir):
-            assert len(page) <= 2
-            found.extend(each.name for each in page)
-            marker = page[-1].id
-        assert found == expected
-    assert [each.name for each in central.find_pools(WHO, {'name': 'p*'}, sort_key='name')] == names[1:]

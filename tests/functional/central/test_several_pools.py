@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from designate_pool.errors import InvalidField, Refused
+from designate_pool.errors import InvalidField
 from designate_pool.model import Context, Outcome, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.zones import pools
-from testing.processes import wait_until
 from tests.fixtures.api import EVERYBODY, Place, token
 
 SERVERS = [new_id(), new_id()]
@@ -167,25 +166,6 @@ def test_a_pool_keeps_its_name_while_its_programs_run(two: Two) -> None:
     assert two.ask(path, 'PATCH', {'name': 'gold'})['name'] == 'gold'
 
 
-def test_attributes_of_a_zone_choose_its_pool(two: Two) -> None:
-    def made_in(name: str, attributes: dict[str, str], role: str = 'member') -> str:
-        answer = two.ask('/v2/zones', 'POST', {'name': name, 'email': 'hostmaster@example.com',
-                                               'attributes': attributes}, role)
-        return str(answer['pool_id'] if isinstance(answer, dict) else answer.json['type'])
-
-    silver, default = (str(uuid.UUID(each)) for each in (two.silver.id, two.pool.id))
-    for pool, tier in ((silver, 'silver'), (default, 'gold')):
-        two.ask(f'/v2/pools/{pool}', 'PATCH', {'attributes': {'service_tier': tier, 'anycast': 'yes'}})
-    assert made_in('a.example.', {'service_tier': 'silver'}) == silver
-    assert made_in('b.example.', {'service_tier': 'gold', 'anycast': 'True'}) == default
-    assert made_in('c.example.', {'anycast': 'true'}) == default, 'in doubt'
-    assert made_in('d.example.', {}) == default
-    assert made_in('e.example.', {'service_tier': 'bronze'}) == 'no_valid_pool_found'
-    assert made_in('f.example.', {'pool_id': silver}) == 'forbidden'
-    assert made_in('g.example.', {'pool_id': silver.upper(), 'service_tier': 'silver'}, 'admin') == silver
-    assert made_in('h.example.', {'pool_id': str(uuid.uuid4())}, 'admin') == 'no_valid_pool_found'
-
-
 def test_a_pool_with_zones_stays_and_one_whose_zones_are_gone_goes_with_its_servers(two: Two) -> None:
     path = f'/v2/pools/{two.silver.id}'
     zone = two.zone('stays.example.')
@@ -205,52 +185,10 @@ def test_a_pool_with_zones_stays_and_one_whose_zones_are_gone_goes_with_its_serv
     assert labels(two.ask('/v2/servers')) == ['fake:192.0.2.1:53']
 
 
-def test_who_may_choose_the_pool_of_a_zone(two: Two) -> None:
-    wanted = {'name': 'chosen.example.', 'email': 'hostmaster@example.com', 'attributes': {'pool_id': two.silver.id}}
-    for role in ('member', 'operator'):
-        refused = two.ask('/v2/zones', 'POST', wanted, role)
-        assert (refused.status_code, refused.json['message']) == (
-            403, 'You may not choose the pool of a zone: the policy create_zone_in_pool does not allow your role.')
-    zone = two.ask('/v2/zones', 'POST', wanted)
-    assert zone['pool_id'] == str(uuid.UUID(two.silver.id))
-    [nameserver] = two.ask(f'/v2/zones/{zone["id"]}/nameservers')['nameservers']
-    assert nameserver['hostname'] == 'ns.silver.example.'
-    other = two.ask('/v2/zones', 'POST', {**wanted, 'name': 'other.example.', 'attributes': {}}, 'member')
-    assert other['pool_id'] == str(uuid.UUID(two.pool.id)), 'the default one'
-
-
-def test_who_may_choose_the_pool_of_an_import(two: Two) -> None:
-    text = '$ORIGIN chosen.example.\n$TTL 300\n@ SOA ns1 hostmaster 1 7200 900 1209600 600\n'
-
-    def take_in(where: str, role: str) -> Any:
-        return two.api.simulate_post('/v2/zones/tasks/imports', body=text, params={'pool_id': where}, headers={
-            'X-Auth-Token': token('alpha', role), 'Content-Type': 'text/dns'})
-
-    for role in ('member', 'operator'):
-        refused = take_in(two.silver.id, role)
-        assert (refused.status_code, refused.json['message']) == (
-            403, 'You may not choose the pool of a zone: the policy create_zone_in_pool does not allow your role.')
-    assert [take_in(where, 'admin').status_code for where in (str(uuid.uuid4()), 'silver')] == [404, 400]
-    task = take_in(two.silver.id, 'admin')
-    assert task.status_code == 202
-    address = f'/v2/zones/tasks/imports/{task.json["id"]}'
-    ended = wait_until(lambda: (found := two.ask(address))['status'] != 'PENDING' and found, 'it has ended')
-    assert two.ask(f'/v2/zones/{ended["zone_id"]}')['pool_id'] == str(uuid.UUID(two.silver.id))
-
-
 def test_no_zone_is_made_in_the_catalog_of_its_pool(two: Two) -> None:
     for name in ('catalog.silver.example.', 'zones.catalog.silver.example.'):
         with pytest.raises(InvalidField, match="^name: it lies in the pool's catalog zone, catalog.silver.example"):
             two.zone(name)
-
-
-def test_no_tsig_key_gets_the_name_of_the_key_of_a_server_of_any_pool(two: Two) -> None:
-    wanted = {'algorithm': KEY.algorithm, 'secret': SECRET, 'scope': 'POOL', 'resource_id': two.pool.id}
-    with pytest.raises(Refused, match='exists already'):
-        two.central.tsigkeys.create(EVERYBODY, {'name': 'ONE.silver.example', **wanted})
-    made = two.central.tsigkeys.create(EVERYBODY, {'name': 'two.silver.example', **wanted})
-    with pytest.raises(Refused, match='exists already'):
-        two.central.tsigkeys.update(EVERYBODY, made.id, {'name': KEY.name})
 
 
 def test_the_status_page_shows_the_pool_asked_for_and_how_the_others_are(two: Two) -> None:

@@ -208,21 +208,6 @@ def test_a_secondary_domain_that_was_never_transferred(central: Central, silver:
     assert succeed(central, central.get_domain(WHO, domain.id)).status is Status.ACTIVE
 
 
-def test_an_expired_secondary_domain_that_is_deleted_while_it_moves(central: Central, silver: Pool, database: Storage,
-                                                                    clock: Clock) -> None:
-    domain = succeed(central, transferred(central))
-    clock.now += 90000
-    [task] = central.claim_refreshes(WHO, 'default', 60, 10)
-    central.fail_refresh(WHO, task.domain_id, task.claim, 'away')
-    moved = central.move_domain(WHO, domain.id, silver.id)
-    assert (moved.status, moved.awaits_transfer) == (Status.ERROR, True)
-    gone = central.delete_domain(WHO, domain.id)
-    [left] = leftovers(database, domain)
-    for each in (gone, left):
-        central.update_status(WHO, each, Outcome.SUCCESS, each.serial)
-    assert leftovers(database, domain) == []
-
-
 def test_a_domain_that_is_deleted_while_it_moves_is_deleted_in_both_pools(central: Central, silver: Pool,
                                                                           database: Storage, caller: Caller) -> None:
     domain = succeed(central, create(central))

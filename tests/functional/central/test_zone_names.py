@@ -16,7 +16,7 @@ from designate_pool.model import Blacklist, Context, PageRequest, Tld, new_id
 from designate_pool.storage.sql.database import Storage
 from testing.databases import count_statements
 from testing.processes import patience
-from tests.fixtures.central import WHO, Clock, create, import_zone
+from tests.fixtures.central import WHO, create, import_zone
 
 RED = Context(project_id='red')
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
@@ -96,11 +96,6 @@ def test_what_is_no_top_level_domain(central: Central, name: Any) -> None:
     assert central.tlds.find(WHO) == []
 
 
-@pytest.mark.parametrize('values', [{}, {'name': 'com', 'id': 'a' * 32}, {'name': 'com', 'description': 'x' * 161}])
-def test_an_entry_that_cannot_be(central: Central, values: dict[str, Any]) -> None:
-    assert refused(central.tlds.create, WHO, values)[0] == 'invalid_object'
-
-
 def test_a_name_is_in_the_list_once(central: Central) -> None:
     com, org = add(central, 'com', 'org')
     told = ('duplicate_tld', 'The top-level domain com is in the list already.')
@@ -114,25 +109,6 @@ def test_what_is_not_there_is_not_found(central: Central) -> None:
     for work in (central.tlds.get, central.tlds.delete, lambda *known: central.tlds.update(*known, {'name': 'com'})):
         for tld_id in (new_id(), 'x'):
             assert refused(work, WHO, tld_id)[0] == 'tld_not_found'
-
-
-def test_lists_are_filtered_sorted_and_paged(central: Central, clock: Clock) -> None:
-    for name in ('org', 'com', 'co.uk', 'net'):
-        clock.now += 1
-        central.tlds.create(WHO, {'name': name, 'description': f'about {name}'})
-
-    def look(**query: Any) -> list[str]:
-        return [each.name for each in central.tlds.find(WHO, PageRequest(**query))]
-
-    assert look(sort_key='created_at') == ['org', 'com', 'co.uk', 'net']
-    assert look(sort_key='name', sort_dir='desc') == ['org', 'net', 'com', 'co.uk']
-    assert look(criterion={'name': 'co*'}, sort_key='name') == ['co.uk', 'com']
-    assert look(criterion={'description': 'about net'}) == ['net']
-    first, second, *_ = central.tlds.find(WHO, PageRequest(sort_key='name'))
-    assert look(sort_key='name', marker=first.id, limit=1) == [second.name]
-    for query, kind in (({'criterion': {'version': '1'}}, 'invalid_object'),
-                        ({'sort_key': 'description'}, 'invalid_sort_key'), ({'marker': new_id()}, 'invalid_marker')):
-        assert refused(look, **query)[0] == kind
 
 
 @pytest.mark.all_databases
@@ -179,13 +155,6 @@ def test_top_level_domains_hold_for_those_who_may_use_blacklisted_names(central:
     blacklist(central, 'bank')
     assert refused(create, central, 'bank.example.org.', who=BANKER)[0] == 'invalid_zone_name'
     assert create(central, 'bank.example.com.', who=BANKER)
-
-
-def test_an_import_of_a_blacklisted_name_is_for_those_who_may(central: Central) -> None:
-    blacklist(central, 'bank')
-    text = '$ORIGIN bank.example.\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
-    assert refused(import_zone, central, RED, text)[0] == 'invalid_zone_name'
-    assert import_zone(central, BANKER, text)
 
 
 @pytest.mark.parametrize('pattern', [r'(a*)*\1b', r'((.+)+)\1!$', r'((a|aa)+)+\2!'])

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, Outcome, PageRequest, RecordChange, RecordSet, ZoneShare, new_id
-from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, WWW, Clock, at_once, create, export_zone, refused, succeed
@@ -81,14 +79,6 @@ def test_recordsets_belong_to_who_created_them(central: Central, domain: Domain)
     assert central.delete_recordset(BLUE, domain.id, mine.id).project_id == 'blue'
     assert central.delete_recordset(RED, domain.id, add(central, domain, 'mine').id).name == 'mine.example.com.'
     assert refused(add, central, domain, 'www') == 'duplicate_recordset'
-
-
-def test_managed_recordsets_are_the_owners(central: Central, domain: Domain) -> None:
-    managed = central.find_recordsets(BLUE, domain.id, PageRequest({'name': 'example.com.'}))
-    assert sorted(each.type for each in managed) == ['NS', 'SOA']
-    for each in managed:
-        assert refused(central.update_recordset, BLUE, domain.id, each.id, CHANGE) == 'forbidden'
-        assert refused(central.delete_recordset, BLUE, domain.id, each.id) == 'forbidden'
 
 
 def test_many_changes_are_made_of_ones_own_recordsets_alone(central: Central, domain: Domain) -> None:
@@ -171,13 +161,6 @@ def test_shares_are_listed_to_the_owner_and_each_to_its_target(central: Central,
     assert refused(central.get_share, RED, other.id, green.id) == 'shared_zone_not_found'
 
 
-@pytest.mark.parametrize('values', [
-    {}, *({'target_project_id': value} for value in ('', None, 5, 'x' * 37)),
-    {'target_project_id': 'x', 'zone_id': 'y'}])
-def test_a_share_needs_a_project(central: Central, domain: Domain, values: Any) -> None:
-    assert refused(central.share_domain, RED, domain.id, values) == 'invalid_object'
-
-
 def test_a_zone_is_shared_once_with_a_project_and_not_with_its_owner(central: Central, domain: Domain) -> None:
     assert refused(share, central, domain) == 'duplicate_shared_zone'
     assert refused(share, central, domain, 'blue', CHIEF) == 'duplicate_shared_zone'
@@ -203,16 +186,6 @@ def test_a_share_ends_when_nothing_of_the_project_is_left(central: Central, doma
     assert not central.get_domain(RED, domain.id).shared
 
 
-def test_a_shared_zone_is_deleted_if_that_is_said(central: Central, domain: Domain, database: Storage) -> None:
-    add(central, domain, 'mine')
-    assert refused(central.delete_domain, RED, domain.id) == 'zone_is_shared'
-    assert central.get_domain(BLUE, domain.id).shared
-    assert not central.delete_domain(RED, domain.id, delete_shares=True).shared
-    assert refused(central.get_domain, BLUE, domain.id) == 'zone_not_found'
-    assert central.delete_domain(RED, domain.id).is_going
-    assert database.read(lambda tx: tx.execute(sa.select(schema.zone_shares.c.id)).all()) == []
-
-
 def test_a_transferred_zone_keeps_its_other_shares_and_takes_all_recordsets(central: Central, domain: Domain) -> None:
     mine = add(central, domain, 'mine')
     share(central, domain, 'green')
@@ -228,21 +201,6 @@ def test_a_transferred_zone_keeps_its_other_shares_and_takes_all_recordsets(cent
     assert (moved.shared, moved.version) == (False, central.get_domain(GREEN, domain.id).version)
     assert central.find_shares(GREEN, domain.id) == []
     assert refused(central.get_domain, BLUE, domain.id) == 'zone_not_found'
-
-
-def test_shares_are_purged_with_their_zone(central: Central, domain: Domain, database: Storage, clock: Clock) -> None:
-    gone = central.delete_domain(RED, domain.id, delete_shares=True)
-    database.run(lambda tx: tx.execute(sa.insert(schema.zone_shares).values(
-        id=new_id(), domain_id=domain.id, target_project_id='blue', created_at=domain.created_at,
-        updated_at=domain.created_at)))
-    central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
-    create(central)
-    clock.now += 5000
-    keeper = Purger(database, CentralSettings(deleted_retention=1000))
-    while keeper.purge():
-        pass
-    assert database.read(lambda tx: tx.execute(sa.select(schema.zone_shares.c.id)).all()) == []
-    assert domain.id not in {row.id for row in database.read(lambda tx: tx.execute(sa.select(schema.domains)).all())}
 
 
 def projects_of_recordsets(database: Storage, domain: Domain) -> set[str]:
@@ -283,13 +241,3 @@ def test_of_two_shares_with_a_project_at_once_one_is_there(central: Central) -> 
     ends = at_once(*[lambda: share(central, made)] * 3)
     assert sorted(ends) == ['', *['duplicate_shared_zone'] * 2]
     assert len(central.find_shares(RED, made.id)) == 1
-
-
-@pytest.mark.all_databases
-def test_a_zone_is_shared_with_who_takes_it_over_at_once(central: Central) -> None:
-    made = create(central, who=RED)
-    request = central.create_transfer_request(RED, made.id, {})
-    shared, accepted = at_once(lambda: share(central, made), lambda: central.create_transfer_accept(
-        BLUE, request.id, request.key))
-    assert accepted == '' and shared in ('', 'zone_not_found')
-    assert central.find_shares(BLUE, made.id) == [] and not central.get_domain(BLUE, made.id).shared

@@ -11,7 +11,6 @@ import pytest
 import requests
 import sqlalchemy as sa
 
-from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from testing.databases import PostgreSQL
 from testing.processes import wait_until
@@ -102,34 +101,3 @@ def transactions(database: Storage) -> list[Any]:
     return list(database.read(lambda tx: tx.execute(sa.text(
         'SELECT query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() '
         'AND xact_start IS NOT NULL')).scalars().all()))
-
-
-def test_an_upload_that_is_cut_leaves_nothing(stack: Stack, database: Storage) -> None:
-    before = tasks(database)
-    with socket.create_connection(('127.0.0.1', stack.api_port)) as client:
-        client.sendall(b'POST ' + IMPORTS.encode() + b' HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/dns\r\n'
-                       b'Content-Length: 3000000\r\n\r\n' + b'; x\n' * 500_000)
-    stack.import_zone(b''.join(zone_file('after.example.com.', 3)).decode())
-    assert len(tasks(database)) == len(before) + 1
-
-
-def tasks(database: Storage) -> list[Any]:
-    return list(database.read(lambda tx: tx.execute(sa.select(schema.zone_tasks)).all()))
-
-
-def test_what_a_killed_central_held_another_finishes(stack: Stack, database: Storage) -> None:
-    pool = sa.select(schema.pools.c.id).with_for_update()
-    with database.engine.connect() as locked:
-        locked.execute(pool)  # so that the import stands in the midst of its transaction
-        task = stack.request('POST', IMPORTS, 202, data=b''.join(zone_file('killed.example.com.', 100)),
-                             headers={'Content-Type': 'text/dns'})
-        wait_until(lambda: [each for each in tasks(database) if each.claimed_by and each.status == 'PENDING'],
-                   'the import is claimed')
-        stack.kill('central')
-    assert stack.request('GET', f'{IMPORTS}/{task["id"].replace("-", "")}', 200)['status'] == 'PENDING'
-    database.run(lambda tx: tx.execute(sa.update(schema.zone_tasks).where(schema.zone_tasks.c.status == 'PENDING')
-                                       .values(claimed_until=schema.zone_tasks.c.created_at)).close())
-    stack.launch('central')
-    ended = stack.wait_for_import(task['id'])
-    assert ended['message'] == 'killed.example.com. imported'
-    assert stack.zone(ended['zone_id'])['name'] == 'killed.example.com.'

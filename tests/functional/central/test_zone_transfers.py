@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
-from designate_pool.model import (Context, Domain, Outcome, PageRequest, Status, TransferStatus, ZoneTransferRequest,
-                                  new_id)
-from designate_pool.settings import CentralSettings
+from designate_pool.model import Context, Domain, PageRequest, Status, TransferStatus, ZoneTransferRequest, new_id
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, WWW, Clock, at_once, contents, create, refused, succeed
@@ -43,14 +40,6 @@ def test_a_zone_moves_with_its_recordsets_to_who_accepts(central: Central) -> No
     assert central.get_transfer_request(RED, request.id).status is COMPLETE
     assert central.get_transfer_accept(BLUE, accepted.id) == dataclasses.replace(accepted)
     assert refused(central.get_transfer_accept, RED, accepted.id) == 'zone_transfer_accept_not_found'
-
-
-def test_a_request_is_accepted_once(central: Central) -> None:
-    request = ask(central, create(central, who=RED))
-    central.create_transfer_accept(BLUE, request.id, request.key)
-    for who in (RED, BLUE, GREEN):
-        assert refused(central.create_transfer_accept, who, request.id, request.key) == 'invalid_zone_transfer_request'
-    assert central.find_domains(BLUE)
 
 
 @pytest.mark.parametrize('key', ['', 'x', 'X' * 16, 'é'])
@@ -220,14 +209,6 @@ def test_of_two_who_accept_at_once_one_has_the_zone(central: Central) -> None:
 
 
 @pytest.mark.all_databases
-def test_of_two_requests_at_once_one_is_there(central: Central) -> None:
-    domain = create(central, who=RED)
-    ends = at_once(*[lambda: ask(central, domain)] * 3)
-    assert sorted(ends) == ['', *['duplicate_zone_transfer_request'] * 2]
-    assert len(central.find_transfer_requests(RED)) == 1
-
-
-@pytest.mark.all_databases
 @pytest.mark.parametrize('what', ['delete the zone', 'withdraw', 'give'])
 def test_acceptance_beside_what_ends_a_request(central: Central, what: str) -> None:
     domain = create(central, who=RED)
@@ -244,20 +225,3 @@ def test_acceptance_beside_what_ends_a_request(central: Central, what: str) -> N
     else:
         assert accepted in ('zone_transfer_request_not_found', 'domain_being_deleted', 'invalid_zone_transfer_request')
         assert ended == '' and found.project_id == ('green' if what == 'give' else 'red')
-
-
-def test_transfers_are_purged_with_their_zone(central: Central, database: Storage, clock: Clock) -> None:
-    domain = create(central, who=RED)
-    request = ask(central, domain)
-    central.create_transfer_accept(BLUE, request.id, request.key)
-    ask(central, domain, who=BLUE)
-    gone = central.delete_domain(BLUE, domain.id)
-    central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
-    create(central)
-    clock.now += 5000
-    keeper = Purger(database, CentralSettings(deleted_retention=1000))
-    while keeper.purge():
-        pass
-    for table in (schema.zone_transfer_requests, schema.zone_transfer_accepts):
-        assert database.read(lambda tx, table=table: tx.execute(sa.select(table.c.id)).all()) == []
-    assert domain.id not in {row.id for row in database.read(lambda tx: tx.execute(sa.select(schema.domains)).all())}

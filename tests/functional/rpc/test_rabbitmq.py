@@ -81,28 +81,6 @@ def test_a_broker_that_refuses_the_password_is_a_service_that_does_not_answer(ra
     caller.stop()
 
 
-def test_a_cast_to_all_comes_to_every_process_that_serves_the_topic(rabbitmq: RabbitMq) -> None:
-    class Noting:
-        def __init__(self) -> None:
-            self.heard: list[str] = []
-
-        def hear(self, context: Context, word: str) -> None:
-            self.heard.append(word)
-
-    topic, endpoints = f'minidns.{new_id()}', [Noting(), Noting()]
-    cfg.CONF([], project='test')
-    with contextlib.ExitStack() as end:
-        for number, endpoint in enumerate(endpoints):
-            caller = Messaging(cfg.CONF, f'test-{number}', call_timeout=3.0, transport_url=rabbitmq.url)
-            end.callback(caller.stop)
-            caller.serve(topic, Noting, endpoint)
-        caller.cast(topic, Context(), 'hear', to_all=True, word='to all')
-        wait_until(lambda: all(each.heard for each in endpoints), 'both have heard')
-        caller.cast(topic, Context(), 'hear', word='to one')
-        wait_until(lambda: sum(len(each.heard) for each in endpoints) == 3, 'one has heard')
-    assert sorted(word for each in endpoints for word in each.heard) == ['to all', 'to all', 'to one']
-
-
 class Hearing:
     """An endpoint."""
 
@@ -124,6 +102,18 @@ def processes(rabbitmq: RabbitMq) -> Iterator[Callable[[str], Messaging]]:
             return caller
 
         yield start
+
+
+def test_a_cast_to_all_comes_to_every_process_that_serves_the_topic(processes: Callable[[str], Messaging]) -> None:
+    topic, endpoints = f'minidns.{new_id()}', [Hearing(), Hearing()]
+    for number, endpoint in enumerate(endpoints):
+        caller = processes(f'{number}')
+        caller.serve(topic, Hearing, endpoint)
+    caller.cast(topic, Context(), 'hear', to_all=True, number=1)
+    wait_until(lambda: all(each.heard for each in endpoints), 'both have heard')
+    caller.cast(topic, Context(), 'hear', number=2)
+    wait_until(lambda: sum(len(each.heard) for each in endpoints) == 3, 'one has heard')
+    assert sorted(number for each in endpoints for number in each.heard) == [1, 1, 2]
 
 
 def cast_numbers(caller: Messaging, topic: str, numbers: Iterable[int]) -> None:
@@ -162,6 +152,7 @@ from oslo_config import cfg
 from designate_pool.rpc.messaging import Messaging
 
 url, topic, path = sys.argv[1:]
+
 
 class Endpoint:
     def hear(self, context, number):
@@ -206,15 +197,6 @@ def test_a_host_that_is_called_as_a_pool_gets_nothing_of_it(processes: Callable[
     cast_numbers(processes('client'), f'{shared}.{pool}', range(20))
     wait_until(lambda: len(ours.heard) + len(other.heard) == 20, 'all are heard')
     assert (len(ours.heard), other.heard) == (20, [])
-
-
-def test_without_a_rank_they_take_turns(processes: Callable[[str], Messaging]) -> None:
-    topic, endpoints = f'pool_manager-spread.{new_id()}', [Hearing(), Hearing()]
-    for number, endpoint in enumerate(endpoints):
-        processes(f'{number}').serve(topic, Hearing, endpoint)
-    cast_numbers(processes('client'), topic, range(20))
-    wait_until(lambda: sum(len(each.heard) for each in endpoints) == 20, 'all are heard')
-    assert [len(each.heard) for each in endpoints] == [10, 10]
 
 
 def held() -> dict[str, int]:
