@@ -110,11 +110,71 @@ RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action',
                      'project_id', 'version', 'created_at', 'updated_at')
 
 
+class Argument:
+    """An argument of a command, as :meth:`argparse.ArgumentParser.add_argument` takes it.
+
+    :ivar dest: the name of its value
+    """
+
+    def __init__(self, *names: str, **options: Any) -> None:
+        self.names = names
+        self.dest: str = options.get('dest') or names[0].lstrip('-').replace('-', '_')
+        self._options = options
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        parser.add_argument(*self.names, **self._options)
+
+    @property
+    def members(self) -> Sequence[Argument]:
+        return [self]
+
+
+class OneOf:
+    """Arguments of which only one may be given."""
+
+    def __init__(self, *members: Argument, required: bool = False) -> None:
+        self.members = members
+        self._required = required
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        group = parser.add_mutually_exclusive_group(required=self._required)
+        for argument in self.members:
+            argument.add_to(group)
+
+
+Arguments = Sequence[Argument | OneOf]
+
+
+def seconds(text: str) -> float:
+    """The type of an option that is a number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds; write --wait=SECONDS, or put --wait last')
+    return value
+
+
+def wait_option(until: str, at_most: float = 60.0) -> Argument:
+    """``--wait``.
+
+    :param until: what is waited for
+    :param at_most: seconds, if no number is given
+    """
+    return Argument('--wait', nargs='?', type=seconds, const=at_most, metavar='SECONDS',
+                    help=f'wait until {until}, with progress on standard error; {at_most:g} seconds if no number is '
+                         'given (then put it last)')
+
+
 class ApiCommand(command.Command):
     """A command that talks to the API.
 
+    :cvar arguments: those that it has beside the ones of its bases
     :ivar exit_code: of a command that could be done; :meth:`take_action` may set it
     """
+
+    arguments: Arguments = ()
 
     # The base class reads every installed package's metadata for this.
     app_dist_name = 'designate-pool'
@@ -122,11 +182,10 @@ class ApiCommand(command.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        self.add_arguments(parser)
+        for base in reversed(type(self).__mro__):
+            for argument in vars(base).get('arguments', ()):
+                argument.add_to(parser)
         return parser
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments that this command alone has."""
 
     def get_epilog(self) -> str:
         return ''
@@ -205,14 +264,8 @@ class ChangeCommand(ShowOne):
     timeout, 1 if the change could not be made.
     """
 
+    arguments: Arguments = (wait_option('enough servers have the change'),)
     _sent_at = 0.0
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument('--wait', nargs='?', type=seconds, const=60.0, metavar='SECONDS',
-                            help='wait until enough servers have the change, with progress on standard error; 60 '
-                                 'seconds if no number is given (then put it last)')
-        return parser
 
     def send_change(self, method: str, path: str, body: Json | None = None,
                     headers: Mapping[str, str] | None = None) -> Json:
@@ -230,25 +283,23 @@ class ChangeCommand(ShowOne):
         return self.exit_code == zone_wait.DONE
 
 
-class ListCommand(Lister):
-    """Lists all of *resource*."""
-
-    resource: ClassVar[Resource]
-    parameters: ClassVar[Json] = {}
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return rows(self.resource.list_columns,
-                    self.client.every(self.resource.path, self.resource.key, **self.parameters))
-
-
 class ResourceCommand(ApiCommand):
-    """A command about one of *resource*."""
+    """A command about one of *resource*.
+
+    :cvar default: its name if none is given
+    """
 
     resource: ClassVar[Resource]
+    default: ClassVar[str | None] = None
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        metavar = self.resource.metavar or (self.resource.noun or self.resource.word).upper()
-        parser.add_argument('thing', metavar=metavar, help=self.resource.help)
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        about, optional = self.resource.help, {}
+        if self.default is not None:
+            about, optional = f'{about}; {self.default!r} if none is given', {'nargs': '?', 'default': self.default}
+        parser.add_argument('thing', help=about, **optional,  # type: ignore[arg-type]
+                            metavar=self.resource.metavar or (self.resource.noun or self.resource.word).upper())
+        return parser
 
     def find(self, parsed_args: argparse.Namespace) -> Json:
         return self.client.find(self.resource, parsed_args.thing)
@@ -257,69 +308,50 @@ class ResourceCommand(ApiCommand):
         return f'{self.resource.path}/{self.find(parsed_args)["id"]}'
 
 
-class ShowCommand(ResourceCommand, ShowOne):
-    """Shows one of *resource*."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return columns(self.find(parsed_args), self.resource.columns)
-
-
-class DeleteCommand(ResourceCommand):
-    """Deletes one of *resource*."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        self.client.send('DELETE', self.path(parsed_args))
-
-
-def list_command(of: Resource, about: str, **query: str) -> type[ListCommand]:
+def list_command(of: Resource, about: str, **query: Any) -> type[Lister]:
     """A command that lists all of a resource.
 
     :param about: its help
     :param query: of the requests
     """
-    return type('List', (ListCommand,), {'__doc__': about, 'resource': of, 'parameters': query})
+    def take_action(self: Lister, parsed_args: argparse.Namespace) -> Shown:
+        return rows(of.list_columns, self.client.every(of.path, of.key, **query))
+
+    return type('List', (Lister,), {'__doc__': about, 'take_action': take_action})
 
 
-def show_command(of: Resource, about: str) -> type[ShowCommand]:
+def show_command(of: Resource, about: str) -> type[ShowOne]:
     """A command that shows one of a resource; *about* is its help."""
-    return type('Show', (ShowCommand,), {'__doc__': about, 'resource': of})
+    def take_action(self: Any, parsed_args: argparse.Namespace) -> Shown:
+        return columns(self.find(parsed_args), of.columns)
+
+    return type('Show', (ResourceCommand, ShowOne), {'__doc__': about, 'resource': of, 'take_action': take_action})
 
 
-def delete_command(of: Resource, about: str) -> type[DeleteCommand]:
+def create_command(of: Resource, about: str, *arguments: Argument) -> type[ShowOne]:
+    """A command that creates one of a resource from *arguments*; *about* is its help."""
+    def take_action(self: ShowOne, parsed_args: argparse.Namespace) -> Shown:
+        return columns(self.client.change('POST', of.path, options_given(parsed_args, arguments)), of.columns)
+
+    return type('Create', (ShowOne,), {'__doc__': about, 'arguments': arguments, 'take_action': take_action})
+
+
+def set_command(of: Resource, about: str, *arguments: Argument | OneOf) -> type[ShowOne]:
+    """A command that changes what *arguments* give of one of a resource; *about* is its help."""
+    def take_action(self: Any, parsed_args: argparse.Namespace) -> Shown:
+        body = changes_given(parsed_args, arguments)
+        return columns(self.client.change('PATCH', self.path(parsed_args), body), of.columns)
+
+    return type('Set', (ResourceCommand, ShowOne), {'__doc__': about, 'resource': of, 'arguments': arguments,
+                                                    'take_action': take_action})
+
+
+def delete_command(of: Resource, about: str) -> type[ApiCommand]:
     """A command that deletes one of a resource; *about* is its help."""
-    return type('Delete', (DeleteCommand,), {'__doc__': about, 'resource': of})
+    def take_action(self: ResourceCommand, parsed_args: argparse.Namespace) -> None:
+        self.client.send('DELETE', self.path(parsed_args))
 
-
-class CreateCommand(ShowOne):
-    """Creates one of *resource* from the arguments with the names of its *fields*."""
-
-    resource: ClassVar[Resource]
-    fields: ClassVar[Sequence[str]]
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        made = self.client.change('POST', self.resource.path, options_given(parsed_args, *self.fields))
-        return columns(made, self.resource.columns)
-
-
-class SetCommand(ResourceCommand, ShowOne):
-    """Changes those of the *fields* of one of *resource* that *options* give."""
-
-    fields: ClassVar[Sequence[str]]
-    options: ClassVar[str]
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = changes_given(parsed_args, self.fields, self.options)
-        return columns(self.client.change('PATCH', self.path(parsed_args), body), self.resource.columns)
-
-
-def seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1e7:
-        raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds; write --wait=SECONDS, or put --wait last')
-    return value
+    return type('Delete', (ResourceCommand,), {'__doc__': about, 'resource': of, 'take_action': take_action})
 
 
 def columns(found: Json, names: Sequence[str]) -> Shown:
@@ -336,52 +368,60 @@ def rows(names: Sequence[str], found: Iterable[Json]) -> Shown:
     return names, ([entry.get(name) for name in names] for entry in found)
 
 
-def options_given(parsed_args: argparse.Namespace, *names: str) -> Json:
-    """The values of those options that have one; None for what an option like ``--no-ttl`` takes away."""
-    return {name: None if value is NONE else value for name in names
-            if (value := getattr(parsed_args, name)) is not None}
+def options_given(parsed_args: argparse.Namespace, arguments: Arguments) -> Json:
+    """The values of *arguments* that have one; None for what an option like ``--no-ttl`` takes away."""
+    dests = dict.fromkeys(member.dest for argument in arguments for member in argument.members)
+    return {dest: None if value is NONE else value for dest in dests
+            if (value := getattr(parsed_args, dest)) is not None}
 
 
-def changes_given(parsed_args: argparse.Namespace, names: Iterable[str], options: str) -> Json:
+def changes_given(parsed_args: argparse.Namespace, arguments: Arguments) -> Json:
     """As :func:`options_given`, where one is needed.
 
-    :param options: those that give them
     :raises CliError: when none is given
     """
-    body = options_given(parsed_args, *names)
+    body = options_given(parsed_args, arguments)
     if not body:
-        raise CliError(f'Nothing to change; give {options}.')
+        *options, last = [member.names[0] for argument in arguments for member in argument.members]
+        raise CliError(f'Nothing to change; give {", ".join(options)} or {last}.')
     return body
+
+
+def positive(text: str) -> int:
+    """The type of an option that is a whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1')
+    return int(text)
 
 
 #: The value of an option that takes something away.
 NONE = object()
+DESCRIPTION = OneOf(Argument('--description'),
+                    Argument('--no-description', action='store_const', const=NONE, dest='description'))
+ZONE = Argument('zone', metavar='ZONE', help='name or id; the final dot may be left out')
 
 
-def add_description(parser: argparse.ArgumentParser) -> None:
-    """Add ``--description`` and ``--no-description``."""
-    description = parser.add_mutually_exclusive_group()
-    description.add_argument('--description')
-    description.add_argument('--no-description', action='store_const', const=NONE, dest='description')
+class RecordSetCommand(ApiCommand):
+    """A command about one recordset."""
+
+    arguments: Arguments = (
+        ZONE,
+        Argument('recordset', metavar='RECORDSET', help='id, or name: www, @ for the zone itself, or in full'),
+        Argument('type', metavar='TYPE', nargs='?', help='needed where the name has recordsets of several types'))
+
+    def find(self, parsed_args: argparse.Namespace) -> tuple[Json, Json]:
+        """Its zone, and the recordset."""
+        zone = self.client.zone(parsed_args.zone)
+        return zone, self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
 
 
-def add_zone(parser: argparse.ArgumentParser, **options: Any) -> None:
-    parser.add_argument('zone', metavar='ZONE', **{'help': 'name or id; the final dot may be left out', **options})
-
-
-def add_recordset(parser: argparse.ArgumentParser) -> None:
-    add_zone(parser)
-    parser.add_argument('recordset', metavar='RECORDSET', help='id, or name: www, @ for the zone itself, or in full')
-    parser.add_argument('type', metavar='TYPE', nargs='?', help='needed where the name has recordsets of several types')
-
-
-def add_attributes(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the option of scheduling attributes.
+def attributes_option(what: str) -> Argument:
+    """The option of scheduling attributes.
 
     :param what: what they are for
     """
-    parser.add_argument('--attribute', action=_Attribute, metavar='NAME=VALUE', dest='attributes',
-                        help=f'an attribute {what}; may be given again')
+    return Argument('--attribute', action=_Attribute, metavar='NAME=VALUE', dest='attributes',
+                    help=f'an attribute {what}; may be given again')
 
 
 class _Attribute(argparse.Action):
@@ -395,35 +435,24 @@ class _Attribute(argparse.Action):
         setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: value})
 
 
-def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
+def page_options(keys: Sequence[str]) -> tuple[Argument, ...]:
     """Options for part of a long list and its order.
 
     :param keys: what it can be sorted by
     """
-    parser.add_argument('--limit', type=positive, metavar='N', help='at most this many')
-    parser.add_argument('--marker', metavar='ID', help='begin after the entry with this id')
-    parser.add_argument('--sort', type=_order(keys), metavar='KEY[:desc]',
-                        help=f'let the API sort by one of {", ".join(keys)}; --sort-column sorts what was fetched')
-
-
-def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """What :func:`add_page` found, as :meth:`designate_pool.cli.client.Client.every` takes it."""
-    key, direction = parsed_args.sort or (None, None)
-    return {'most': parsed_args.limit, 'marker': parsed_args.marker, 'sort_key': key, 'sort_dir': direction}
-
-
-def positive(text: str) -> int:
-    """The type of an option that is a whole number from 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1')
-    return int(text)
-
-
-def _order(keys: Sequence[str]) -> Any:
     def order(text: str) -> tuple[str, str]:
         key, _, direction = text.partition(':')
         if key not in keys or direction not in ('', 'asc', 'desc'):
             raise argparse.ArgumentTypeError(f'{text!r} is none of {", ".join(keys)}, with :desc or without')
         return key, direction or 'asc'
 
-    return order
+    return (Argument('--limit', type=positive, metavar='N', help='at most this many'),
+            Argument('--marker', metavar='ID', help='begin after the entry with this id'),
+            Argument('--sort', type=order, metavar='KEY[:desc]',
+                     help=f'let the API sort by one of {", ".join(keys)}; --sort-column sorts what was fetched'))
+
+
+def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """What :func:`page_options` found, as :meth:`designate_pool.cli.client.Client.every` takes it."""
+    key, direction = parsed_args.sort or (None, None)
+    return {'most': parsed_args.limit, 'marker': parsed_args.marker, 'sort_key': key, 'sort_dir': direction}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from designate_pool.cli import connection
-from designate_pool.cli.base import ApiCommand
+from designate_pool.cli.base import ApiCommand, Argument
 from designate_pool.cli.client import Client, Json
 from designate_pool.cli.command_table import COMMANDS
 from designate_pool.cli.connection import CliError
@@ -43,17 +43,23 @@ complete -o default -F _FUNCTION NAME
 """
 
 
+def _name(text: str) -> str:
+    if not re.fullmatch('[A-Za-z0-9._-]+', text):
+        raise argparse.ArgumentTypeError(f'{text!r} is no name of a command')
+    return text
+
+
 class Complete(ApiCommand):
     """Print what a shell needs to complete the command.
 
     For bash: source <(designate-pool complete), in ~/.bashrc for good.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('--name', default='designate-pool', type=_name,
-                            help='what the command is called in the shell; designate-pool if not given')
-        parser.add_argument('--words', action='store_true', help=argparse.SUPPRESS)
-        parser.add_argument('given', nargs='*', help=argparse.SUPPRESS)
+    arguments = (
+        Argument('--name', default='designate-pool', type=_name, help='what the command is called in the shell; '
+                                                                      'designate-pool if not given'),
+        Argument('--words', action='store_true', help=argparse.SUPPRESS),
+        Argument('given', nargs='*', help=argparse.SUPPRESS))
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         if not parsed_args.words:
@@ -65,12 +71,6 @@ class Complete(ApiCommand):
         except CliError:  # nothing may be written into the line that is typed
             completions = []
         self.app.stdout.writelines(f'{completion}\n' for completion in completions)
-
-
-def _name(text: str) -> str:
-    if not re.fullmatch('[A-Za-z0-9._-]+', text):
-        raise argparse.ArgumentTypeError(f'{text!r} is no name of a command')
-    return text
 
 
 @dataclasses.dataclass

@@ -9,8 +9,9 @@ import secrets
 import urllib.parse
 from typing import Any
 
-from designate_pool.cli.base import (ApiCommand, CreateCommand, SetCommand, Shown, ShowOne, add_description,
-                                     all_columns, changes_given, columns, delete_command, list_command, show_command)
+from designate_pool.cli.base import (DESCRIPTION, ApiCommand, Argument, OneOf, ResourceCommand, Shown, ShowOne,
+                                     all_columns, changes_given, columns, create_command, delete_command, list_command,
+                                     set_command, show_command)
 from designate_pool.cli.client import Json, Resource
 from designate_pool.cli.connection import CliError
 from designate_pool.model import TSIG_ALGORITHMS
@@ -25,31 +26,13 @@ ShowBlacklist = show_command(BLACKLIST, 'Show a pattern of names that zones may 
 DeleteBlacklist = delete_command(BLACKLIST, 'Remove a pattern of names that zones may not have.')
 
 
-class CreateBlacklist(CreateCommand):
-    """Add a pattern of names that zones may not have.
+CreateBlacklist = create_command(BLACKLIST, """Add a pattern of names that zones may not have.
 
     It is a regular expression that is looked for in the whole name, in lower case and with its final dot.
-    """
-
-    resource = BLACKLIST
-    fields = ('pattern', 'description')
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('pattern', metavar='PATTERN', help=r"such as '^([a-z0-9_-]+\.)*example\.com\.$'")
-        parser.add_argument('--description')
-
-
-class SetBlacklist(SetCommand):
-    """Change a pattern of names that zones may not have."""
-
-    resource = BLACKLIST
-    fields = ('pattern', 'description')
-    options = '--pattern, --description or --no-description'
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--pattern', help='another pattern')
-        add_description(parser)
+    """, Argument('pattern', metavar='PATTERN', help=r"such as '^([a-z0-9_-]+\.)*example\.com\.$'"),
+                                 Argument('--description'))
+SetBlacklist = set_command(BLACKLIST, 'Change a pattern of names that zones may not have.',
+                           Argument('--pattern', help='another pattern'), DESCRIPTION)
 
 
 TLD = Resource('tld', '/v2/tlds', ('id', 'name', 'description', 'created_at', 'updated_at'),
@@ -61,32 +44,12 @@ ShowTld = show_command(TLD, 'Show a top-level domain.')
 DeleteTld = delete_command(TLD, 'Remove a top-level domain; the zones below it stay.')
 
 
-class CreateTld(CreateCommand):
-    """Add a top-level domain; with the first, every new zone lies below one of them.
+CreateTld = create_command(TLD, """Add a top-level domain; with the first, every new zone lies below one of them.
 
     Zones that there are already stay as they are.
-    """
-
-    resource = TLD
-    fields = ('name', 'description')
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('name', metavar='NAME', type=lambda name: name.removesuffix('.'),
-                            help='such as com, or co.uk')
-        parser.add_argument('--description')
-
-
-class SetTld(SetCommand):
-    """Change a top-level domain."""
-
-    resource = TLD
-    fields = ('name', 'description')
-    options = '--name, --description or --no-description'
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--name', help='another name')
-        add_description(parser)
+    """, Argument('name', metavar='NAME', type=lambda name: name.removesuffix('.'), help='such as com, or co.uk'),
+                           Argument('--description'))
+SetTld = set_command(TLD, 'Change a top-level domain.', Argument('--name', help='another name'), DESCRIPTION)
 
 
 KEY = Resource('tsigkey', '/v2/tsigkeys',
@@ -97,17 +60,16 @@ DEFAULT_ALGORITHM = 'hmac-sha256'
 SECRET_BYTES = 32
 
 
-def _add_scope(parser: argparse.ArgumentParser, required: bool) -> None:
-    scope = parser.add_mutually_exclusive_group(required=required)
-    scope.add_argument('--pool', metavar='POOL', help='every zone of this pool can be transferred with the key')
-    scope.add_argument('--zone', metavar='ZONE', help='this zone can be transferred with the key')
+def _scope(required: bool) -> OneOf:
+    return OneOf(
+        Argument('--pool', metavar='POOL', help='every zone of this pool can be transferred with the key'),
+        Argument('--zone', metavar='ZONE', help='this zone can be transferred with the key'), required=required)
 
 
-def _add_secret(parser: argparse.ArgumentParser, otherwise: str) -> None:
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument('--secret', metavar='BASE64', help='visible to other users of the host for a moment; '
-                                                          f'{otherwise}')
-    group.add_argument('--secret-file', metavar='FILE', help='file with the secret; - is standard input')
+def _secret(otherwise: str) -> OneOf:
+    return OneOf(
+        Argument('--secret', metavar='BASE64', help=f'visible to other users of the host for a moment; {otherwise}'),
+        Argument('--secret-file', metavar='FILE', help='file with the secret; - is standard input'))
 
 
 ListKeys = list_command(KEY, 'List the TSIG keys that zones can be transferred with.')
@@ -146,12 +108,12 @@ class CreateKey(_ChangeKey):
     A secret that is not given is generated, and shown only this once.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('name', metavar='NAME', help='of the key, as the server that transfers has it')
-        _add_scope(parser, required=True)
-        parser.add_argument('--algorithm', choices=TSIG_ALGORITHMS, default=DEFAULT_ALGORITHM,
-                            help=f'{DEFAULT_ALGORITHM} if not given')
-        _add_secret(parser, 'one is generated and shown if none is given')
+    arguments = (
+        Argument('name', metavar='NAME', help='of the key, as the server that transfers has it'),
+        _scope(True),
+        Argument('--algorithm', choices=TSIG_ALGORITHMS, default=DEFAULT_ALGORITHM,
+                 help=f'{DEFAULT_ALGORITHM} if not given'),
+        _secret('one is generated and shown if none is given'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         typed = self.secret(parsed_args)
@@ -161,17 +123,16 @@ class CreateKey(_ChangeKey):
         return columns(key if typed is not None else {**key, 'secret': secret}, KEY.columns)
 
 
-class SetKey(_ChangeKey, SetCommand):
+class SetKey(ResourceCommand, _ChangeKey):
     """Change a TSIG key."""
 
     resource = KEY
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--name', help='another name')
-        _add_scope(parser, required=False)
-        parser.add_argument('--algorithm', choices=TSIG_ALGORITHMS)
-        _add_secret(parser, 'the secret is not changed if none is given')
+    arguments = (
+        Argument('--name', help='another name'),
+        _scope(False),
+        Argument('--algorithm', choices=TSIG_ALGORITHMS),
+        _secret('the secret is not changed if none is given'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         values: dict[str, Any] = {'name': parsed_args.name, 'algorithm': parsed_args.algorithm,
@@ -183,13 +144,11 @@ class SetKey(_ChangeKey, SetCommand):
 
 
 #: What can be limited; -1 is without limit.
-QUOTAS = {
-    'zones': 'of the project',
-    'zone_recordsets': 'recordsets of one zone',
-    'zone_records': 'records of one zone',
-    'recordset_records': 'records of one recordset',
-    'api_export_size': 'recordsets of a zone that is exported',
-}
+QUOTAS = tuple(Argument(option, type=int, metavar='N', help=limited) for option, limited in (
+    ('--zones', 'of the project'), ('--zone-recordsets', 'recordsets of one zone'),
+    ('--zone-records', 'records of one zone'), ('--recordset-records', 'records of one recordset'),
+    ('--api-export-size', 'recordsets of a zone that is exported')))
+_PROJECT = Argument('project_id', metavar='PROJECT', help='its id')
 #: The API requires it to show another project.
 _ALL_PROJECTS = {'X-Auth-All-Projects': 'true'}
 
@@ -201,8 +160,7 @@ def _path(project: str) -> str:
 class ShowQuotas(ShowOne):
     """Show the quotas of a project; -1 is without limit."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('project_id', metavar='PROJECT', nargs='?', help='your own if not given')
+    arguments = (Argument('project_id', metavar='PROJECT', nargs='?', help='your own if not given'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         if parsed_args.project_id is None:
@@ -213,22 +171,17 @@ class ShowQuotas(ShowOne):
 class SetQuotas(ShowOne):
     """Change the quotas of a project; -1 is without limit."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('project_id', metavar='PROJECT', help='its id')
-        for name, limited in QUOTAS.items():
-            parser.add_argument(f'--{name.replace("_", "-")}', type=int, metavar='N', help=limited)
+    arguments = (_PROJECT, *QUOTAS)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        options = ', '.join(f'--{name.replace("_", "-")}' for name in QUOTAS)
-        body = changes_given(parsed_args, QUOTAS, f'one of {options}')
+        body = changes_given(parsed_args, QUOTAS)
         return all_columns(self.client.change('PATCH', _path(parsed_args.project_id), body, headers=_ALL_PROJECTS))
 
 
 class UnsetQuotas(ApiCommand):
     """Reset the quotas of a project to those of the configuration."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('project_id', metavar='PROJECT', help='its id')
+    arguments = (_PROJECT,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         self.client.send('DELETE', _path(parsed_args.project_id), headers=_ALL_PROJECTS)

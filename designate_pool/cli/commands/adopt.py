@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from designate_pool.cli import zone_wait
-from designate_pool.cli.base import Lister, Shown, add_attributes, rows, seconds
+from designate_pool.cli.base import Argument, Lister, Shown, attributes_option, rows, wait_option
 from designate_pool.cli.client import SERVER, Client, Json, of_zone
 from designate_pool.cli.commands.zone_files import finished, sent
 from designate_pool.cli.connection import CliError
@@ -160,27 +160,24 @@ class AdoptZones(Lister):
     The exit code is 1 if a zone could not be taken over; with --wait also 3 or 4, see 'zone wait'.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('zones', metavar='ZONE', nargs='*', help='the names of the zones')
-        parser.add_argument('--from', dest='source', required=True, metavar='SOURCE',
-                            help='a server of a pool (id, name or host), whose zones are transferred; a named.conf or '
-                                 'nsd.conf, or a folder of zone files; or the URL of the API of a PowerDNS')
-        parser.add_argument('--all', action='store_true', help='take over all zones that would be listed')
-        parser.add_argument('--pool', metavar='POOL',
-                            help="the pool that they go to, by name or id; not given: the server's, or the one that "
-                                 'the attributes choose, or the default one')
-        add_attributes(parser, 'by which the pool is chosen')
-        parser.add_argument('--key-file', metavar='FILE',
-                            help='with the TSIG key of the transfers, as tsig-keygen writes it, or with the api-key of '
-                                 'the PowerDNS')
-        parser.add_argument('--address', type=Endpoint.parse, metavar='HOST[:PORT]',
-                            help="where the server is asked for transfers; not given: its own address")
-        parser.add_argument('--catalog', metavar='NAME',
-                            help='a catalog zone (RFC 9432) of the server, whose members are meant, and not all zones')
-        parser.add_argument('--suffix', default='.zone', metavar='TEXT',
-                            help="what follows a zone's name in the names of the files of a folder; .zone if not given")
-        parser.add_argument('--wait', nargs='?', type=seconds, const=60.0, metavar='SECONDS',
-                            help='wait for each until enough servers serve it; 60 seconds if no number is given')
+    arguments = (
+        Argument('zones', metavar='ZONE', nargs='*', help='the names of the zones'),
+        Argument('--from', dest='source', required=True, metavar='SOURCE',
+                 help='a server of a pool (id, name or host), whose zones are transferred; a named.conf or nsd.conf, '
+                      'or a folder of zone files; or the URL of the API of a PowerDNS'),
+        Argument('--all', action='store_true', help='take over all zones that would be listed'),
+        Argument('--pool', metavar='POOL', help="the pool that they go to, by name or id; not given: the server's, "
+                                                'or the one that the attributes choose, or the default one'),
+        attributes_option('by which the pool is chosen'),
+        Argument('--key-file', metavar='FILE', help='with the TSIG key of the transfers, as tsig-keygen writes it, '
+                                                    'or with the api-key of the PowerDNS'),
+        Argument('--address', type=Endpoint.parse, metavar='HOST[:PORT]',
+                 help='where the server is asked for transfers; not given: its own address'),
+        Argument('--catalog', metavar='NAME', help='a catalog zone (RFC 9432) of the server, whose members are '
+                                                   'meant, and not all zones'),
+        Argument('--suffix', default='.zone', metavar='TEXT', help="what follows a zone's name in the names of the "
+                                                                   'files of a folder; .zone if not given'),
+        wait_option('enough servers serve each'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         existing, pool = self._source(parsed_args)

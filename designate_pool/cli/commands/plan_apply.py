@@ -13,9 +13,9 @@ from datetime import timedelta
 from typing import TextIO
 
 from designate_pool.backoff import Backoff
-from designate_pool.cli.base import seconds
+from designate_pool.cli.base import Argument, wait_option
 from designate_pool.cli.client import Client, Json
-from designate_pool.cli.commands.sync_base import (SyncCommand, add_source_and_target, client, dashed, plural, short,
+from designate_pool.cli.commands.sync_base import (SOURCE_AND_TARGET, SyncCommand, client, dashed, plural, short,
                                                    zone_names)
 from designate_pool.cli.connection import CliError
 from designate_pool.cli.zone_wait import (DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, PendingChange, WaitOutcome,
@@ -86,6 +86,21 @@ def _is_outdated(shown: Json) -> bool:
 CHANGES = 2
 
 
+def _as_html(report: RunReport, notes: Sequence[str]) -> str:
+    paragraphs = ''.join(f'<p><code>{html.escape(note)}</code></p>\n' for note in notes)
+    return HtmlOutput('plan').text(report.results) + paragraphs
+
+
+#: The renderers of a report by the name of the format.
+FORMS: dict[str, Callable[[RunReport, Sequence[str]], str]] = {
+    'log': lambda report, notes: LogOutput('plan').text(report.results),
+    'json': lambda report, notes: JsonOutput('plan', indent=2).text(report.results, report.plan_id),
+    'markdown': lambda report, notes: MarkdownOutput('plan').text(report.results) + ''.join(
+        f'\n    {note}\n' for note in notes),
+    'html': _as_html,
+}
+
+
 class _PrintedLog(BaseOutput):
     """Prints what a configuration's output would log."""
 
@@ -104,15 +119,15 @@ class MakePlan(SyncCommand):
     be planned and there is something to do.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('zones', nargs='*', metavar='ZONE', help='only these zones; the final dot may be left out')
-        add_source_and_target(parser)
-        parser.add_argument('-o', dest='form', choices=list(FORMS),
-                            help="in this form, instead of the configuration's plan_outputs")
-        parser.add_argument('--output', dest='file', metavar='FILE', help='where to; standard output if not given')
-        parser.add_argument('--detailed-exitcode', action='store_true',
-                            help='0 nothing to do, 1 something could not be planned, 2 there is something to do')
-        parser.add_argument('--no-store', action='store_true', help='do not store the plan')
+    arguments = (
+        Argument('zones', nargs='*', metavar='ZONE', help='only these zones; the final dot may be left out'),
+        *SOURCE_AND_TARGET,
+        Argument('-o', dest='form', choices=list(FORMS), help="in this form, instead of the configuration's "
+                                                              'plan_outputs'),
+        Argument('--output', dest='file', metavar='FILE', help='where to; standard output if not given'),
+        Argument('--detailed-exitcode', action='store_true', help='0 nothing to do, 1 something could not be '
+                                                                  'planned, 2 there is something to do'),
+        Argument('--no-store', action='store_true', help='do not store the plan'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         setup = self.setup(parsed_args)
@@ -139,16 +154,14 @@ class ApplyPlan(SyncCommand):
     3 when a zone is in ERROR, 4 when the time was over, 1 when it was refused or not all was done.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('names', nargs='*', metavar='PLAN',
-                            help='the id of a plan, or the first four or more digits of it; with --yes: zones')
-        parser.add_argument('--yes', action='store_true', help='plan and apply in one go, without an id')
-        parser.add_argument('--force', action='append', default=[], metavar='ZONE',
-                            help='change this zone though its plan is unsafe; may be given more than once')
-        add_source_and_target(parser)
-        parser.add_argument('--wait', nargs='?', type=seconds, const=60.0, metavar='SECONDS',
-                            help='wait until the pool serves what was changed, with progress on standard error; 60 '
-                                 'seconds if no number is given (then put it last)')
+    arguments = (
+        Argument('names', nargs='*', metavar='PLAN', help='the id of a plan, or the first four or more digits of it; '
+                                                          'with --yes: zones'),
+        Argument('--yes', action='store_true', help='plan and apply in one go, without an id'),
+        Argument('--force', action='append', default=[], metavar='ZONE',
+                 help='change this zone though its plan is unsafe; may be given more than once'),
+        *SOURCE_AND_TARGET,
+        wait_option('the pool serves what was changed'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.yes:
@@ -278,18 +291,3 @@ def _write(text: str, file: str | None, stdout: TextIO) -> None:
         pathlib.Path(file).write_text(text, encoding='utf-8')
     except OSError as error:
         raise CliError(f'{file} cannot be written: {error.strerror or error}.') from error
-
-
-def _as_html(report: RunReport, notes: Sequence[str]) -> str:
-    paragraphs = ''.join(f'<p><code>{html.escape(note)}</code></p>\n' for note in notes)
-    return HtmlOutput('plan').text(report.results) + paragraphs
-
-
-#: The renderers of a report by the name of the format.
-FORMS: dict[str, Callable[[RunReport, Sequence[str]], str]] = {
-    'log': lambda report, notes: LogOutput('plan').text(report.results),
-    'json': lambda report, notes: JsonOutput('plan', indent=2).text(report.results, report.plan_id),
-    'markdown': lambda report, notes: MarkdownOutput('plan').text(report.results) + ''.join(
-        f'\n    {note}\n' for note in notes),
-    'html': _as_html,
-}

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 
-from designate_pool.cli.base import Lister, Shown, ShowOne, TextCommand, all_columns, columns, rows
+from designate_pool.cli.base import Argument, Lister, Shown, ShowOne, TextCommand, all_columns, columns, rows
 from designate_pool.cli.client import Json
 from designate_pool.cli.commands.sync_base import SyncCommand, dashed
 from designate_pool.errors import ApiUnreachable, WrongPlanState
@@ -33,15 +33,13 @@ _NEXT = {
 }
 
 
-def _add_plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('plan', metavar='PLAN', help='its id, or the first four or more digits of it')
+_PLAN = Argument('plan', metavar='PLAN', help='its id, or the first four or more digits of it')
 
 
 class ListPlans(SyncCommand, Lister):
     """List the stored plans, the newest first: those of operators, and those that pool managers have parked."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('--state', type=str.upper, choices=[state.value for state in PlanState])
+    arguments = (Argument('--state', type=str.upper, choices=[state.value for state in PlanState]),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
@@ -62,7 +60,7 @@ class ListPlans(SyncCommand, Lister):
 class ShowPlan(SyncCommand, TextCommand):
     """Show a stored plan: all that it would change, and why it waits."""
 
-    add_arguments = staticmethod(_add_plan)
+    arguments = (_PLAN,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         _, plan = self.find(self.setup_if_any(parsed_args), parsed_args.plan)
@@ -75,7 +73,7 @@ class ShowPlan(SyncCommand, TextCommand):
 class DropPlan(SyncCommand, ShowOne):
     """Drop a plan: it is not applied any more.  A parked one is made again if it is still needed."""
 
-    add_arguments = staticmethod(_add_plan)
+    arguments = (_PLAN,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)

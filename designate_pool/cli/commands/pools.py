@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from designate_pool.cli.base import (Lister, ResourceCommand, Shown, ShowOne, add_attributes, add_zone, all_columns,
-                                     changes_given, delete_command, list_command, options_given, rows)
+from designate_pool.cli.base import (ZONE, Argument, Lister, OneOf, ResourceCommand, Shown, ShowOne, all_columns,
+                                     attributes_option, changes_given, delete_command, list_command, options_given,
+                                     rows)
 from designate_pool.cli.client import POOL, Json
 
-PROPERTIES = ('name_servers', 'ns_records', 'also_notifies', 'description', 'attributes')
 #: Seconds that a change of all zones of a pool may take.
 LONG = 660.0
 AUDIT_COLUMNS = ('kind', 'round', 'started_at', 'seconds', 'domains', 'asked', 'unanswered', 'findings', 'coverage')
@@ -29,16 +29,6 @@ class ShowPool(ResourceCommand, ShowOne):
         return _shown(self.client.get(self.path(parsed_args)), parsed_args.formatter)
 
 
-def _add_properties(parser: argparse.ArgumentParser) -> None:
-    servers = parser.add_mutually_exclusive_group()
-    servers.add_argument('--name-server', action='extend', nargs='+', metavar='HOST', dest='name_servers',
-                         help='for the NS records, all of them; the first is also the primary of the SOA')
-    servers.add_argument('--ns-record', action='extend', nargs='+', metavar='PRIORITY:HOST', dest='ns_records',
-                         type=_ns_record, help='the same with priorities from 1 to 10000; the lowest is the first')
-    parser.add_argument('--description')
-    add_attributes(parser, 'that the scheduler compares with those of zones')
-
-
 def _ns_record(text: str) -> Json:
     priority, _, host = text.partition(':')
     if not priority.isdecimal() or not host:
@@ -46,17 +36,25 @@ def _ns_record(text: str) -> Json:
     return {'hostname': host, 'priority': int(priority)}
 
 
+_PROPERTIES = (
+    OneOf(Argument('--name-server', action='extend', nargs='+', metavar='HOST', dest='name_servers',
+                   help='for the NS records, all of them; the first is also the primary of the SOA'),
+          Argument('--ns-record', action='extend', nargs='+', metavar='PRIORITY:HOST', dest='ns_records',
+                   type=_ns_record, help='the same with priorities from 1 to 10000; the lowest is the first')),
+    Argument('--description'), attributes_option('that the scheduler compares with those of zones'))
+
+
 class CreatePool(ShowOne):
     """Create a pool; its servers come from the configuration of its pool managers."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('name', metavar='NAME', help="as its programs' configuration has it in pool_name")
-        _add_properties(parser)
-        parser.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
-                            help="other receivers of NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'")
+    arguments = (
+        Argument('name', metavar='NAME', help="as its programs' configuration has it in pool_name"),
+        *_PROPERTIES,
+        Argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
+                 help="other receivers of NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'"))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = options_given(parsed_args, 'name', *PROPERTIES)
+        body = options_given(parsed_args, self.arguments)
         return _shown(self.client.change('POST', '/v2/pools', body), parsed_args.formatter)
 
 
@@ -65,20 +63,16 @@ class SetPool(ResourceCommand, ShowOne):
 
     resource = POOL
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--name', help='another name; its programs must not run')
-        _add_properties(parser)
-        parser.add_argument('--no-attributes', action='store_const', const={}, dest='attributes')
-        also = parser.add_mutually_exclusive_group()
-        also.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
-                          help="all other receivers of NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'")
-        also.add_argument('--no-also-notify', action='store_const', const=[], dest='also_notifies')
+    arguments = (
+        Argument('--name', help='another name; its programs must not run'),
+        *_PROPERTIES,
+        Argument('--no-attributes', action='store_const', const={}, dest='attributes'),
+        OneOf(Argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
+                       help="all other receivers of NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'"),
+              Argument('--no-also-notify', action='store_const', const=[], dest='also_notifies')))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = changes_given(parsed_args, ('name', *PROPERTIES),
-                             '--name, --name-server, --ns-record, --attribute, --no-attributes, --also-notify, '
-                             '--no-also-notify or --description')
+        body = changes_given(parsed_args, self.arguments)
         return _shown(self.client.change('PATCH', self.path(parsed_args), body, LONG), parsed_args.formatter)
 
 
@@ -88,17 +82,7 @@ def _shown(found: Json, formatter: str) -> Shown:
     return all_columns(found)
 
 
-class _AuditedPool(ResourceCommand):
-    """A command about the audits of a pool."""
-
-    resource = POOL
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('thing', metavar='POOL', nargs='?', default='default',
-                            help=f"{POOL.help}; 'default' if none is given")
-
-
-class ShowAudits(_AuditedPool, Lister):
+class ShowAudits(ResourceCommand, Lister):
     """Show when all zones of a pool were last audited on all servers, and what was found.
 
     A round asks every server for the serial of every zone, or compares its contents. Coverage is the share of zones
@@ -106,18 +90,19 @@ class ShowAudits(_AuditedPool, Lister):
     a command.
     """
 
+    resource, default = POOL, 'default'
+
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         audits = self.client.get(f'{self.path(parsed_args)}/audits')['audits']
         return rows(AUDIT_COLUMNS, ({**audit[which], 'kind': audit['kind'], 'round': which}
                                     for audit in audits for which in ('last', 'now') if audit[which] is not None))
 
 
-class ListFindings(_AuditedPool, Lister):
+class ListFindings(ResourceCommand, Lister):
     """List what audits found lately, the newest first, and how it was repaired."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--limit', type=int, default=20, metavar='N', help='how many at most; 20 if not given')
+    resource, default = POOL, 'default'
+    arguments = (Argument('--limit', type=int, default=20, metavar='N', help='how many at most; 20 if not given'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         path = f'{self.path(parsed_args)}/audits/findings'
@@ -128,7 +113,7 @@ class ListFindings(_AuditedPool, Lister):
 class ListNameservers(Lister):
     """List the name servers of a zone."""
 
-    add_arguments = staticmethod(add_zone)
+    arguments = (ZONE,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from designate_pool.cli.base import (NONE, RECORDSET_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne,
-                                     add_description, add_page, add_recordset, add_zone, changes_given, columns,
-                                     options_given, page, rows)
-from designate_pool.cli.client import in_zone, of_zone
+from designate_pool.cli.base import (DESCRIPTION, NONE, RECORDSET_COLUMNS, ZONE, ApiCommand, Argument, ChangeCommand,
+                                     Lister, OneOf, RecordSetCommand, Shown, ShowOne, changes_given, columns,
+                                     options_given, page, page_options, rows)
+from designate_pool.cli.client import in_zone
 
 _PATH = '/v2/reverse/floatingips'
 PTR_LIST_COLUMNS = ('id', 'address', 'ptrdname', 'ttl', 'description', 'status')
 PTR_COLUMNS = ('id', 'address', 'ptrdname', 'ttl', 'description', 'status', 'action')
 
 
-def _add_floating_ip(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('floating_ip', metavar='REGION:ID', help='region and id of the floating IP')
+_FLOATING_IP = Argument('floating_ip', metavar='REGION:ID', help='region and id of the floating IP')
 
 
 class ListPtrRecords(Lister):
@@ -28,7 +27,7 @@ class ListPtrRecords(Lister):
 class ShowPtrRecord(ShowOne):
     """Show a floating IP with its PTR record."""
 
-    add_arguments = staticmethod(_add_floating_ip)
+    arguments = (_FLOATING_IP,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return columns(self.client.get(f'{_PATH}/{parsed_args.floating_ip}'), PTR_COLUMNS)
@@ -37,21 +36,21 @@ class ShowPtrRecord(ShowOne):
 class SetPtrRecord(ShowOne):
     """Set the PTR record of a floating IP; without --ttl it has that of its zone."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_floating_ip(parser)
-        parser.add_argument('ptrdname', metavar='NAME', help='the name that the address has, with the final dot')
-        parser.add_argument('--ttl', type=int, help='seconds')
-        parser.add_argument('--description')
+    arguments = (
+        _FLOATING_IP,
+        Argument('ptrdname', metavar='NAME', help='the name that the address has, with the final dot'),
+        Argument('--ttl', type=int, help='seconds'),
+        Argument('--description'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = options_given(parsed_args, 'ptrdname', 'ttl', 'description')
+        body = options_given(parsed_args, self.arguments[1:])
         return columns(self.client.change('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body), PTR_COLUMNS)
 
 
 class UnsetPtrRecord(ApiCommand):
     """Delete the PTR record of a floating IP."""
 
-    add_arguments = staticmethod(_add_floating_ip)
+    arguments = (_FLOATING_IP,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         self.client.send('PATCH', f'{_PATH}/{parsed_args.floating_ip}', json={'ptrdname': None})
@@ -61,16 +60,22 @@ LIST_COLUMNS: tuple[str, ...] = ('id', 'name', 'type', 'records', 'ttl', 'status
 SORTED_BY = ('name', 'type', 'ttl', 'created_at', 'updated_at')
 
 
+def _records(required: bool) -> Argument:
+    return Argument('--record', action='append', required=required, metavar='DATA', dest='records',
+                    help='the data of one record, its names with the final dot; text without quotes is one string; may '
+                         'be repeated')
+
+
 class CreateRecordSet(ChangeCommand):
     """Create a recordset: all records of one name and type."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_zone(parser)
-        parser.add_argument('name', metavar='NAME', help='www, @ for the zone itself, or in full')
-        parser.add_argument('type', metavar='TYPE', help='such as A, AAAA, MX, TXT')
-        _add_records(parser, required=True)
-        parser.add_argument('--ttl', type=int, metavar='SECONDS', help="the zone's if not given")
-        parser.add_argument('--description')
+    arguments = (
+        ZONE,
+        Argument('name', metavar='NAME', help='www, @ for the zone itself, or in full'),
+        Argument('type', metavar='TYPE', help='such as A, AAAA, MX, TXT'),
+        _records(True),
+        Argument('--ttl', type=int, metavar='SECONDS', help="the zone's if not given"),
+        Argument('--description'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
@@ -85,81 +90,63 @@ class CreateRecordSet(ChangeCommand):
 class ListRecordSets(Lister):
     """List the recordsets of a zone, or of all zones."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_zone(parser, nargs='?', help='name or id; all zones if not given')
-        parser.add_argument('--name', help='only this name; * stands for anything')
-        parser.add_argument('--type', type=str.upper)
-        parser.add_argument('--data', help='only those with this record; * stands for anything')
-        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL')
-        parser.add_argument('--description', help='only those described so; * stands for anything')
-        parser.add_argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR'))
-        add_page(parser, SORTED_BY)
+    arguments = (
+        Argument('zone', metavar='ZONE', nargs='?', help='name or id; all zones if not given'),
+        Argument('--name', help='only this name; * stands for anything'),
+        Argument('--type', type=str.upper),
+        Argument('--data', help='only those with this record; * stands for anything'),
+        Argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL'),
+        Argument('--description', help='only those described so; * stands for anything'),
+        Argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR')),
+        *page_options(SORTED_BY))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        filters = {**page(parsed_args),
-                   **options_given(parsed_args, 'type', 'data', 'ttl', 'description', 'status')}
+        filters = {**page(parsed_args), **{name: getattr(parsed_args, name) for name in (
+            'type', 'data', 'ttl', 'description', 'status')}}
         name = parsed_args.name
         if parsed_args.zone is None:
-            if name is not None and not name.endswith('*'):
-                name = of_zone(name)
+            zone_name = '.'
             path, shown = '/v2/recordsets', (*LIST_COLUMNS, 'zone_name')
         else:
             zone = self.client.zone(parsed_args.zone)
-            if name is not None and not name.endswith('*'):
-                name = in_zone(name, zone['name'])
+            zone_name = zone['name']
             path, shown = f'/v2/zones/{zone["id"]}/recordsets', LIST_COLUMNS
-        recordsets = self.client.every(path, 'recordsets', name=name, **filters)
-        return rows(shown, recordsets)
+        if name is not None and not name.endswith('*'):
+            name = in_zone(name, zone_name)
+        return rows(shown, self.client.every(path, 'recordsets', name=name, **filters))
 
 
-class ShowRecordSet(ShowOne):
+class ShowRecordSet(RecordSetCommand, ShowOne):
     """Show a recordset."""
 
-    add_arguments = staticmethod(add_recordset)
-
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        zone = self.client.zone(parsed_args.zone)
-        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
-        return columns(recordset, RECORDSET_COLUMNS)
+        return columns(self.find(parsed_args)[1], RECORDSET_COLUMNS)
 
 
-class SetRecordSet(ChangeCommand):
+class SetRecordSet(RecordSetCommand, ChangeCommand):
     """Change a recordset: the records given replace those it has."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_recordset(parser)
-        _add_records(parser)
-        ttl = parser.add_mutually_exclusive_group()
-        ttl.add_argument('--ttl', type=int, metavar='SECONDS')
-        ttl.add_argument('--no-ttl', action='store_const', const=NONE, dest='ttl', help="use the zone's")
-        add_description(parser)
+    arguments = (
+        _records(False),
+        OneOf(Argument('--ttl', type=int, metavar='SECONDS'),
+              Argument('--no-ttl', action='store_const', const=NONE, dest='ttl', help="use the zone's")),
+        DESCRIPTION)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = changes_given(parsed_args, ('records', 'ttl', 'description'),
-                             '--record, --ttl, --no-ttl, --description or --no-description')
-        zone = self.client.zone(parsed_args.zone)
-        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+        body = changes_given(parsed_args, self.arguments)
+        zone, recordset = self.find(parsed_args)
         changed = self.send_change('PUT', f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}', body)
         if self.wait_if_told(parsed_args, zone):
             changed = self.client.recordset(zone, changed['id'])
         return columns(changed, RECORDSET_COLUMNS)
 
 
-class DeleteRecordSet(ChangeCommand):
+class DeleteRecordSet(RecordSetCommand, ChangeCommand):
     """Delete a recordset."""
 
-    add_arguments = staticmethod(add_recordset)
-
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        zone = self.client.zone(parsed_args.zone)
-        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+        zone, recordset = self.find(parsed_args)
         deleted = self.send_change('DELETE', f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}')
         if self.wait_if_told(parsed_args, zone):
             deleted = {**deleted, 'action': 'NONE', 'status': 'DELETED'}
         return columns(deleted, RECORDSET_COLUMNS)
-
-
-def _add_records(parser: argparse.ArgumentParser, required: bool = False) -> None:
-    parser.add_argument('--record', action='append', required=required, metavar='DATA', dest='records',
-                        help='the data of one record, its names with the final dot; text without quotes is one '
-                             'string; may be repeated')

@@ -18,7 +18,7 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
-from designate_pool.cli.base import Shown, TextCommand, add_zone, all_columns, positive, seconds
+from designate_pool.cli.base import ZONE, Argument, Shown, TextCommand, all_columns, positive, seconds
 from designate_pool.cli.client import Json
 from designate_pool.cli.commands.zone_files import IMPORT_SECONDS
 from designate_pool.cli.connection import CliError
@@ -52,14 +52,14 @@ class ReportZone(TextCommand):
     them could not be asked.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_zone(parser)
-        parser.add_argument('--timeout', type=seconds, default=TIMEOUT, metavar='SECONDS',
-                            help=f'how long to wait for each answer; {TIMEOUT:g} if not given')
-        parser.add_argument('--limit', type=positive, default=LIMIT, metavar='N',
-                            help=f'ask for at most this many RRsets of the zone; {LIMIT} if not given')
-        parser.add_argument('--no-serial', action='store_true',
-                            help='leave the SOA out of the comparison, for servers that count their own serials')
+    arguments = (
+        ZONE,
+        Argument('--timeout', type=seconds, default=TIMEOUT, metavar='SECONDS',
+                 help=f'how long to wait for each answer; {TIMEOUT:g} if not given'),
+        Argument('--limit', type=positive, default=LIMIT, metavar='N',
+                 help=f'ask for at most this many RRsets of the zone; {LIMIT} if not given'),
+        Argument('--no-serial', action='store_true', help='leave the SOA out of the comparison, for servers that '
+                                                          'count their own serials'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)

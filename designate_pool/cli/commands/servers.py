@@ -10,7 +10,8 @@ from typing import TextIO
 
 from designate_pool.backoff import Backoff
 from designate_pool.cli import base
-from designate_pool.cli.base import Lister, ResourceCommand, Shown, ShowOne, TextCommand, all_columns, columns, rows
+from designate_pool.cli.base import (Argument, Lister, OneOf, ResourceCommand, Shown, ShowOne, TextCommand, all_columns,
+                                     columns, rows, wait_option)
 from designate_pool.cli.client import SERVER, ApiRefusal, Client, Json
 from designate_pool.cli.terminal import LiveLines, is_live
 from designate_pool.cli.zone_wait import DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, WaitOutcome, poll
@@ -277,17 +278,10 @@ RESYNC_COLUMNS = ('total', 'missing', 'behind', 'extra', 'extra_complete', 'othe
 MAINTENANCE_SECONDS = 60.0
 
 
-def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
-    parser.add_argument('--wait', nargs='?', type=base.seconds, const=WAIT_SECONDS, metavar='SECONDS',
-                        help=f'wait until {until}, with progress on standard error; {WAIT_SECONDS:g} seconds if no '
-                             'number is given (then put it last)')
-
-
 class ListServers(Lister):
     """List the servers of all pools, or of one."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('--pool', metavar='POOL', help='only those of this pool; its name or id')
+    arguments = (Argument('--pool', metavar='POOL', help='only those of this pool; its name or id'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         servers = self.client.get('/v2/servers', **self.pool_id(parsed_args))['servers']
@@ -359,9 +353,7 @@ class StartMaintenance(_ServerCommand):
 class ResumeServer(_ServerCommand):
     """Take a server out of maintenance, let a joining one count at once, or take a drained one back."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        _add_wait(parser, 'it has all that it missed')
+    arguments = (wait_option('it has all that it missed', WAIT_SECONDS),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         server = self.command(parsed_args, 'resume')
@@ -373,10 +365,9 @@ class ResumeServer(_ServerCommand):
 class DrainServer(_ServerCommand):
     """Drain a server: take it out of the pool, and keep it out though its section is still there."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--delete-zones', action='store_true', help='delete its zones there, if it answers')
-        _add_wait(parser, 'it is removed')
+    arguments = (
+        Argument('--delete-zones', action='store_true', help='delete its zones there, if it answers'),
+        wait_option('it is removed', WAIT_SECONDS))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         server = self.command(parsed_args, 'drain', {'delete_zones': parsed_args.delete_zones})
@@ -394,21 +385,17 @@ class ResyncServer(TextCommand, _ServerCommand):
 
     limit: int | None = SOME
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--fix', action='store_true',
-                            help='create missing zones; transfer outdated or differing ones again')
-        parser.add_argument('--contents', action='store_true',
-                            help='compare the contents of its zones as well, which transfers each of them')
-        parser.add_argument('--delete-extra', type=int, metavar='N',
-                            help='delete the zones that are in no pool of the database, if there are exactly N of them')
-        parser.add_argument('--all', action='store_true',
-                            help=f'name all zones, not only {SOME} of each kind')
-        wait = parser.add_mutually_exclusive_group()
-        wait.add_argument('--wait', type=base.seconds, default=WAIT_SECONDS, metavar='SECONDS',
-                          help=f'how long --fix waits until nothing is left to do; {WAIT_SECONDS:g} if not given')
-        wait.add_argument('--no-wait', action='store_true',
-                          help='return at once; the repair continues in the background')
+    arguments = (
+        Argument('--fix', action='store_true', help='create missing zones; transfer outdated or differing ones again'),
+        Argument('--contents', action='store_true', help='compare the contents of its zones as well, which transfers '
+                                                         'each of them'),
+        Argument('--delete-extra', type=int, metavar='N', help='delete the zones that are in no pool of the '
+                                                               'database, if there are exactly N of them'),
+        Argument('--all', action='store_true', help=f'name all zones, not only {SOME} of each kind'),
+        OneOf(Argument('--wait', type=base.seconds, default=WAIT_SECONDS, metavar='SECONDS',
+                       help=f'how long --fix waits until nothing is left to do; {WAIT_SECONDS:g} if not given'),
+              Argument('--no-wait', action='store_true',
+                       help='return at once; the repair continues in the background')))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         server = self.find(parsed_args)
@@ -429,10 +416,9 @@ class ResyncServer(TextCommand, _ServerCommand):
 class ReloadServers(_Waiting):
     """Read the pool's configuration again: new servers join, those without a section are drained."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('--pool', metavar='POOL', help="its name or id; not given: the pool of the API's "
-                                                           'configuration')
-        _add_wait(parser, 'the joining servers have every zone')
+    arguments = (
+        Argument('--pool', metavar='POOL', help="its name or id; not given: the pool of the API's configuration"),
+        wait_option('the joining servers have every zone', WAIT_SECONDS))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = self.pool_id(parsed_args) or None

@@ -9,7 +9,7 @@ import os
 import pathlib
 from collections.abc import Callable
 
-from designate_pool.cli.base import Shown, TextCommand, all_columns
+from designate_pool.cli.base import Argument, Shown, TextCommand, all_columns
 from designate_pool.cli.client import Json, of_zone
 from designate_pool.cli.commands.plans import of_changes
 from designate_pool.cli.commands.sync_base import SyncCommand, plural, zone_names
@@ -37,19 +37,46 @@ DIFFERENT = 2
 DUMP = 'dump'
 
 
+def _zone_file(zone: Zone, folder: pathlib.Path) -> str:
+    """Write a zone file completely or not at all: into a temporary file that is renamed."""
+    for rrset in zone.of_types(NOT_DNS):
+        raise SupportsException(target='zone files', why=f'they cannot hold {rrset.name} {rrset.type}')
+    path = folder / f'{zone.name.removesuffix(".").replace("/", "-")}{EXTENSION}'
+    temporary = folder / f'.{path.name}.new'
+    try:
+        with temporary.open('w', encoding='utf-8') as file:
+            file.writelines(master.write(zone))
+        temporary.replace(path)
+    except BaseException:  # Ctrl-C leaves no partial file behind either
+        temporary.unlink(missing_ok=True)
+        raise
+    return str(path)
+
+
+def _yaml(zone: Zone, folder: pathlib.Path) -> str:
+    target = YamlProvider(DUMP, directory=str(folder), root_ns_warnings=False)
+    plan = target.plan(zone, lenient=True)
+    if plan is not None:
+        target.apply(plan)
+    return str(target.zone_file(zone.name))
+
+
+#: By name: a function that writes a zone into a folder and returns the path of the file.
+FORMATS: dict[str, Callable[[Zone, pathlib.Path], str]] = {'zone': _zone_file, 'yaml': _yaml}
+
+
 class DumpZones(SyncCommand):
     """Write zones into files, as their sources and processors give them: one file for each zone."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('zones', nargs='*', metavar='ZONE',
-                            help='the final dot may be left out; all zones of the configuration if not given, or of '
-                                 'the --source')
-        parser.add_argument('--source', action='append', default=[], metavar='ID',
-                            help="read this instead of the zone's own sources, for example a target; also for zones "
-                                 "that the configuration does not have; may be given more than once")
-        parser.add_argument('--output', required=True, metavar='FOLDER', help='created if it does not exist')
-        parser.add_argument('--format', choices=list(FORMATS), default='zone', dest='form',
-                            help="'zone' for zone files (RFC 1035), 'yaml' for octoDNS's; 'zone' if not given")
+    arguments = (
+        Argument('zones', nargs='*', metavar='ZONE', help='the final dot may be left out; all zones of the '
+                                                          'configuration if not given, or of the --source'),
+        Argument('--source', action='append', default=[], metavar='ID',
+                 help="read this instead of the zone's own sources, for example a target; also for zones that the "
+                      'configuration does not have; may be given more than once'),
+        Argument('--output', required=True, metavar='FOLDER', help='created if it does not exist'),
+        Argument('--format', choices=list(FORMATS), default='zone', dest='form',
+                 help="'zone' for zone files (RFC 1035), 'yaml' for octoDNS's; 'zone' if not given"))
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         engine, zones = _engine_and_zones(self.setup(parsed_args), parsed_args)
@@ -84,10 +111,10 @@ class CompareZones(SyncCommand, TextCommand):
     2 when they differ.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        for side in 'ab':
-            parser.add_argument(side, metavar=side.upper(), help="an id of the configuration, a zone file, or 'pool'")
-        parser.add_argument('zone', metavar='ZONE', help='the final dot may be left out')
+    arguments = (
+        *(Argument(side, metavar=side.upper(), help="an id of the configuration, a zone file, or 'pool'")
+          for side in 'ab'),
+        Argument('zone', metavar='ZONE', help='the final dot may be left out'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
@@ -160,31 +187,3 @@ def _engine_and_zones(setup: Setup, parsed_args: argparse.Namespace) -> tuple[Sy
 
 def _is_root_ns(change: Change, zone: str) -> bool:
     return change.name == zone and change.types == ('NS',)
-
-
-def _zone_file(zone: Zone, folder: pathlib.Path) -> str:
-    """Write a zone file completely or not at all: into a temporary file that is renamed."""
-    for rrset in zone.of_types(NOT_DNS):
-        raise SupportsException(target='zone files', why=f'they cannot hold {rrset.name} {rrset.type}')
-    path = folder / f'{zone.name.removesuffix(".").replace("/", "-")}{EXTENSION}'
-    temporary = folder / f'.{path.name}.new'
-    try:
-        with temporary.open('w', encoding='utf-8') as file:
-            file.writelines(master.write(zone))
-        temporary.replace(path)
-    except BaseException:  # Ctrl-C leaves no partial file behind either
-        temporary.unlink(missing_ok=True)
-        raise
-    return str(path)
-
-
-def _yaml(zone: Zone, folder: pathlib.Path) -> str:
-    target = YamlProvider(DUMP, directory=str(folder), root_ns_warnings=False)
-    plan = target.plan(zone, lenient=True)
-    if plan is not None:
-        target.apply(plan)
-    return str(target.zone_file(zone.name))
-
-
-#: By name: a function that writes a zone into a folder and returns the path of the file.
-FORMATS: dict[str, Callable[[Zone, pathlib.Path], str]] = {'zone': _zone_file, 'yaml': _yaml}

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Any, TextIO
 
 from designate_pool.cli import terminal
-from designate_pool.cli.base import Lister, Shown, TextCommand, all_columns, rows, seconds
+from designate_pool.cli.base import Argument, Lister, Shown, TextCommand, all_columns, rows, seconds
 from designate_pool.cli.client import ApiRefusal, Client, Json
 from designate_pool.cli.connection import CliError
 from designate_pool.cli.terminal import duration, fit, is_live, moment, padded
@@ -213,10 +213,10 @@ class ShowStatus(TextCommand):
     What the token may not see is left out.  The exit code is 1 when the API or Central does not answer.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('--watch', nargs='?', type=seconds, const=WATCH_SECONDS, metavar='SECONDS',
-                            help=f'refresh it at this interval until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
-                                 'number is given (then put it last)')
+    arguments = (
+        Argument('--watch', nargs='?', type=seconds, const=WATCH_SECONDS, metavar='SECONDS',
+                 help=f'refresh it at this interval until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
+                      'number is given (then put it last)'),)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.watch is None:

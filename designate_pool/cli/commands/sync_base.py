@@ -9,7 +9,7 @@ import pathlib
 import uuid
 from collections.abc import Collection, Mapping
 
-from designate_pool.cli.base import ApiCommand
+from designate_pool.cli.base import ApiCommand, Argument, Arguments
 from designate_pool.cli.client import Client, of_zone, session_for, with_hint
 from designate_pool.cli.connection import ApiConnection, CliError
 from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, PlanNotFound, PoolError, WrongPlanState
@@ -24,16 +24,19 @@ DEFAULT_FILE = 'designate-pool-sync.yaml'
 VARIABLE = 'DESIGNATE_POOL_SYNC_CONFIG'
 #: Digits of a plan's id that are shown where it is to be typed.
 SHORT = 8
+#: Options that limit a run to some sources and targets.
+SOURCE_AND_TARGET = (Argument('--source', action='append', default=[], metavar='ID',
+                              help='only zones that have this source; may be given more than once'),
+                     Argument('--target', action='append', default=[], metavar='ID',
+                              help='only this target; may be given more than once'))
 
 
 class SyncCommand(ApiCommand):
     """A command that may have a configuration file; errors of the planner become messages with a hint."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument('--config', metavar='FILE',
-                            help=f'the configuration; {VARIABLE} if not given, else {DEFAULT_FILE} in this folder')
-        return parser
+    arguments: Arguments = (
+        Argument('--config', metavar='FILE',
+                 help=f'the configuration; {VARIABLE} if not given, else {DEFAULT_FILE} in this folder'),)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
@@ -108,14 +111,6 @@ def path_of(given: str | None, environ: Mapping[str, str]) -> pathlib.Path | Non
         return pathlib.Path(named)
     default = pathlib.Path(DEFAULT_FILE)
     return default if default.is_file() else None
-
-
-def add_source_and_target(parser: argparse.ArgumentParser) -> None:
-    """Options that limit a run to some sources and targets."""
-    parser.add_argument('--source', action='append', default=[], metavar='ID',
-                        help='only zones that have this source; may be given more than once')
-    parser.add_argument('--target', action='append', default=[], metavar='ID',
-                        help='only this target; may be given more than once')
 
 
 def zone_names(given: Collection[str]) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, TextIO
 
 from designate_pool.backoff import Backoff
 from designate_pool.cli import zone_wait
-from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, add_attributes, add_zone,
-                                     columns, delete_command, list_command, show_command)
+from designate_pool.cli.base import (ZONE, ZONE_COLUMNS, ApiCommand, Argument, ChangeCommand, Lister, Shown,
+                                     attributes_option, columns, delete_command, list_command, show_command)
 from designate_pool.cli.client import ApiRefusal, Client, Json, Resource
 from designate_pool.cli.connection import CliError
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors
@@ -44,6 +44,12 @@ _PIECE = 1 << 16
 MOST_PIPED = 1 << 30
 
 
+_POOL_OPTIONS = (Argument('--pool', metavar='POOL',
+                          help='the pool that the zone goes to, by name or id; not given: the one that the attributes '
+                               'choose, or the default one'),
+                 attributes_option('by which the pool is chosen'))
+
+
 class FileError(CliError):
     """A file cannot be read or sent; the others can."""
 
@@ -55,11 +61,11 @@ class ImportZone(ChangeCommand):
     The exit code is that of --wait.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('file', metavar='FILE', help='the zone file; - is standard input')
-        _add_pool(parser)
-        parser.add_argument('--no-wait', action='store_true',
-                            help="only send the file, and show the import's id; 'zone import show' tells how it ended")
+    arguments = (
+        Argument('file', metavar='FILE', help='the zone file; - is standard input'),
+        *_POOL_OPTIONS,
+        Argument('--no-wait', action='store_true', help="only send the file, and show the import's id; 'zone import "
+                                                        "show' tells how it ended"))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         pool = self.pool_id(parsed_args)
@@ -93,13 +99,13 @@ class ImportZones(Lister):
 
     _unreachable: CliError | None = None
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('paths', metavar='PATH', nargs='+',
-                            help='a zone file, or a folder, of which all files are taken but hidden ones')
-        _add_pool(parser)
-        parser.add_argument('--skip-existing', action='store_true',
-                            help='leave out files whose zones you have already, whatever they contain')
-        parser.add_argument('--only-failed', action='store_true', help='list only files that were not imported')
+    arguments = (
+        Argument('paths', metavar='PATH', nargs='+', help='a zone file, or a folder, of which all files are taken '
+                                                          'but hidden ones'),
+        *_POOL_OPTIONS,
+        Argument('--skip-existing', action='store_true', help='leave out files whose zones you have already, '
+                                                              'whatever they contain'),
+        Argument('--only-failed', action='store_true', help='list only files that were not imported'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         files = [file for path in parsed_args.paths for file in _zone_files(path)]
@@ -195,9 +201,9 @@ DeleteImport = delete_command(IMPORT, 'Forget an import; the zone that it made s
 class ExportZone(ApiCommand):
     """Write a zone as a zone file (RFC 1035)."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_zone(parser)
-        parser.add_argument('--file', metavar='FILE', help='where to; standard output if not given')
+    arguments = (
+        ZONE,
+        Argument('--file', metavar='FILE', help='where to; standard output if not given'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         # With the zone's id as that of the export, none is stored.
@@ -252,12 +258,6 @@ def finished(client: Client, task: Json, sent_at: float, stderr: TextIO) -> Json
 
 def _how_to_follow(task: Json) -> str:
     return f"'designate-pool zone import show {task['id']}' tells how far it is."
-
-
-def _add_pool(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--pool', metavar='POOL', help='the pool that the zone goes to, by name or id; not given: '
-                                                       'the one that the attributes choose, or the default one')
-    add_attributes(parser, 'by which the pool is chosen')
 
 
 def _zone_files(path: str) -> Iterator[str]:

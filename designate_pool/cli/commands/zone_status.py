@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.cli import zone_wait
-from designate_pool.cli.base import (Lister, Shown, ShowOne, TextCommand, add_recordset, add_zone, all_columns, columns,
-                                     rows, seconds)
+from designate_pool.cli.base import (ZONE, Argument, Lister, RecordSetCommand, Shown, ShowOne, TextCommand, all_columns,
+                                     columns, rows, seconds)
 from designate_pool.cli.client import ApiRefusal, Json
 from designate_pool.cli.terminal import duration, moment
 
@@ -35,7 +35,7 @@ class ExplainZone(TextCommand):
     the pool lacks, and what to do.
     """
 
-    add_arguments = staticmethod(add_zone)
+    arguments = (ZONE,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
@@ -49,7 +49,7 @@ class ExplainZone(TextCommand):
 class ListZoneServers(Lister):
     """List the state of a zone on each server."""
 
-    add_arguments = staticmethod(add_zone)
+    arguments = (ZONE,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         shown = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')
@@ -60,14 +60,11 @@ class ListZoneServers(Lister):
         return rows(SERVER_COLUMNS, shown['servers'])
 
 
-class ListRecordSetServers(Lister):
+class ListRecordSetServers(RecordSetCommand, Lister):
     """List which servers serve a recordset as it is now."""
 
-    add_arguments = staticmethod(add_recordset)
-
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        zone = self.client.zone(parsed_args.zone)
-        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+        zone, recordset = self.find(parsed_args)
         shown = self.client.get(f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}/servers')
         return rows(RECORDSET_COLUMNS, shown['servers'])
 
@@ -80,17 +77,16 @@ class WaitForZone(ShowOne):
     waited for.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_zone(parser)
-        parser.add_argument('--serial', type=int, metavar='N',
-                            help="this serial or a newer one; the zone's if not given")
-        parser.add_argument('--servers', type=int, metavar='K',
-                            help="this many servers; as many as the pool's threshold needs if not given")
-        parser.add_argument('--timeout', type=seconds, default=WAIT_SECONDS, metavar='SECONDS',
-                            help=f'how long to wait; {WAIT_SECONDS:g} if not given')
-        parser.add_argument('--through-errors', action='store_true',
-                            help='keep waiting while the zone is in ERROR, since failures are retried; if not given, '
-                                 'an ERROR ends the wait with exit code 3')
+    arguments = (
+        ZONE,
+        Argument('--serial', type=int, metavar='N', help="this serial or a newer one; the zone's if not given"),
+        Argument('--servers', type=int, metavar='K', help="this many servers; as many as the pool's threshold needs "
+                                                          'if not given'),
+        Argument('--timeout', type=seconds, default=WAIT_SECONDS, metavar='SECONDS',
+                 help=f'how long to wait; {WAIT_SECONDS:g} if not given'),
+        Argument('--through-errors', action='store_true', help='keep waiting while the zone is in ERROR, since '
+                                                               'failures are retried; if not given, an ERROR ends '
+                                                               'the wait with exit code 3'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         began = time.monotonic()

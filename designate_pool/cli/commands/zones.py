@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, CreateCommand, Lister, SetCommand, Shown,
-                                     ShowOne, add_attributes, add_description, add_page, add_zone, changes_given,
-                                     columns, delete_command, list_command, options_given, page, rows, show_command)
+from designate_pool.cli.base import (DESCRIPTION, ZONE, ZONE_COLUMNS, ApiCommand, Argument, Arguments, ChangeCommand,
+                                     Lister, OneOf, Shown, ShowOne, attributes_option, changes_given, columns,
+                                     create_command, delete_command, list_command, options_given, page, page_options,
+                                     rows, set_command, show_command)
 from designate_pool.cli.client import LARGEST_PAGE, Json, Resource, of_zone
 from designate_pool.cli.connection import CliError
 
@@ -16,11 +17,17 @@ SECONDARY_COLUMNS = ('type', 'masters', 'transferred_at')
 SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_at')
 
 
+_MASTERS = Argument('--master', '--masters', dest='masters', metavar='ADDRESS', action='extend', nargs='+',
+                    help='of a secondary zone: a server to transfer it from, such as 192.0.2.1 or [2001:db8::1]:5300; '
+                         'may be given again')
+_DELETE_SHARES = Argument('--delete-shares', action='store_true',
+                          help='also if it is shared with other projects, whose recordsets in it end with it')
+
+
 class _Zone(ApiCommand):
     """A command about one zone."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_zone(parser)
+    arguments: Arguments = (ZONE,)
 
     def path(self, parsed_args: argparse.Namespace) -> str:
         return f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}'
@@ -43,16 +50,16 @@ class CreateZone(_ChangeZone):
     The contents of a secondary zone come from its masters, from which MiniDNS transfers them.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('name', metavar='NAME', help='such as example.com; the final dot may be left out')
-        parser.add_argument('--email', help='of whoever is responsible for the zone; required of a primary zone')
-        parser.add_argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY'), default='PRIMARY')
-        _add_masters(parser)
-        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='for records without their own')
-        parser.add_argument('--description')
-        parser.add_argument('--pool', metavar='POOL', help="the pool that it goes to, by name or id; not given: the "
-                                                           "one that the attributes choose, or the default one")
-        add_attributes(parser, 'by which the pool is chosen')
+    arguments = (
+        Argument('name', metavar='NAME', help='such as example.com; the final dot may be left out'),
+        Argument('--email', help='of whoever is responsible for the zone; required of a primary zone'),
+        Argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY'), default='PRIMARY'),
+        _MASTERS,
+        Argument('--ttl', type=int, metavar='SECONDS', help='for records without their own'),
+        Argument('--description'),
+        Argument('--pool', metavar='POOL', help='the pool that it goes to, by name or id; not given: the one that '
+                                                'the attributes choose, or the default one'),
+        attributes_option('by which the pool is chosen'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {'name': of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
@@ -72,15 +79,15 @@ class CreateZone(_ChangeZone):
 class ListZones(Lister):
     """List zones."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('--name', help='only this name; * stands for anything')
-        parser.add_argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY'))
-        parser.add_argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR', 'DELETED'))
-        parser.add_argument('--email', help='only those of this address; * stands for anything')
-        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL')
-        parser.add_argument('--description', help='only those described so; * stands for anything')
-        parser.add_argument('--pool', metavar='POOL', help='only those of this pool; its name or id')
-        add_page(parser, SORTED_BY)
+    arguments = (
+        Argument('--name', help='only this name; * stands for anything'),
+        Argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY')),
+        Argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR', 'DELETED')),
+        Argument('--email', help='only those of this address; * stands for anything'),
+        Argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL'),
+        Argument('--description', help='only those described so; * stands for anything'),
+        Argument('--pool', metavar='POOL', help='only those of this pool; its name or id'),
+        *page_options(SORTED_BY))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         name = parsed_args.name
@@ -109,11 +116,10 @@ class GiveZones(Lister):
     It is for administrators. After a change from noauth to tokens, --unowned gives away the zones of no project.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument('--zone', metavar='ZONE', action='append', help='its name or id; may be given again')
-        which.add_argument('--unowned', action='store_true', help='all zones that belong to no project')
-        parser.add_argument('--to', metavar='PROJECT', required=True, help='the id of the project')
+    arguments = (
+        OneOf(Argument('--zone', metavar='ZONE', action='append', help='its name or id; may be given again'),
+              Argument('--unowned', action='store_true', help='all zones that belong to no project'), required=True),
+        Argument('--to', metavar='PROJECT', required=True, help='the id of the project'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         self.client.for_all_projects()
@@ -137,16 +143,14 @@ class ShowZone(_Zone, ShowOne):
 class SetZone(_Zone, _ChangeZone):
     """Change a zone's email, TTL or description, or the masters of a secondary zone."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--email')
-        parser.add_argument('--ttl', type=int, metavar='SECONDS')
-        _add_masters(parser)
-        add_description(parser)
+    arguments = (
+        Argument('--email'),
+        Argument('--ttl', type=int, metavar='SECONDS'),
+        _MASTERS,
+        DESCRIPTION)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = changes_given(parsed_args, ('email', 'ttl', 'description', 'masters'),
-                             '--email, --ttl, --description, --no-description or --master')
+        body = changes_given(parsed_args, self.arguments)
         return self.change_zone(parsed_args, 'PATCH', self.path(parsed_args), body)
 
 
@@ -168,10 +172,9 @@ class MoveZone(_Zone, _ChangeZone):
     former pool keep the zone until then, and for a time afterwards.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--pool', metavar='POOL', help='its name or id; not given: the one that the attributes of '
-                                                           'the zone choose')
+    arguments = (
+        Argument('--pool', metavar='POOL', help='its name or id; not given: the one that the attributes of the zone '
+                                                'choose'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return self.change_zone(parsed_args, 'POST', f'{self.path(parsed_args)}/tasks/pool_move',
@@ -184,9 +187,7 @@ class AbandonZone(_Zone):
     It is for administrators. The servers keep the zone and are not told of it any more.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        _add_delete_shares(parser)
+    arguments = (_DELETE_SHARES,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         self.client.send('POST', f'{self.path(parsed_args)}/tasks/abandon', headers=_delete_shares(parsed_args))
@@ -195,9 +196,7 @@ class AbandonZone(_Zone):
 class DeleteZone(_Zone, _ChangeZone):
     """Delete a zone, from the database and from every server."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        _add_delete_shares(parser)
+    arguments = (_DELETE_SHARES,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.send_change('DELETE', self.path(parsed_args), headers=_delete_shares(parsed_args))
@@ -206,21 +205,9 @@ class DeleteZone(_Zone, _ChangeZone):
         return _shown(zone)
 
 
-def _add_delete_shares(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--delete-shares', action='store_true',
-                        help='also if it is shared with other projects, whose recordsets in it end with it')
-
-
 def _delete_shares(parsed_args: argparse.Namespace) -> dict[str, str] | None:
     """The header for the option."""
     return {'X-Designate-Delete-Shares': 'true'} if parsed_args.delete_shares else None
-
-
-def _add_masters(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--master', '--masters', dest='masters', metavar='ADDRESS', action='extend',
-                        nargs='+',
-                        help='of a secondary zone: a server to transfer it from, such as 192.0.2.1 or '
-                             '[2001:db8::1]:5300; may be given again')
 
 
 def _shown(zone: Json) -> Shown:
@@ -236,10 +223,10 @@ SHARE = Resource('shared_zone', '/v2/zones/{id}/shares',
 class _Share(ApiCommand):
     """A command about one share."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_zone(parser)
-        parser.add_argument('share', metavar='SHARE', help='its id, the first four or more digits of it, or the id of '
-                                                           'the project that the zone is shared with')
+    arguments = (
+        ZONE,
+        Argument('share', metavar='SHARE', help='its id, the first four or more digits of it, or the id of the '
+                                                'project that the zone is shared with'))
 
     def share(self, parsed_args: argparse.Namespace) -> Json:
         return self.client.find(SHARE, parsed_args.share, self.client.zone(parsed_args.zone))
@@ -248,9 +235,7 @@ class _Share(ApiCommand):
 class CreateShare(_Zone, ShowOne):
     """Share a zone with another project, which may then have recordsets of its own in it."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('target_project_id', metavar='PROJECT', help='id of the project')
+    arguments = (Argument('target_project_id', metavar='PROJECT', help='id of the project'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return columns(self.client.change('POST', f'{self.path(parsed_args)}/shares', {
@@ -260,9 +245,7 @@ class CreateShare(_Zone, ShowOne):
 class ListShares(_Zone, Lister):
     """List the shares of a zone."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--target-project-id', metavar='PROJECT', help='only the share with this project')
+    arguments = (Argument('--target-project-id', metavar='PROJECT', help='only the share with this project'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return rows(SHARE.list_columns, self.client.every(f'{self.path(parsed_args)}/shares', SHARE.key,
@@ -305,41 +288,22 @@ class CreateTransferRequest(_Zone, ShowOne):
     Send the id of the request and its key to somebody of that project.
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--target-project', dest='target_project_id', metavar='PROJECT',
-                            help='id of the only project that can accept; any that has the key if not given')
-        parser.add_argument('--description')
+    arguments = (
+        Argument('--target-project', dest='target_project_id', metavar='PROJECT',
+                 help='id of the only project that can accept; any that has the key if not given'),
+        Argument('--description'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         made = self.client.change('POST', f'{self.path(parsed_args)}/tasks/transfer_requests',
-                                  options_given(parsed_args, 'target_project_id', 'description'))
+                                  options_given(parsed_args, self.arguments))
         return columns(made, REQUEST.columns)
 
 
-class SetTransferRequest(SetCommand):
-    """Change the description of a transfer request."""
-
-    resource = REQUEST
-    fields = ('description',)
-    options = '--description or --no-description'
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        add_description(parser)
-
-
-class AcceptTransferRequest(CreateCommand):
-    """Take over a zone by a transfer request and its key."""
-
-    resource = ACCEPT
-    fields = ('zone_transfer_request_id', 'key')
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('--transfer-id', dest='zone_transfer_request_id', metavar='REQUEST', required=True,
-                            help='id of the transfer request')
-        parser.add_argument('--key', required=True, help='of the transfer request')
-
-
+SetTransferRequest = set_command(REQUEST, 'Change the description of a transfer request.', DESCRIPTION)
+AcceptTransferRequest = create_command(
+    ACCEPT, 'Take over a zone by a transfer request and its key.',
+    Argument('--transfer-id', dest='zone_transfer_request_id', metavar='REQUEST', required=True,
+             help='id of the transfer request'),
+    Argument('--key', required=True, help='of the transfer request'))
 ListTransferAccepts = list_command(ACCEPT, 'List accepted transfers.')
 ShowTransferAccept = show_command(ACCEPT, 'Show an accepted transfer.')
