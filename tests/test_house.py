@@ -121,7 +121,7 @@ REPLACED = {
     'backends.bind9.statistics.LARGEST_VALUE', 'central.zonefile_parser.MAX_RECORDS',
     'cli.commands.zone_files.MOST_PIPED', 'planner.sources.yaml_files.MAX_FILES',
     'planner.sources.yaml_files.MAX_OCTETS', 'planner.sources.yaml_files.MAX_REPEATED',
-    'pool_manager.periodic.finding_recorder.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',
+    'pool_manager.periodic.audit_schedule.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',
     # Tables, and where files lie.
     'cli.connection.PLACES',
     # Drivers outside the tree call the constructor that this would be a parameter of.

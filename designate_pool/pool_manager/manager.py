@@ -17,16 +17,16 @@ from designate_pool import logs
 from designate_pool.backends.base import Backend
 from designate_pool.consensus import Members
 from designate_pool.errors import PoolError
-from designate_pool.model import (Answer, Domain, PollRequest, PollResult, Pool, PoolServer, Server, ServerState,
+from designate_pool.model import (Answer, Outcome, PollRequest, PollResult, Pool, PoolServer, Server, ServerState,
                                   ServerStatus)
-from designate_pool.pool_manager.dispatch.operation import (CallOutcome, OutcomeQueue, ServerOutcome, channel_of,
-                                                            domain_of, is_recent, is_success, server_of)
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
-from designate_pool.pool_manager.dispatch.server_worker import CircuitBreaker, ServerWorker, WorkerCallbacks
+from designate_pool.pool_manager.dispatch.server_worker import (CallOutcome, CircuitBreaker, ServerOutcome,
+                                                                ServerWorker, WorkerCallbacks)
 from designate_pool.pool_manager.dispatch.zone_compare import retransfer
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Step
-from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, deletions, had_other_settings, is_awaited
+from designate_pool.pool_manager.reconcile.outcomes import (OutcomeRules, channel_of, deletions, had_other_settings,
+                                                            is_awaited)
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
@@ -56,7 +56,9 @@ class Manager:
         self._central = central
         self.minidns = minidns
         self._casts = runtime.work_queue(self._schedule_changes, settings.batch_size, name='casts')
-        self._outcomes = OutcomeQueue(runtime, self._apply_results, settings.batch_size)
+        # When a server gets all its zones again, outcomes arrive faster than they are handled.
+        self._outcomes = runtime.work_queue(self._apply_results, settings.batch_size, name='outcomes',
+                                            priority=self._is_recent)
         self._serials_ahead = runtime.work_queue(self._issue_serials, settings.batch_size, name='serials')
         self.record_sync = RecordSync(storage, pool, settings)
         self._worker_callbacks = WorkerCallbacks(
@@ -143,14 +145,17 @@ class Manager:
         """Make due what Central has changed of these domains."""
         fed = [key for key, worker in self.all_workers.items() if worker.backend.capabilities.fed_by_records]
         with self.reconciler.step(domain_ids) as step:
-            self._mark_recent(step)
             for state in step.states.values():
                 # Central makes rows due when a plan was approved.
                 if any(row_transitions.is_due(row, step.now) for row in state.rows.values()):
                     self.reconciler.due_timer.wake()
                 state.change(*row_transitions.schedule_change(state.domain, state.rows, self.members.tracked, step.now,
                                                               fed))
-        self._also_notify(state.domain for state in step.states.values() if state.changed)
+        # MiniDNS notifies the destinations that are no servers of the pool; they are not polled.
+        self.reconciler.poll([
+            PollRequest(state.domain.id, state.domain.name, state.domain.serial, destination, poll=False)
+            for state in step.states.values() if state.changed and not state.domain.is_going
+            for destination in self.also_notifies], self.settings.tries)
         if step.conflicts:
             self._casts.put(*step.states)
 
@@ -164,19 +169,18 @@ class Manager:
                                   if state.serial_ahead is not None))
         if step.conflicts:
             # A success may be applied twice; a lost failure is due again when its round must have ended.
-            self._outcomes.put(*filter(is_success, outcomes))
+            self._outcomes.put(*(outcome for outcome in outcomes if outcome.status is Outcome.SUCCESS))
             self._casts.put(*missed)  # the rows that were written do not show any more that others are behind
 
     def _load_for(self, outcomes: Sequence[ServerOutcome], step: Step) -> None:
         """Read the domains of *outcomes*, and those that have got the name of a deleted one since."""
-        recent = self.reconciler.recall(map(domain_of, outcomes), step.now)
+        recent = self.reconciler.recall([outcome.domain_id for outcome in outcomes], step.now)
         for outcome in outcomes:
-            key = domain_of(outcome)
-            if key in recent and not is_awaited(recent[key], outcome):
-                del recent[key]
-        step.states = self.reconciler.read((key for key in map(domain_of, outcomes) if key not in recent), step.now)
+            if outcome.domain_id in recent and not is_awaited(recent[outcome.domain_id], outcome):
+                del recent[outcome.domain_id]
+        step.states = self.reconciler.read((outcome.domain_id for outcome in outcomes
+                                            if outcome.domain_id not in recent), step.now)
         step.states.update(recent)
-        self._mark_recent(step)
         going = {state.domain.name for state in step.states.values() if state.domain.is_going}
         deleted = {operation.domain.name for operation in deletions(outcomes)}
         done = {outcome.operation.domain.name for outcome in outcomes
@@ -186,9 +190,12 @@ class Manager:
         if missing:
             step.states.update(self.reconciler.read(missing, step.now))
 
-    def _mark_recent(self, step: Step) -> None:
-        """Have the outcomes of recent changes handled first."""
-        self._outcomes.mark_recent(key for key, state in step.states.items() if is_recent(state.domain, step.now))
+    def _is_recent(self, outcome: ServerOutcome) -> bool:
+        """Whether *outcome* is of a recent change, and handled first."""
+        if isinstance(outcome, CallOutcome):
+            return outcome.operation.recent
+        worker = self.workers.get(outcome.server_id)
+        return worker is not None and worker.polls.is_recent(outcome.domain_id)
 
     def _worker_of(self, result: PollResult) -> ServerWorker | None:
         """The worker of the server that *result* is about; None for a server that is not configured here like that."""
@@ -237,16 +244,9 @@ class Manager:
     def _circuit(self) -> CircuitBreaker:
         return CircuitBreaker(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
 
-    def _also_notify(self, changed: Iterable[Domain]) -> None:
-        """Have MiniDNS notify the destinations that are no servers of the pool; they are not polled."""
-        requests = [PollRequest(domain.id, domain.name, domain.serial, where, poll=False)
-                    for domain in changed if not domain.is_going for where in self.also_notifies]
-        if requests:
-            self.reconciler.poll(requests, self.settings.tries)
-
     def _update_circuit(self, outcome: ServerOutcome) -> bool:
         """Count a failure or an answer; whether this closed the circuit of its channel."""
-        worker = self.workers.get(server_of(outcome))
+        worker = self.workers.get(outcome.server_id)
         if worker is None or isinstance(outcome, CallOutcome) and (
                 not outcome.is_first or had_other_settings(outcome, self.all_workers)):
             return False  # out of service or gone; and one call counts once
@@ -255,7 +255,7 @@ class Manager:
             failures = 1 if outcome.result.unreachable else 0
         else:
             circuit, what, why = worker.dns, 'DNS', outcome.error
-            worker.polls.discard(domain_of(outcome))
+            worker.polls.discard(outcome.domain_id)
             # A timeout is reported after all tries of a round.
             failures = 1 + self.settings.tries.max_retries if outcome.answer is Answer.TIMEOUT else 0
         if failures and circuit.failed(failures):

@@ -15,7 +15,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from time import monotonic
 from typing import Any
 
 from designate_pool import backends
@@ -33,9 +32,6 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import pools as pool_store
 
 LOG = logging.getLogger(__name__)
-#: Seconds after which the other destinations of a NOTIFY are read though the pool's version is the same: not everybody
-#: who writes them raises it.
-ALSO_NOTIFIES_SECONDS = 60.0
 #: The classes in the file of :class:`ServerSettingsCache`, and the key of their names there.
 _KINDS = {kind.__name__: kind for kind in (Endpoint, Server, TsigKey)}
 _CLASS_KEY = '!'
@@ -60,8 +56,6 @@ class ServerRegistry(Wakeable):
         self._announcer = announcer
         self._lock = threading.Lock()
         self._reloads: int | None = None
-        self._version: tuple[str, int] | None = None
-        self._also_notifies_at = 0.0
         self._gone = OutageLog(
             LOG, 'the pool %s is not in the database any more: it was deleted or renamed, and this program does '
             "nothing now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
@@ -115,12 +109,7 @@ class ServerRegistry(Wakeable):
                 self._follow_reload(pool_rows.servers)
             self._reloads = pool_rows.reloads
             self._set_servers(pool_rows.servers, self._manager.all_workers)
-            now = monotonic()
-            if (pool_rows.pool_id, pool_rows.version) != self._version \
-                    or now - self._also_notifies_at >= ALSO_NOTIFIES_SECONDS:
-                self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies,
-                                                                         self._manager.pool.name)
-                self._version, self._also_notifies_at = (pool_rows.pool_id, pool_rows.version), now
+            self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies, self._manager.pool.name)
         return True
 
     def forget_former(self, server_id: str) -> None:

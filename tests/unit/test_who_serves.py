@@ -24,7 +24,7 @@ DOMAIN = Domain(id='d' * 32, name='example.com.', pool_id='p' * 32, pool_name='d
 POOL = Pool(id='p' * 32, name='default', threshold_percentage=100, published_at=NOW)
 CREATE, UPDATE = (ServerStatus('a' * 32, DOMAIN.id, action, 10, serial_number=serial, status=Outcome.SUCCESS)
                   for action, serial in ((Action.CREATE, None), (Action.UPDATE, 10)))
-BOTH = row_transitions.by_server_and_action([CREATE, UPDATE])
+BOTH = {(row.server_id, row.action): row for row in (CREATE, UPDATE)}
 
 
 def fetched_again() -> list[ServerStatus]:

@@ -1,5 +1,8 @@
 """The worker of one server: its queues, limits and circuit breakers.  It never delays the other servers.
 
+A server that comes back, or that has lost its zones, has a backlog of operations; a recent change does not wait behind
+them.  Both kinds are bounded where they are queued; the rest stays in the database.
+
 There are two circuits for each server, since its control channel and its DNS can fail independently.
 """
 
@@ -14,7 +17,7 @@ import logging
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,11 +25,12 @@ from designate_pool import metrics
 from designate_pool.backends.base import Backend
 from designate_pool.backoff import Backoff
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Action, CallResult, Domain, Reason, Server, ServerStatus
-from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
+from designate_pool.model import Action, CallResult, Domain, Outcome, PollResult, Reason, Server, ServerStatus
 
 LOG = logging.getLogger(__name__)
 
+#: For how long a change is recent.
+RECENT = timedelta(seconds=60)
 #: If probes succeed and calls fail, the pause between probes doubles, up to this many intervals.
 LONGEST_PAUSE = 16
 #: Seconds for which a circuit was open lately.
@@ -38,6 +42,57 @@ MAX_RETRANSFERS = 16
 
 #: The result, and the serial that the server serves then.
 SyncResult = tuple[CallResult, int | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operation:
+    """A claimed row and its domain, as read when the operation was queued.
+
+    :ivar recent: whether it is for a recent change
+    """
+
+    domain: Domain
+    row: ServerStatus
+    recent: bool = False
+
+
+def is_recent(domain: Domain, now: datetime) -> bool:
+    """Whether *domain* has changed recently."""
+    return domain.changed_at is not None and now - domain.changed_at < RECENT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How the driver's call for *operation* ended.
+
+    :ivar is_first: whether it is the first of its call; a call may be for several operations
+    :ivar serial: that the server serves after record sync or retransfer
+    :ivar server: the settings that the call was made with; None if not known
+    """
+
+    operation: Operation
+    result: CallResult
+    is_first: bool = True
+    serial: int | None = None
+    server: Server | None = None
+
+    @property
+    def domain_id(self) -> str:
+        """The domain's id."""
+        return self.operation.domain.id
+
+    @property
+    def server_id(self) -> str:
+        """The server's id."""
+        return self.operation.row.server_id
+
+    @property
+    def status(self) -> Outcome:
+        """SUCCESS or ERROR."""
+        return Outcome.SUCCESS if self.result.ok else Outcome.ERROR
+
+
+ServerOutcome = CallOutcome | PollResult
 
 
 class CircuitBreaker:
@@ -152,39 +207,38 @@ class WorkerCallbacks:
 class PollsInFlight:
     """The domains that a server is being polled for.
 
-    A result may go to another pool manager, so a full set is compared with the database, see :meth:`retain`.
+    A result may go to another pool manager, so a poll counts until its round must have ended at most.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._domain_ids: dict[str, None] = {}
+        #: When the round must have ended, and whether the poll is for a recent change; in order of time.
+        self._polls: dict[str, tuple[datetime, bool]] = {}
 
-    @property
-    def room(self) -> int:
+    def room(self, now: datetime) -> int:
         """How many more polls may be in flight."""
-        return max(0, MOST_POLLS - len(self._domain_ids))
+        with self._lock:
+            while self._polls and next(iter(self._polls.values()))[0] <= now:
+                del self._polls[next(iter(self._polls))]
+            return max(0, MOST_POLLS - len(self._polls))
 
-    def add(self, domain_id: str) -> None:
+    def add(self, domain_id: str, until: datetime, recent: bool) -> None:
         """Note that the server is being polled for this domain."""
         with self._lock:
-            self._domain_ids[domain_id] = None
+            self._polls.pop(domain_id, None)
+            self._polls[domain_id] = until, recent
 
     def __contains__(self, domain_id: str) -> bool:
-        return domain_id in self._domain_ids
+        return domain_id in self._polls
+
+    def is_recent(self, domain_id: str) -> bool:
+        """Whether the server is being polled for a recent change of this domain."""
+        return self._polls.get(domain_id, (None, False))[1]
 
     def discard(self, domain_id: str) -> None:
         """Note that the poll for this domain has ended."""
         with self._lock:
-            self._domain_ids.pop(domain_id, None)
-
-    def retain(self, under_way: Callable[[list[str]], Iterable[str]]) -> None:
-        """Drop those that *under_way* does not return of the ids it is given."""
-        with self._lock:
-            polled = list(self._domain_ids)
-        gone = set(polled).difference(under_way(polled))
-        with self._lock:
-            for domain_id in gone:
-                self._domain_ids.pop(domain_id, None)
+            self._polls.pop(domain_id, None)
 
 
 class ServerWorker:

@@ -25,7 +25,7 @@ from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import COMPARED, Match, ZoneComparison
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
-from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, FindingRecorder
+from designate_pool.pool_manager.periodic.audit_schedule import REFETCHED, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.protocol.axfr_inbound import Pace

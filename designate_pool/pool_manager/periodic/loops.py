@@ -3,14 +3,14 @@
 * *due*: claim rows that are due, in pages and by index, and execute them;
 * *undecided*: weigh domains again whose outcomes may have come to several pool managers;
 * *claims*: renew the claims of operations that are queued or in flight;
-* *polls*: forget polls whose results went to other pool managers, where there is no room for more;
 * *probes*: probe servers whose circuit is open;
 * *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was
   lost; one pool manager of the pool at a time.  It also wakes *due* for rows that were not written here, and *members*
   when the servers have changed and no message has said so;
 * *members*: read the states of the servers, and whether the configuration was read again elsewhere, when woken;
 * *contents_claim*: renew the claim of *contents_audit*;
-* *serial_audit*, *contents_audit*, *orphan_audit*, *join_and_drain* and *gauges*: see the modules of these names.
+* *gauges*: set the gauges, so that reading the metrics does not read the database;
+* *serial_audit*, *contents_audit*, *orphan_audit* and *join_and_drain*: see the modules of these names.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from typing import Any
 
 from designate_pool import metrics
 from designate_pool.concurrency import Wakeable
-from designate_pool.model import Action, AuditKind, Counts, Outcome, PollRequest
+from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, PollRequest, PoolServer, ServerState, Status
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
-from designate_pool.pool_manager.periodic.gauges import Gauges
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
@@ -39,6 +38,8 @@ from designate_pool.pool_manager.reconcile.domain_state import Step
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses, sweeps
+from designate_pool.storage.reporting import gauges
+from designate_pool.storage.reporting.gauges import ServerMeasures
 from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
@@ -47,7 +48,6 @@ DUE_INTERVAL = 0.5
 #: Where no row written here is due: *unsettled* looks for others, such as those of pool managers that have ended.
 IDLE_INTERVAL = 60.0
 UNSETTLED_INTERVAL = 5.0
-POLLS_INTERVAL = 1.0
 #: While the pool is there, and while it is gone.
 MEMBERS_INTERVAL, GONE_INTERVAL = 60.0, 1.0
 PAGE = 500
@@ -55,6 +55,10 @@ PAGE = 500
 PAGE_INTERVAL = 0.25
 #: Outcomes that may be queued while due rows are claimed.
 BACKLOG = 2000
+#: Seconds between two updates of: gauges from memory, those from the database (at most), the number of ACTIVE domains.
+GAUGES_INTERVAL, DATABASE_INTERVAL, COUNT_INTERVAL = 1.0, 15.0, 300.0
+
+CHANNELS = ('control', 'dns')
 
 
 class PeriodicLoops:
@@ -79,16 +83,15 @@ class PeriodicLoops:
         self._runtime = runtime
         self._stopping = threading.Event()
         self.serial_audit = SerialAudit(manager, runtime)
-        self._wakeable: dict[str, Wakeable] = {'due': manager.reconciler.due_timer,
-                                               'undecided': manager.reconciler.undecided, 'members': registry}
+        self._wakeable: dict[str, Wakeable] = {'due': manager.reconciler.due_timer, 'members': registry}
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
 
     def start(self) -> None:
         """Start a thread for each loop."""
         loops: dict[str, Callable[[], float]] = {
-            'due': self.run_due, 'undecided': self.run_undecided, 'claims': lambda: self._manager.extend_claims(),
-            'polls': self.run_polls, 'probes': self.run_probes, 'unsettled': self.run_unsettled,
+            'due': self.run_due, 'undecided': lambda: self._manager.reconciler.weigh_undecided(),
+            'claims': lambda: self._manager.extend_claims(), 'probes': self.run_probes, 'unsettled': self.run_unsettled,
             'members': self.run_members, 'serial_audit': self.serial_audit.run,
             'contents_audit': self._contents_audit.run, 'contents_claim': self._contents_audit.extend_claim,
             'orphan_audit': self._orphan_audit.run, 'join_and_drain': self._join_and_drain.run,
@@ -108,21 +111,18 @@ class PeriodicLoops:
 
     def run_due(self) -> float:
         """Carry out rows that are due; seconds until the next time."""
-        manager, looked_at = self._manager, self._manager.storage.now()
+        manager, timer, looked_at = self._manager, self._manager.reconciler.due_timer, self._manager.storage.now()
         if manager.queues()['outcomes'] > BACKLOG or not self._rooms():
             return DUE_INTERVAL / 10
+        timer.start_look()
         with manager.reconciler.step() as step:
             self._claim_due(step)
             _cancel_where_done(step)
         if step.states:
             return 0.0
         is_full = len(self._rooms()) < len(manager.workers)
-        return manager.reconciler.due_timer.until_next(looked_at, manager.storage.now(),
-                                                       DUE_INTERVAL if is_full else IDLE_INTERVAL)
-
-    def run_undecided(self) -> float:
-        """Weigh the domains again that were undecided a moment ago; seconds until the next time."""
-        return self._manager.reconciler.undecided.run(self._manager.storage.now())
+        next_at = manager.storage.read(server_statuses.next_due, list(manager.workers), looked_at)
+        return timer.end_look(next_at, manager.storage.now(), DUE_INTERVAL if is_full else IDLE_INTERVAL)
 
     def run_probes(self) -> float:
         """Probe the servers whose circuits are open; seconds until the next time."""
@@ -164,14 +164,6 @@ class PeriodicLoops:
                                                 now + timedelta(seconds=pause), now)
         return pause
 
-    def run_polls(self) -> float:
-        """Make room for polls; seconds until the next time."""
-        for server_id, worker in self._manager.workers.items():
-            if not worker.polls.room:
-                worker.polls.retain(lambda ids: self._manager.storage.read(server_statuses.being_polled, server_id, ids,
-                                                                           self._manager.storage.now()))
-        return POLLS_INTERVAL
-
     def run_members(self) -> float:
         """Read the states of the servers; seconds until the next time."""
         is_there = self._registry.refresh()
@@ -193,8 +185,9 @@ class PeriodicLoops:
 
     def _rooms(self) -> dict[str, int]:
         """How many operations of the backlog each server may be given now, by server id."""
+        now = self._manager.storage.now()
         return {server: room for server, worker in self._manager.workers.items()
-                if (room := min(worker.room(recent=False), worker.polls.room))}
+                if (room := min(worker.room(recent=False), worker.polls.room(now)))}
 
     def _claim_due(self, step: Step) -> None:
         """Claim rows that are due, and read their domains."""
@@ -248,3 +241,82 @@ def _cancel_where_done(step: Step) -> None:
         state, is_done = step.states[row.domain_id], row.status is Outcome.SUCCESS and row.action is not Action.UPDATE
         if is_done or row.action is not Action.DELETE and state.domain.is_going:
             state.change(row_transitions.cancel(row))
+
+
+class Gauges:
+    """Sets the gauges of one pool manager.
+
+    :param clock: monotonic seconds
+    """
+
+    def __init__(self, manager: Manager, clock: Callable[[], float] = time.monotonic) -> None:
+        self._manager = manager
+        self._clock = clock
+        self._labels: set[str] = set()
+        self._measure_at = self._count_at = float('-inf')
+
+    def run(self) -> float:
+        """Update the gauges that are due; seconds until the next time."""
+        manager = self._manager
+        for queue, length in manager.queues().items():
+            metrics.QUEUE.labels(queue).set(length)
+        self._show_circuits()
+        if manager.settings.measured and self._clock() >= self._measure_at:
+            self._measure_at = self._clock() + min(DATABASE_INTERVAL, manager.settings.periodic_sync_interval)
+            self._measure()
+        return GAUGES_INTERVAL
+
+    def _show_circuits(self) -> None:
+        manager = self._manager
+        for worker in list(manager.all_workers.values()):
+            for channel, circuit in zip(CHANNELS, (worker.control, worker.dns)):
+                metrics.CIRCUIT_OPEN.labels(manager.pool.name, worker.server.label, channel).set(circuit.is_open)
+
+    def _measure(self) -> None:
+        manager, pool = self._manager, self._manager.pool.name
+        servers = manager.members.servers
+        for server in servers:
+            self._show(pool, server, manager.storage.read(gauges.of_server, server.id, manager.storage.now()))
+        for gone in self._labels - {server.label for server in servers}:
+            metrics.forget_server(pool, gone, [state.value for state in ServerState], CHANNELS)
+        self._labels = {server.label for server in servers}
+        for status, count in manager.storage.read(gauges.unsettled, pool).items():
+            metrics.DOMAINS.labels(pool, status.value).set(count)
+        if self._clock() >= self._count_at:
+            metrics.DOMAINS.labels(pool, Status.ACTIVE.value).set(manager.storage.read(gauges.active, pool))
+            self._count_at = self._clock() + COUNT_INTERVAL
+        intervals = {AuditKind.SERIALS: manager.settings.periodic_sync_interval,
+                     AuditKind.CONTENTS: manager.settings.contents_audit_interval}
+        for audit in manager.storage.read(sweeps.of_pool, pool):
+            _show_audit(pool, audit, intervals[audit.kind])
+        metrics.PLANS_PARKED.labels(pool).set(manager.storage.read(gauges.parked_plans, pool, manager.storage.now()))
+        metrics.MEASURED_AT.labels(pool).set_to_current_time()
+
+    def _show(self, pool: str, server: PoolServer, found: ServerMeasures) -> None:
+        now = self._manager.storage.now()
+
+        def seconds_since(moment: object) -> float:
+            return max(0.0, (now - moment).total_seconds()) if moment is not None else 0.0  # type: ignore[operator]
+
+        for gauge, value in ((metrics.ROWS_WAITING, found.waiting), (metrics.ROWS_DUE, found.due),
+                             (metrics.ROWS_FAILING, found.failing), (metrics.ROWS_IN_HAND, found.in_hand),
+                             (metrics.ROWS_DIVERGED, found.diverged),
+                             (metrics.DUE_AGE, seconds_since(found.oldest_due)), (metrics.BEHIND, found.behind),
+                             (metrics.LAG, seconds_since(found.behind_since))):
+            gauge.labels(pool, server.label).set(value)
+        for state in ServerState:
+            metrics.SERVER_STATE.labels(pool, server.label, state.value).set(server.state is state)
+
+
+def _show_audit(pool: str, audit: Audit, interval: float) -> None:
+    """The present round of an audit, and the results of the last one."""
+    metrics.AUDIT_INTERVAL.labels(pool, audit.kind.value).set(interval)
+    metrics.AUDIT_STARTED_AT.labels(pool, audit.kind.value).set(audit.started_at.timestamp())
+    if audit.last is None or audit.last_started_at is None or audit.last_seconds is None:
+        return
+    for gauge, value in ((metrics.AUDIT_SECONDS, audit.last_seconds),
+                         (metrics.AUDIT_ENDED_AT, audit.last_started_at.timestamp() + audit.last_seconds),
+                         (metrics.AUDIT_DOMAINS, audit.last.domains), (metrics.AUDIT_COVERAGE, audit.last.coverage),
+                         (metrics.AUDIT_UNANSWERED, audit.last.unanswered),
+                         (metrics.AUDIT_FINDINGS, audit.last.findings)):
+        gauge.labels(pool, audit.kind.value).set(value)

@@ -21,8 +21,8 @@ from designate_pool.model import Action, Audit, AuditKind, Context, Counts, Poll
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder
-from designate_pool.pool_manager.periodic.finding_recorder import REPAIRS, FindingRecorder
+from designate_pool.pool_manager.periodic import audit_schedule
+from designate_pool.pool_manager.periodic.audit_schedule import REPAIRS, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY
@@ -95,8 +95,8 @@ class SerialAudit:
         counts = Counts(domains=len(page.domains), pairs=len(page.domains) * len(watched))
         manager.storage.run_autocommitted(sweeps.advance, audit, page.last_id, counts, sent, next_at, now)
         if not page.last_id:
-            manager.storage.run_autocommitted(audit_findings.forget, audit.pool_id, now - finding_recorder.KEPT,
-                                              finding_recorder.PURGE_BATCH)
+            manager.storage.run_autocommitted(audit_findings.forget, audit.pool_id, now - audit_schedule.KEPT,
+                                              audit_schedule.PURGE_BATCH)
             seconds, interval = (now - audit.started_at).total_seconds(), manager.settings.periodic_sync_interval
             if seconds > interval:
                 self._late.failed(seconds, interval)

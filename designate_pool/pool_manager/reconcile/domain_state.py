@@ -7,13 +7,12 @@ import dataclasses
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from designate_pool.model import Action, Domain, Outcome, PollRequest, Report, ServerStatus
-from designate_pool.pool_manager.dispatch.operation import Operation
+from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.storage.operations import server_statuses
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains as domain_store
 
 #: For how long a recent state is used.
@@ -143,24 +142,16 @@ class Step:
                                and (not newer.awaits_first_transfer or reads_catalog(row.server_id))))
 
 
-def read(storage: Storage, pool_name: str, domain_ids: Sequence[str],
-         server_ids: Collection[str]) -> dict[str, DomainState]:
+def read(tx: Tx, pool_name: str, domain_ids: Sequence[str], server_ids: Collection[str]) -> dict[str, DomainState]:
     """The states of these domains by id, without claims; unknown domains and those that other pools have are left out.
 
     :param server_ids: the servers whose rows are needed; empty for all
     """
-    domains, rows = storage.read(_read, list(dict.fromkeys(domain_ids)), server_ids)
-    return {key: DomainState(domain, row_transitions.by_server_and_action(rows.get(key, ())))
-            for key, domain in domains.items() if domain.is_of(pool_name)}
-
-
-def _read(tx: Any, ids: Sequence[str],
-          server_ids: Collection[str]) -> tuple[dict[str, Domain], dict[str, list[ServerStatus]]]:
-    if not ids:
-        return {}, {}
     # Rows first: a domain read before its rows could be reported at an older serial than is served.
-    rows = server_statuses.for_domains(tx, ids, server_ids)
-    return domain_store.get_many(tx, ids), rows
+    rows = server_statuses.for_domains(tx, domain_ids, server_ids)
+    domains = domain_store.get_many(tx, domain_ids)
+    return {key: DomainState(domain, {(row.server_id, row.action): row for row in rows[key]})
+            for key, domain in domains.items() if domain.is_of(pool_name)}
 
 
 class RecentStates:

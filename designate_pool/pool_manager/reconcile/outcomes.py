@@ -8,9 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from designate_pool.consensus import Members
 from designate_pool.model import Action, Answer, Outcome, PollResult, Status
-from designate_pool.pool_manager.dispatch.operation import (CallOutcome, Operation, ServerOutcome, channel_of,
-                                                            domain_of, is_success, server_of)
-from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, Operation, ServerOutcome, ServerWorker
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Step
 from designate_pool.serial import at_least, newer
@@ -25,6 +23,11 @@ def had_other_settings(outcome: CallOutcome, workers: Mapping[str, ServerWorker]
     return worker is None or worker.server != outcome.server
 
 
+def channel_of(outcome: ServerOutcome) -> tuple[str, bool]:
+    """The server's id, and whether it was called over its control channel or polled over DNS."""
+    return outcome.server_id, isinstance(outcome, CallOutcome)
+
+
 def deletions(outcomes: Iterable[ServerOutcome]) -> list[Operation]:
     """The operations that have deleted a zone."""
     return [outcome.operation for outcome in outcomes if isinstance(outcome, CallOutcome) and outcome.result.ok
@@ -33,7 +36,7 @@ def deletions(outcomes: Iterable[ServerOutcome]) -> list[Operation]:
 
 def is_awaited(state: DomainState, outcome: ServerOutcome) -> bool:
     """Whether *outcome* is the success of the poll that its row waits for, so that a recent state will do."""
-    if not isinstance(outcome, PollResult) or not is_success(outcome) or outcome.serial_number is None:
+    if not isinstance(outcome, PollResult) or outcome.status is not Outcome.SUCCESS or outcome.serial_number is None:
         return False
     row = state.rows.get((outcome.server_id, Action.UPDATE))
     return (row is not None and not row.diverged and not state.domain.is_going
@@ -61,12 +64,13 @@ class OutcomeRules:
         :returns: ids of domains of which a change was scheduled that had been missed
         """
         for outcome in outcomes:
-            state = self.step.states.get(domain_of(outcome))
+            state = self.step.states.get(outcome.domain_id)
             if state is None:
                 continue
             # After a recovery failed operations are due again at once; a server out of service cannot fail.
-            counts = is_success(outcome) or (channel_of(outcome) not in recovered and server_of(outcome) in self.workers
-                                             and server_of(outcome) in self.members.in_service)
+            counts = outcome.status is Outcome.SUCCESS or (
+                channel_of(outcome) not in recovered and outcome.server_id in self.workers
+                and outcome.server_id in self.members.in_service)
             if isinstance(outcome, CallOutcome):
                 if counts and not had_other_settings(outcome, self.workers):
                     self._after_call(state, outcome)
@@ -75,7 +79,8 @@ class OutcomeRules:
             elif counts and not state.domain.is_going:
                 self._after_poll(state, outcome)
         missed = [key for key, state in self.step.states.items() if self._schedule_missed_change(state)]
-        self._recreate(outcomes)
+        if self.step.live:
+            self._recreate(outcomes)
         return missed
 
     def _after_call(self, state: DomainState, outcome: CallOutcome) -> None:
@@ -161,11 +166,12 @@ class OutcomeRules:
             if (confirming := row_transitions.confirm(update, result, self.step.now)) is not update:
                 state.change(confirming)
             return
+        has_lost_zone = result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE
         if row_transitions.is_stale(update, result):
             counted = row_transitions.count_stale_failure(update, result, self.tries)
             if counted is update:
                 return
-            if counted.status is not Outcome.ERROR or not row_transitions.has_lost_zone(result):
+            if counted.status is not Outcome.ERROR or not has_lost_zone:
                 state.change(counted)
                 return
         if result.serial_number is not None and newer(result.serial_number, state.domain.serial):
@@ -174,7 +180,7 @@ class OutcomeRules:
             if create.status is Outcome.SUCCESS and ahead is not update:
                 state.change(ahead)
             return
-        if row_transitions.has_lost_zone(result):
+        if has_lost_zone:
             if create.status is Outcome.SUCCESS:
                 state.change(*row_transitions.zone_lost(create, update, state.domain, result.error or '', self.step.now,
                                                         self.tries, random.random()))

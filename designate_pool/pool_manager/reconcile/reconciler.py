@@ -20,13 +20,12 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import heapq
 import logging
 import math
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,13 +37,12 @@ from designate_pool.errors import LostRace, PoolError
 from designate_pool.model import (CATALOG_ID, Action, AuditFinding, CallResult, Context, Domain, Outcome, PollRequest,
                                   Pool, Reason, Report, ServerStatus)
 from designate_pool.outage_log import OutageLog
-from designate_pool.pool_manager.dispatch.operation import Operation, is_recent
-from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.dispatch.server_worker import Operation, ServerWorker, is_recent
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, RecentStates, Step
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
-from designate_pool.serial import at_least
+from designate_pool.serial import newer
 from designate_pool.settings import PoolManagerSettings, Tries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import catalog
@@ -63,16 +61,8 @@ RETRY_PAUSE = 0.5
 BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 #: Retry intervals within which a server that reads the catalog finds a new zone in it and fetches it.
 CATALOG_PATIENCE = 5
-#: Times after this are left to the regular interval.
-HORIZON = timedelta(seconds=60)
-#: How many more slots than have rows are kept in their heap.
-_SPARE = 1000
-#: Times are rounded up to multiples of one slot, so that rows written together are claimed together.
-SLOTS_PER_SECOND = 100
 #: Seconds after which an undecided domain is read and weighed again that waits for polls in flight.
 PAUSE = 0.2
-#: Seconds until the next look when no domain is undecided.
-IDLE_INTERVAL = 30.0
 #: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
 _POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
 
@@ -87,7 +77,8 @@ class Reconciler:
     :ivar workers: of the servers in service, by server id
     :ivar all_workers: of all configured servers
     :ivar due_timer: when the next row written here is due
-    :ivar undecided: domains to weigh again
+    :ivar undecided: ids of domains with new outcomes and no report yet that were weighed without reading them: the
+        results of polls in flight mostly decide them
     """
 
     def __init__(self, pool: Pool, storage: Storage, central: CentralClient, minidns: MiniDnsClient, runtime: Any,
@@ -111,7 +102,7 @@ class Reconciler:
             'results are reported to Central again', logging.WARNING)
         self.due_timer = DueTimer()
         self._recent = RecentStates()
-        self.undecided = UndecidedDomains(self._undecided.put)
+        self.undecided: set[str] = set()
         self._catalog_rests_until = 0.0  # monotonic
 
     @contextlib.contextmanager
@@ -124,7 +115,8 @@ class Reconciler:
             step = Step(self._storage.now(), bool(server_ids))
             self.load(step, domain_ids, server_ids)
             yield step
-            step.supersede(self._reads_catalog)
+            if step.live:
+                step.supersede(self._reads_catalog)
             choose_due_rows(step, self.workers, self.settings)
             self.poll(step.polls, self.settings.tries)
             self.poll(step.spread_polls, self.settings.tries, spread=True)
@@ -133,7 +125,8 @@ class Reconciler:
                 self._recent.drop(step.states)
             else:
                 self._recent.put(step.states.values(), step.now)
-        self.make_calls(step)
+        if step.calls:
+            self.make_calls(step)
         if step.conflicts:
             self._undecided.put(*step.states)  # some rows are not as decided here
         elif step.is_partial:
@@ -166,7 +159,8 @@ class Reconciler:
     def read(self, domain_ids: Iterable[str], now: datetime,
              server_ids: Collection[str] = ()) -> dict[str, DomainState]:
         """The present states of these domains by id, on all servers unless some are named; unknown ones are absent."""
-        states = domain_state.read(self._storage, self.pool.name, list(domain_ids), server_ids)
+        ids = list(dict.fromkeys(domain_ids))
+        states = self._storage.read(domain_state.read, self.pool.name, ids, server_ids) if ids else {}
         for state in states.values():
             self._add_claims(state, now)
         return states
@@ -212,13 +206,24 @@ class Reconciler:
         weighed = evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
         self.reports.put(*weighed.reports)
         self._recent.note_reports(weighed.reports)
-        self._put_off(weighed, {state.domain.id for state in states if state.is_recalled}, self._storage.now())
+        polled = {state.domain.id for state in states if state.is_recalled and state.domain.id in weighed.undecided
+                  and any(state.domain.id in worker.polls for worker in self.workers.values())}
+        self.undecided.difference_update([report.domain_id for report in weighed.reports])
+        self.undecided.update(polled)
+        self._undecided.put(*(key for key in weighed.undecided if key not in polled))
         if weighed.finished:
             self._storage.run(server_statuses.purge_domains, weighed.finished, members.tracked, self._storage.now())
 
     def weigh_again(self, domain_ids: Sequence[str]) -> None:
         """Read these domains with all their rows and weigh them."""
         self.weigh(self.read(domain_ids, self._storage.now()).values())
+
+    def weigh_undecided(self) -> float:
+        """Weigh the undecided domains whose polls have not decided them; seconds until the next time."""
+        due = list(self.undecided)
+        self.undecided.difference_update(due)
+        self._undecided.put(*due)
+        return PAUSE
 
     def poll(self, requests: Sequence[PollRequest], tries: Tries, spread: bool = False) -> None:
         """Have MiniDNS notify and poll.
@@ -252,20 +257,6 @@ class Reconciler:
             except PoolError as error:
                 LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
 
-    def _put_off(self, weighed: Verdicts, recent: Collection[str], now: datetime) -> None:
-        """Weigh undecided domains again: now, or a little later if polls for them are in flight.
-
-        The results of these have the domain weighed as well, mostly without reading it.
-
-        :param recent: ids of domains that were weighed without reading them
-        """
-        polled = {key for key in weighed.undecided
-                  if key in recent and any(key in worker.polls for worker in self.workers.values())}
-        self.undecided.discard(report.domain_id for report in weighed.reports)
-        if polled:
-            self.undecided.add(polled, now)
-        self._undecided.put(*(key for key in weighed.undecided if key not in polled))
-
     def _add_claims(self, state: DomainState, now: datetime) -> None:
         for row in state.rows.values():
             if row.claimed_until is not None and row_transitions.is_claimed(row, now) and self._is_call(row):
@@ -291,9 +282,10 @@ class Reconciler:
             domains = self._storage.read(domain_store.get_many, {row.domain_id for row in rows})
             remaining = [row for row in rows if row.domain_id in domains]
             conflicts = len(rows) - len(remaining) + self._storage.run(server_statuses.write, remaining, now)
-        later = now + timedelta(seconds=RETRY_PAUSE)
-        self.due_timer.set({row_transitions.key_of(row): later if row.next_attempt_at and row.next_attempt_at <= now
-                            else row.next_attempt_at for row in rows}, now, only_sooner=conflicts > 0)
+        times = [at for row in rows if (at := row.next_attempt_at) is not None]
+        if times:
+            # What is due and could be neither called nor polled for is left for a moment.
+            self.due_timer.set(min(at if at > now else now + timedelta(seconds=RETRY_PAUSE) for at in times))
         return conflicts
 
     def _yield_claims(self, step: Step) -> None:
@@ -303,8 +295,6 @@ class Reconciler:
         stays until its call has ended.  Calls without a valid claim, or whose domain was deleted meanwhile, are
         dropped.
         """
-        if not step.calls:
-            return
         now = self._storage.now()
         claimed: dict[tuple[str, str], list[server_statuses.Claimed]] = collections.defaultdict(list)
         for claim in self._storage.read(server_statuses.claimed_on_names,
@@ -378,7 +368,7 @@ def choose_due_rows(step: Step, workers: Mapping[str, ServerWorker], settings: P
 
     :param workers: of the servers in service, by server id
     """
-    due = [(step.states[row.domain_id], row) for row in step.unchanged_claimed()]
+    due = [(step.states[row.domain_id], row) for row in step.unchanged_claimed()] if step.claimed else []
     due += [(state, row) for state in step.states.values() for row in state.changed.values()
             if row_transitions.is_due(row, step.now) and row.server_id in workers]
     for state, row in due:
@@ -413,11 +403,13 @@ def _choose_poll(step: Step, state: DomainState, row: ServerStatus, worker: Serv
         no_answer = CallResult(error=f'{worker.server.label} has not answered DNS', unreachable=True,
                                reason=Reason.TIMEOUT)
         state.change(row_transitions.after_call(row, no_answer, step.now, tries, random.random()))
-    elif not recent and not worker.polls.room:
+    elif not recent and not worker.polls.room(step.now):
         state.change(row_transitions.release_claim(row))
     else:
-        worker.polls.add(domain.id)
-        state.change(row_transitions.poll_sent(row, step.now, tries))
+        sent = row_transitions.poll_sent(row, step.now, tries)
+        assert sent.deadline_at is not None
+        worker.polls.add(domain.id, sent.deadline_at, recent)
+        state.change(sent)
         delay = fetch_delay(worker, tries) if row.server_id in state.fetching else 0.0
         request = PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
                               seen=row.serial_number, incarnation=row.incarnation)
@@ -475,136 +467,55 @@ def evaluate(states: Iterable[DomainState], servers: Sequence[str], threshold_pe
         reports = consensus.reports(domain, rows, *who)
         weighed.reports.extend(reports)
         if domain.is_going and not reports and not consensus.weigh(domain, rows, *who).behind:
-            if not state.call_claims and not _is_any_due(rows, (*servers, *uncounted)):
+            is_any_due = any(row.next_attempt_at is not None and row.server_id in (*servers, *uncounted)
+                             for row in rows)
+            if not state.call_claims and not is_any_due:
                 weighed.finished.append(domain.id)
-        elif state.has_new_outcomes and not _is_reported(domain, reports):
-            weighed.undecided.append(domain.id)
+        elif state.has_new_outcomes and not any(report.serial_number == domain.serial for report in reports):
+            # A deletion in progress was never reported.
+            if domain.is_going or domain.reported_serial is None or newer(domain.serial, domain.reported_serial):
+                weighed.undecided.append(domain.id)
     return weighed
 
 
-def _is_any_due(rows: Iterable[ServerStatus], servers: Collection[str]) -> bool:
-    """Whether any row of these servers is due, now or later."""
-    return any(row.next_attempt_at is not None and row.server_id in servers for row in rows)
-
-
-def _is_reported(domain: Domain, reports: Sequence[Report]) -> bool:
-    """Whether the domain's own serial was reported to Central or is in *reports*; never for a deletion in progress."""
-    if any(report.serial_number == domain.serial for report in reports):
-        return True
-    if domain.is_going or domain.reported_serial is None:
-        return False
-    return at_least(domain.reported_serial, domain.serial)
-
-
 class DueTimer(Wakeable):
-    """When to claim due rows next: rows that were written here need not wait for the next regular interval.
+    """When to claim due rows next.
 
-    It has one time in the near future for each row, at most; one that is sooner than all others wakes the loop.  Rows
-    that others have written are left to them, and to the look of the loop *unsettled* if they end.
+    After each look the database says when the next row is due; a row that is written here and is due sooner ends the
+    wait until then.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
-        self._slots: dict[int, set[Hashable]] = {}
-        self._slot_of: dict[Hashable, int] = {}
-        self._order: list[int] = []  # a heap of all slots, and of some that are empty by now
+        self._soonest = math.inf  # of the rows written since the last look began
+        self._wakes_at = -math.inf  # not while rows are being looked for
 
-    def set(self, times: Mapping[Hashable, datetime | None], now: datetime, only_sooner: bool = False) -> None:
-        """Replace the times of these rows; one that is not after *now* and before the horizon is no time.
-
-        :param only_sooner: leave a row's time where the new one is later or none
-        """
+    def set(self, at: datetime) -> None:
+        """Look for due rows *at* this time at the latest."""
         with self._lock:
-            before = self._first()
-            for key, due_at in times.items():
-                slot = None
-                if due_at is not None and now < due_at < now + HORIZON:
-                    slot = math.ceil(due_at.timestamp() * SLOTS_PER_SECOND)
-                if not only_sooner or slot is not None and slot < self._slot_of.get(key, math.inf):
-                    self._move(key, slot)
-            is_sooner = self._first() < before
+            self._soonest = min(self._soonest, at.timestamp())
+            is_sooner = self._soonest < self._wakes_at
+            if is_sooner:
+                self._wakes_at = self._soonest
         if is_sooner:
             self.wake()
 
-    def until_next(self, looked_at: datetime, now: datetime, most: float) -> float:
-        """Seconds until the next time, *most* at most, none if it is over.
+    def start_look(self) -> None:
+        """Rows that are written from now on may be missed by the look for due rows."""
+        with self._lock:
+            self._soonest, self._wakes_at = math.inf, -math.inf
 
-        :param looked_at: when due rows were looked for; times until then are dropped, those since then are not
+    def end_look(self, next_at: datetime | None, now: datetime, most: float) -> float:
+        """Seconds until the next look.
+
+        :param next_at: when the next row of the database is due
+        :param most: seconds at most
         """
         with self._lock:
-            while self._first() <= looked_at.timestamp() * SLOTS_PER_SECOND:
-                for key in self._slots.pop(self._order[0]):
-                    del self._slot_of[key]
-            return max(0.0, min(most, self._first() / SLOTS_PER_SECOND - now.timestamp()))
-
-    def _first(self) -> float:
-        while self._order and self._order[0] not in self._slots:
-            heapq.heappop(self._order)
-        return self._order[0] if self._order else math.inf
-
-    def _move(self, key: Hashable, slot: int | None) -> None:
-        old = self._slot_of.pop(key, None)
-        if old is not None:
-            keys = self._slots[old]
-            keys.discard(key)
-            if not keys:
-                del self._slots[old]
-        if slot is not None:
-            self._slot_of[key] = slot
-            if slot not in self._slots:
-                self._slots[slot] = set()
-                heapq.heappush(self._order, slot)
-                if len(self._order) > 2 * len(self._slots) + _SPARE:
-                    self._order = sorted(self._slots)
-            self._slots[slot].add(key)
-
-
-class UndecidedDomains(Wakeable):
-    """Domains with new outcomes and no report yet, which wait for the results of polls in flight.
-
-    These results mostly decide them, and then nothing is read.  All other undecided domains go straight into the queue
-    into which these go in the end; a queue has no times, and nothing is taken out of it.  The first domain that is
-    added wakes the loop.
-
-    :param weigh: is given the ids of those whose time has come
-    """
-
-    def __init__(self, weigh: Callable[..., object]) -> None:
-        super().__init__()
-        self._weigh = weigh
-        self._lock = threading.Lock()
-        self._times: dict[str, datetime] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._times)
-
-    def add(self, domain_ids: Iterable[str], now: datetime) -> None:
-        """Weigh these in a moment; those that are undecided already, when they would have been."""
-        at = now + timedelta(seconds=PAUSE)
-        with self._lock:
-            was_idle = not self._times
-            for domain_id in domain_ids:
-                self._times.setdefault(domain_id, at)
-            is_first = was_idle and bool(self._times)
-        if is_first:
-            self.wake()
-
-    def discard(self, domain_ids: Iterable[str]) -> None:
-        """Central is told of these."""
-        with self._lock:
-            for domain_id in domain_ids:
-                self._times.pop(domain_id, None)
-
-    def run(self, now: datetime) -> float:
-        """Weigh those whose time has come; seconds until the next."""
-        with self._lock:
-            due = [key for key, at in self._times.items() if at <= now]
-            for key in due:
-                del self._times[key]
-            wait = min(((at - now).total_seconds() for at in self._times.values()), default=IDLE_INTERVAL)
-        self._weigh(*due)
-        return wait
+            sooner = math.inf if next_at is None else next_at.timestamp()
+            self._wakes_at = min(self._soonest, sooner, now.timestamp() + most)
+            return max(0.0, self._wakes_at - now.timestamp())
 
 
 def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
@@ -624,8 +535,11 @@ def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
         if row.status is None or row.status is state.former_outcomes.get((row.server_id, row.action), row.status):
             continue
         server = row.server_id if worker is None else worker.server.label
+        request_id = state.domain.request_id
+        if row.finding_id is not None and row.action is not Action.DELETE:
+            request_id = AuditFinding.request_id_of(row.finding_id)  # an audit made the row due
         about = {'domain': state.domain.name, 'server': server, 'action': row.action.value,
-                 'request_id': _cause(row, state.domain.request_id)}
+                 'request_id': request_id}
         if row.status is Outcome.SUCCESS:
             serial = row.serial_number if row.action is Action.UPDATE else row.expected_serial
             logs.transition(OPERATION_LOG, logging.INFO, '%s of %s at serial %s on %s: SUCCESS', row.action,
@@ -637,13 +551,6 @@ def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
             logs.transition(OPERATION_LOG, logging.WARNING, '%s of %s at serial %s on %s: ERROR, tried %d times: %s',
                             row.action, about['domain'], row.expected_serial, server, row.attempts, row.last_error,
                             serial=row.expected_serial, status='ERROR', error=row.last_error, **about)
-
-
-def _cause(row: ServerStatus, request_id: str) -> str:
-    """The id of the audit finding that made the row due, or of the request that changed the domain."""
-    if row.finding_id is None or row.action is Action.DELETE:
-        return request_id
-    return AuditFinding.request_id_of(row.finding_id)
 
 
 def _is_silent(worker: ServerWorker, action: Action) -> bool:

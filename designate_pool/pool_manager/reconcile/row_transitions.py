@@ -19,12 +19,12 @@ Each function returns new rows with the version they will have once written.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.backoff import Backoff
-from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus
+from designate_pool.model import Action, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus
 from designate_pool.serial import at_least, newer
 from designate_pool.settings import Tries
 
@@ -285,11 +285,6 @@ def confirm(row: ServerStatus, result: PollResult, now: datetime) -> ServerStatu
     return row if row.next_attempt_at is None else schedule_poll(row, now)
 
 
-def has_lost_zone(result: PollResult) -> bool:
-    """Whether the server answers that it does not have the zone."""
-    return result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE
-
-
 def zone_lost(create: ServerStatus, update: ServerStatus, domain: Domain, why: str, now: datetime, tries: Tries,
               jitter: float) -> list[ServerStatus]:
     """Both rows of a server that has lost the zone: create it there again, then poll for the serial.
@@ -359,11 +354,6 @@ def clear_divergence(row: ServerStatus) -> ServerStatus:
 def key_of(row: ServerStatus) -> tuple[str, str, Action]:
     """What identifies *row*: (server id, domain id, action)."""
     return row.server_id, row.domain_id, row.action
-
-
-def by_server_and_action(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:
-    """The rows of one domain by (server id, action)."""
-    return {(row.server_id, row.action): row for row in rows}
 
 
 def _new(domain: Domain, server: str, action: Action, at: datetime | None) -> ServerStatus:

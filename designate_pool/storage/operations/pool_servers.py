@@ -35,7 +35,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(PoolServer))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
 #: More than one server is changed.
 _MOST_CHANGES = 1_000_000
-_OF_POOL = (sa.select(pools.c.id, pools.c.reloads, pools.c.version, *(TABLE.c[name] for name in _FIELDS))
+_OF_POOL = (sa.select(pools.c.id, pools.c.reloads, *(TABLE.c[name] for name in _FIELDS))
             .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
             .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
 _KEY_NAMES = sa.select(TABLE.c.key_name).where(TABLE.c.key_name.is_not(None), TABLE.c.state != ServerState.REMOVED)
@@ -51,12 +51,10 @@ class RegisteredServers:
 
     :ivar pool_id: empty when there is no such pool
     :ivar reloads: how often the configuration was reloaded on command; who knows a smaller number reloads it
-    :ivar version: of the pool's other settings
     """
 
     pool_id: str = ''
     reloads: int = 0
-    version: int = 0
     servers: tuple[PoolServer, ...] = ()
 
 
@@ -65,9 +63,8 @@ def of_pool(tx: Tx, pool_name: str) -> RegisteredServers:
     rows = tx.execute(_OF_POOL, {'name': pool_name}).all()
     if not rows:
         return RegisteredServers()
-    pool_id, reloads, version = rows[0][:3]
-    return RegisteredServers(pool_id, reloads, version,
-                             tuple(PoolServer(*row[3:]) for row in rows if row[3] is not None))
+    pool_id, reloads = rows[0][:2]
+    return RegisteredServers(pool_id, reloads, tuple(PoolServer(*row[2:]) for row in rows if row[2] is not None))
 
 
 def changes(pool_name: str) -> sa.ScalarSelect[Any]:

@@ -24,7 +24,7 @@ from designate_pool.errors import BackendRefused, BackendUnreachable, BadConfigu
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Server, ServerState, ServerStatus, Status, ZoneTransferIn, utcnow)
 from designate_pool.pool_manager import manager as manager_module
-from designate_pool.pool_manager.dispatch.operation import Operation
+from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
-import pytest
-
 from designate_pool.model import PollRequest, Status
-from designate_pool.pool_manager import server_registry
-from designate_pool.storage.sql import schema
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool
 
 WHERE = ('192.0.2.53', '192.0.2.54:5300')
@@ -48,19 +42,3 @@ def test_it_is_no_matter_of_the_servers(pool: ScriptedPool) -> None:
     changed = pool.change(domain)
     assert {each.server_id for each in pool.asked} <= set(SERVERS)
     assert len(told(pool)) == len(WHERE) and pool.get(changed).status is Status.ACTIVE
-
-
-def test_one_that_is_written_without_a_new_version_of_the_pool_is_told_a_little_later(
-        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    pool.registry.start()
-    pool_id = pool.central.find_pools(CONTEXT)[0].id
-    pool.central.update_pool(CONTEXT, {'id': pool_id, 'also_notifies': WHERE[:1]})
-    pool.registry.refresh()
-    pool.storage.run(lambda tx: tx.execute(schema.pool_attributes.update().where(
-        schema.pool_attributes.c.key == 'also_notify').values(value=WHERE[1])))
-    pool.registry.refresh()
-    assert pool.manager.also_notifies == WHERE[:1]
-    later = time.monotonic() + server_registry.ALSO_NOTIFIES_SECONDS
-    monkeypatch.setattr(server_registry, 'monotonic', lambda: later)
-    pool.registry.refresh()
-    assert pool.manager.also_notifies == WHERE[1:]

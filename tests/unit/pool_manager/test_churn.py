@@ -45,14 +45,6 @@ class Polls:
 
 
 @all_needed
-def test_a_server_that_follows_no_change_fails_all_the_same(pool: ScriptedPool, clock: Clock) -> None:
-    domain = pool.create()
-    polls = Polls(pool, clock)
-    found = [polls.change(domain.id, number, Answer.SERIAL, domain.serial) for number in range(8)]
-    assert found[:2] == [Status.PENDING] * 2 and Status.ERROR in found[2:]
-
-
-@all_needed
 def test_a_server_that_is_one_change_behind_has_not_failed(pool: ScriptedPool, clock: Clock) -> None:
     domain = pool.create()
     polls, seen = Polls(pool, clock), domain.serial

@@ -128,38 +128,12 @@ def test_delete_then_create_of_a_name_with_casts_in_every_order(pool: ScriptedPo
     assert [pool.serial(server) for server in SERVERS] == [second.serial] * 3
 
 
-def test_a_deletion_under_way_while_the_name_is_created_anew_does_not_take_the_new_zone_with_it(
-        pool: ScriptedPool, clock: Clock) -> None:
-    first = pool.create()
-    second: list[Domain] = []
-
-    def create_meanwhile() -> None:
-        # Another pool manager creates the new zone, which the server says it has, and only then the deletion ends.
-        second.append(pool.create())
-        pool.servers[SERVERS[0]].zones.pop('example.com.', None)
-
-    pool.servers[SERVERS[0]].before_return = create_meanwhile
-    pool.delete(first)
-    later(pool, clock, 1)
-    assert pool.get(second[0]).status is Status.ACTIVE and pool.get(first).status is Status.DELETED
-    assert [pool.serial(server) for server in SERVERS] == [second[0].serial] * 3
-
-
 def test_a_server_that_lost_its_zones_gets_them_again_and_only_that_server(pool: ScriptedPool) -> None:
     domain = pool.create()
     pool.servers[SERVERS[1]].zones.clear()
     changed = pool.change(domain)
     assert pool.serial(SERVERS[1]) == changed.serial
     assert [len(pool.servers[server].calls) for server in SERVERS] == [1, 2, 1]
-
-
-def test_the_sweep_finds_a_zone_that_was_removed_by_hand(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    del pool.servers[SERVERS[2]].zones['example.com.']
-    pool.sweep()
-    pool.deliver()
-    assert pool.serial(SERVERS[2]) == domain.serial
-    assert pool.get(domain).status is Status.ACTIVE
 
 
 def test_sweeps_over_a_healthy_pool_write_nothing(pool: ScriptedPool) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Action, CallResult, Domain, Outcome, Status
-from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
-from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, Operation, ServerWorker
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.reconcile import reconciler
 from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, held_up, later,

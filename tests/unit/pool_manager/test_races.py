@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
-from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Step
 from designate_pool.pool_manager.reconcile.reconciler import choose_due_rows
@@ -65,18 +64,6 @@ def test_what_an_older_poll_said_does_not_take_the_place_of_a_change_that_was_be
     assert pool.get(domain).status is Status.ACTIVE and pool.get(domain).serial != domain.serial
     assert [row.expected_serial for (_, action), row in pool.rows(domain).items() if action is Action.UPDATE] == [
         pool.get(domain).serial] * 3
-
-
-def test_a_call_that_ends_after_an_unheard_deletion_begins_that_on_every_server(pool: ScriptedPool) -> None:
-    def delete_unheard() -> None:
-        made = next(iter(pool.storage.read(domains.live_by_name, ['example.com.']).values()))
-        pool.lose_casts = True
-        pool.central.delete_domain(CONTEXT, made.id)
-
-    pool.servers[SERVERS[1]].before_return = delete_unheard
-    domain = pool.create()
-    assert all(('delete', domain.id) in server.calls for server in pool.servers.values())
-    assert pool.get(domain).status is Status.DELETED
 
 
 def served(domain: Domain, server: str) -> PollResult:
@@ -189,24 +176,6 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(pool
     assert pool.rows(domain)[key].expected_serial == domain.serial + 1
 
 
-@pytest.mark.parametrize('pool', [100], indirect=True)
-def test_a_deletion_whose_report_was_heard_and_not_answered_comes_to_its_end(
-        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = pool.create()
-    update = pool.central.update_statuses
-
-    def answer_lost(*arguments: Any, **named: Any) -> None:
-        update(*arguments, **named)
-        raise ServiceUnavailable(service='central', why='no answer within 30 s')
-
-    with monkeypatch.context() as patched:
-        patched.setattr(pool.central, 'update_statuses', answer_lost)
-        gone = pool.delete(domain)
-    assert pool.get(gone).status is Status.DELETED and len(pool.rows(gone)) == 9
-    pool.sweep()
-    assert pool.rows(gone) == {}
-
-
 def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(pool: ScriptedPool) -> None:
     domain = pool.create()
     pool.servers[SERVERS[1]].dead = True
@@ -215,25 +184,6 @@ def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(pool: ScriptedPo
     assert pool.get(gone).status is Status.DELETED
     pool.sweep()
     assert pool.rows(gone) == rows
-
-
-def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_meanwhile(
-        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = pool.manager.workers[SERVERS[0]]
-    held: list[Operation] = []
-    worker.put = lambda *operations: held.extend(operations)  # type: ignore[method-assign]
-    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    del worker.put
-    # The server was given the zone and has fetched its first contents; that reaches the other manager, unasked.
-    unasked = PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)
-    pool.asked.clear()
-    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').queue_results([unasked]))
-    worker.put(*held)
-    assert {(each.server_id, each.serial) for each in pool.asked} == {(SERVERS[0], changed.serial)}
-    assert pool.rows(domain)[SERVERS[0], Action.UPDATE].next_attempt_at, 'should the answer be lost'
-    pool.deliver()
-    assert pool.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
 
 
 def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(pool: ScriptedPool) -> None:

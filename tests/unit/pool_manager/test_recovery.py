@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from designate_pool.model import Action, Answer, CallResult, Outcome, PollResult, Reason, ServerState, Status
-from designate_pool.pool_manager.dispatch.operation import CallOutcome
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
 from tests.unit.pool_manager.conftest import (CONTEXT, A, C, Clock, EditablePool, ScriptedPool, held_up, later,
                                               new_domain)
 

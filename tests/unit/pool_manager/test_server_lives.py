@@ -73,17 +73,6 @@ def test_a_new_section_joins_is_filled_and_then_counts(editable: EditablePool) -
     assert (server.filled, server.joined_at is not None) == (5, True)
 
 
-def test_a_joining_server_that_is_dead_stays_out_and_costs_nothing(editable: EditablePool) -> None:
-    domains = some(editable)
-    editable.add(D)
-    editable.registry.reload()
-    editable.servers[D].dead = True
-    editable.step(20)
-    assert editable.states[D] == 'joining'
-    editable.change(domains[0])
-    assert editable.get(domains[0]).status is Status.ACTIVE
-
-
 def test_a_joining_server_is_given_no_more_domains_while_too_many_wait_for_it(
         editable: EditablePool, clock: Clock) -> None:
     editable.filling = JoinAndDrain(editable.manager, editable.registry, page_size=2, window=3)
@@ -129,15 +118,6 @@ def test_another_pool_managers_claim_is_respected_until_it_runs_out(
     clock.offset += timedelta(seconds=31)
     editable.settle()
     assert editable.states[D] == 'active'
-
-
-def test_counting_at_once_when_the_operator_wants_it(editable: EditablePool) -> None:
-    some(editable)
-    editable.manager.reconciler.settings = dataclasses.replace(editable.manager.settings, count_joining_servers=True)
-    editable.add(D)
-    editable.registry.reload()
-    assert editable.states[D] == 'joining'
-    assert editable.manager.members.counting == (*SERVERS, D)
 
 
 def test_a_section_that_is_gone_drains_and_its_rows_are_purged(editable: EditablePool, clock: Clock) -> None:
@@ -269,19 +249,6 @@ def test_a_server_drained_by_command_stays_out_until_it_is_told_to_come_back(edi
     editable.settle()
     assert editable.states[C] == 'active'
     assert len(editable.servers[C].zones) == 5
-
-
-def test_a_section_that_comes_back_joins_again(editable: EditablePool) -> None:
-    domains = some(editable)
-    section = editable.configured.pop(C)
-    editable.registry.reload()
-    editable.settle()
-    editable.change(domains[0])
-    editable.configured[C] = section
-    assert editable.registry.reload().joined == (section.label,)
-    assert editable.states[C] == 'joining'
-    editable.settle()
-    assert editable.states[C] == 'active'
 
 
 def test_a_changed_section_is_applied_to_every_domain(editable: EditablePool) -> None:
@@ -491,17 +458,6 @@ def test_what_a_server_lacks_is_found_and_mended(editable: EditablePool) -> None
     editable.deliver()
     found = comparing.compare(D, fix=True, delete_extra=0)
     assert (found.missing, found.behind, found.extra, found.mending) == ((), (), (), 0)
-
-
-def test_a_zone_whose_deletion_is_under_way_is_not_extra(editable: EditablePool) -> None:
-    domains = some(editable)
-    editable.add(D)
-    editable.registry.reload()
-    editable.settle()
-    editable.servers[D].refuses = True
-    editable.delete(domains[0])
-    assert domains[0].name in editable.servers[D].zones
-    assert ServerCompare(editable.manager, editable.runtime).compare(D, fix=False, delete_extra=None).extra == ()
 
 
 def test_a_server_that_cannot_be_compared(editable: EditablePool) -> None:

@@ -30,7 +30,6 @@ from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.client import soa_poller as soa_poller_module
 from designate_pool.model import words
 from designate_pool.pool_manager import manager as manager_module
-from designate_pool.pool_manager.dispatch import operation as operation_module
 from designate_pool.pool_manager.dispatch import server_worker as server_worker_module
 from designate_pool.pool_manager.reconcile import outcomes as outcomes_module
 from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
@@ -461,7 +460,7 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
         (words, 'datetime', SimpleNamespace(now=lambda zone: clock.utcnow())),
         (domain_rules, 'time', time),
         (words, 'uuid', ids), (words, 'time', time), (words, 'os', SimpleNamespace(urandom=ids.random.randbytes)),
-        (manager_module, 'monotonic', clock.monotonic), (operation_module, 'time', time),
+        (manager_module, 'monotonic', clock.monotonic),
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),
         (call_combiner_module, 'threading', SimpleNamespace(Lock=functools.partial(TaskLock, clock),
                                                             Event=functools.partial(TaskEvent, clock))),

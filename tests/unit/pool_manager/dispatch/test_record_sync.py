@@ -130,13 +130,6 @@ def test_create_change_and_delete(pool: FedPool) -> None:
     assert pool.fed.provider.zone(NAME) is None
 
 
-def test_the_same_cast_once_more_reads_nothing(pool: FedPool) -> None:
-    domain = pool.create()
-    calls = len(pool.fed.provider.calls)
-    pool.endpoint.create_domain(CONTEXT, domain)
-    assert len(pool.fed.provider.calls) == calls
-
-
 def test_it_counts_only_when_what_was_applied_is_read_back(pool: FedPool, clock: Clock) -> None:
     domain = pool.create()
     pool.fed.provider.behave('apply', 'lie')

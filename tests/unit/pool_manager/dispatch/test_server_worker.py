@@ -16,8 +16,8 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable, ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, PollRequest, Server, ServerStatus, utcnow
 from designate_pool.pool_manager.dispatch import server_worker as lane_module
-from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
-from designate_pool.pool_manager.dispatch.server_worker import CircuitBreaker, ServerWorker, WorkerCallbacks
+from designate_pool.pool_manager.dispatch.server_worker import (CallOutcome, CircuitBreaker, Operation, ServerWorker,
+                                                                WorkerCallbacks)
 from designate_pool.runtime import Threads
 from designate_pool.storage.serving import catalog
 from designate_pool.testing import a_domain

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from designate_pool.model import Action, Domain, ServerState, ServerStatus, Status, utcnow
-from designate_pool.pool_manager.dispatch.operation import RECENT
+from designate_pool.pool_manager.dispatch.server_worker import RECENT
 from designate_pool.pool_manager.periodic import loops
 from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
-from designate_pool.pool_manager.reconcile.reconciler import DueTimer, UndecidedDomains
+from designate_pool.pool_manager.reconcile.reconciler import DueTimer
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
@@ -27,22 +27,12 @@ class Timeout(BaseException):
     """As eventlet's is: no Exception."""
 
 
-class Undecided(UndecidedDomains):
-    """Domains that nobody can weigh."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda *domain_ids: None)
-
-    def run(self, now: datetime) -> float:
-        raise RuntimeError('run')
-
-
 class Trouble:
     """In place of a manager: whatever is asked of it fails, each time in another way."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self.reconciler = SimpleNamespace(due_timer=DueTimer(), undecided=Undecided())
+        self.reconciler = SimpleNamespace(due_timer=DueTimer())
         self.wait, self.wake = self.reconciler.due_timer.wait, self.reconciler.due_timer.wake
 
     def __getattr__(self, name: str) -> Any:
@@ -55,7 +45,7 @@ def test_whatever_is_raised_every_loop_comes_round_again(caplog: pytest.LogCaptu
     periodic = PeriodicLoops(trouble, trouble, Threads())  # type: ignore[arg-type]
     with caplog.at_level(logging.CRITICAL):
         periodic.start()
-        wait_until(lambda: len(periodic.last_tick) == 13, 'every loop has begun')
+        wait_until(lambda: len(periodic.last_tick) == 12, 'every loop has begun')
         first = dict(periodic.last_tick)
         wait_until(lambda: all(periodic.last_tick[name] > first[name] for name in first), 'every loop came round again')
     periodic.stop()
@@ -181,9 +171,8 @@ def test_all_unsettled_domains_are_weighed_anew_when_other_servers_count(
 
 
 def test_domains_that_have_been_unsettled_for_long_are_no_recent_changes(pool: ScriptedPool, clock: Clock) -> None:
-    old, = unheard(pool, clock)[:1]
+    old = unheard(pool, clock)
     clock.offset += RECENT
-    pool.lose_casts = False
-    recent = pool.create()
     PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
-    assert pool.rows(old) and list(pool.manager._outcomes._recent) == [recent.id]
+    assert {request.domain_id for request in pool.asked} == {domain.id for domain in old}
+    assert not any(pool.manager._is_recent(pool.poll(request)) for request in pool.asked)

@@ -14,9 +14,8 @@ from designate_pool import metrics
 from designate_pool.consensus import Members
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, PoolServer, ServerState, Status, new_id
-from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder, loops
-from designate_pool.pool_manager.periodic.gauges import Gauges
-from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.periodic import audit_schedule, loops
+from designate_pool.pool_manager.periodic.loops import Gauges, PeriodicLoops
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.storage.operations import sweeps
@@ -298,7 +297,7 @@ def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(pool: ScriptedPool
     told = [record.getMessage() for record in caplog.records]
     label = pool.servers[SERVERS[0]].server.label
     assert told[0] == (f'{domain.name} on {label}: the audit of serials found that another; '
-                       f'{finding_recorder.RECREATED} [{found.request_id}]')
+                       f'{audit_schedule.RECREATED} [{found.request_id}]')
     created = [each for each in told if each.startswith('CREATE of')]
     assert len(created) == 1 and created[0].endswith(f'[{found.request_id}]') and found.request_id != request_id
     # What comes of a change is told with the request's own id again.
@@ -310,7 +309,7 @@ def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(pool: ScriptedPool
 def test_a_server_that_loses_all_its_zones_fills_neither_log_nor_list(
         pool: ScriptedPool, domains: list[str], monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(finding_recorder, 'MAX_RECORDED', 1)
+    monkeypatch.setattr(audit_schedule, 'MAX_RECORDED', 1)
     pool.servers[SERVERS[0]].zones.clear()
     pool.sweep()
     assert len(pool.storage.read(audit_findings.of_pool, 'default', 100)) == 3  # one of each page
@@ -323,7 +322,7 @@ def test_old_findings_are_forgotten(pool: ScriptedPool, clock: Clock) -> None:
     del pool.servers[SERVERS[0]].zones[domain.name]
     pool.sweep()
     pool.deliver()
-    clock.offset += finding_recorder.KEPT + timedelta(seconds=1)
+    clock.offset += audit_schedule.KEPT + timedelta(seconds=1)
     pool.sweep()
     assert pool.storage.read(audit_findings.of_domain, domain.id, 10) == []
 

@@ -46,7 +46,7 @@ def test_a_newer_serial_is_seen_and_makes_nothing_right() -> None:
 
 
 def test_a_change_renews_it_and_leaves_it_diverged() -> None:
-    rows = row_transitions.by_server_and_action([CREATE, FOUND])
+    rows = {('a', Action.CREATE): CREATE, ('a', Action.UPDATE): FOUND}
     renewed, = row_transitions.schedule_change(CHANGED, rows, ['a'], NOW)
     assert (renewed.expected_serial, renewed.status, renewed.diverged) == (11, None, True)
     assert row_transitions.is_due(renewed, NOW) and poll(renewed, Outcome.SUCCESS, 11).status is None
@@ -71,7 +71,7 @@ def test_contents_that_are_ours_again_end_it() -> None:
     after = poll(row_transitions.clear_divergence(FOUND), Outcome.SUCCESS, 10)
     assert row_transitions.is_at_rest(after) and not after.diverged and after.last_error is None
     # Mended at the serial before a change: what is due now is an ordinary update.
-    rows = row_transitions.by_server_and_action([CREATE, FOUND])
+    rows = {('a', Action.CREATE): CREATE, ('a', Action.UPDATE): FOUND}
     renewed, = row_transitions.schedule_change(CHANGED, rows, ['a'], NOW)
     after = row_transitions.schedule_poll(poll(row_transitions.clear_divergence(renewed), Outcome.SUCCESS, 10), NOW)
     assert (after.status, after.diverged, after.expected_serial) == (None, False, 11)
@@ -119,7 +119,7 @@ def test_the_domain_s_serial_does_not_chase_after_a_server_that_counts_by_itself
         row = dataclasses.replace(row, serial_number=500 + attempt)
         if row_transitions.needs_higher_serial(row, 500 + attempt, DOMAIN):
             asked.append(attempt)
-        rows = row_transitions.by_server_and_action([CREATE, row])
+        rows = {('a', Action.CREATE): CREATE, ('a', Action.UPDATE): row}
         renewed = row_transitions.schedule_change(CHANGED, rows, ['a'], NOW)
         row = dataclasses.replace(renewed[0] if renewed else row, expected_serial=10)
     assert asked == [1, 2, 4, 8, 16]

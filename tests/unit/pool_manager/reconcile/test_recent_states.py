@@ -10,13 +10,12 @@ import pytest
 
 from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Report, ServerStatus,
                                   Status, utcnow)
-from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from designate_pool.pool_manager.reconcile import domain_state, reconciler, row_transitions
+from designate_pool.pool_manager.reconcile import domain_state, row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import MOMENT, DomainState, RecentStates
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import Tx
 from testing.databases import count_statements
 from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed, held_up, later
 
@@ -65,17 +64,14 @@ def test_a_deletion_that_has_begun_meanwhile_is_not_undone(pool: ScriptedPool) -
 
 
 @all_needed
-def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool: ScriptedPool, clock: Clock) -> None:
+def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool: ScriptedPool) -> None:
     domain, asked = begun(pool)
     other = pool.new_manager('two')
     other.queue_results([pool.poll(asked[A])])
     other.queue_results([pool.poll(asked[B])])
     pool.manager.queue_results([pool.poll(asked[C])])
     assert pool.get(domain).status is Status.PENDING, 'it does not know of the others'
-    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
-    assert 0 < periodic.run_undecided() <= reconciler.PAUSE
-    clock.offset += timedelta(seconds=reconciler.PAUSE)
-    periodic.run_undecided()
+    pool.manager.reconciler.weigh_undecided()
     assert pool.get(domain).status is Status.ACTIVE
 
 
@@ -125,10 +121,10 @@ def test_a_change_that_was_missed_is_begun_without_reading(pool: ScriptedPool,
     read: list[str] = []
     read_states = domain_state.read
 
-    def recording(storage: Storage, pool_name: str, domain_ids: Sequence[str],
+    def recording(tx: Tx, pool_name: str, domain_ids: Sequence[str],
                   server_ids: Collection[str]) -> dict[str, DomainState]:
         read.extend(domain_ids)
-        return read_states(storage, pool_name, domain_ids, server_ids)
+        return read_states(tx, pool_name, domain_ids, server_ids)
 
     with monkeypatch.context() as patched:
         patched.setattr(domain_state, 'read', recording)

@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Domain, Outcome, Status, utcnow
-from designate_pool.pool_manager.dispatch.operation import Operation
+from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.verify.server_compare import ServerCompare

@@ -61,15 +61,6 @@ def test_what_was_created_is_not_yet_served(pool: ScriptedPool, told: list[tuple
     assert pool.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
 
 
-def test_a_server_that_refuses_a_zone_is_in_error_alone(pool: ScriptedPool) -> None:
-    pool.servers[B].refuses = True
-    domain = pool.create()
-    assert outcomes(pool, domain, Action.CREATE) == {
-        A: (Outcome.SUCCESS, None), B: (Outcome.ERROR, None), C: (Outcome.SUCCESS, None)}
-    assert pool.rows(domain)[B, Action.CREATE].last_error == 'the key was refused'
-    assert pool.get(domain).status is Status.ACTIVE
-
-
 @all_needed
 def test_what_a_driver_puts_in_place_itself_needs_no_poll(pool: ScriptedPool,
                                                           told: list[tuple[Outcome, int]]) -> None:
@@ -175,42 +166,6 @@ def test_only_a_newer_serial_moves_a_row_and_the_pool_with_it(pool: ScriptedPool
 
 
 # The periodic pass
-
-@all_needed
-def test_a_server_that_is_behind_is_notified_again_and_no_other(pool: ScriptedPool, clock: Clock) -> None:
-    domain = pool.create()
-    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
-    heard = [pool.poll(each) for each in pool.asked if each.server_id != B]
-    pool.asked.clear()
-    pool.endpoint.update_statuses(CONTEXT, heard)
-    clock.offset += timedelta(seconds=60)
-    assert PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_due() == 0
-    assert asked_meanwhile(pool) == {(domain.id, B, changed.serial, True)}
-    pool.deliver()
-    assert pool.get(domain).status is Status.ACTIVE
-
-
-def test_a_change_of_which_nothing_was_heard_is_found(pool: ScriptedPool, clock: Clock) -> None:
-    domain = pool.create()
-    pool.lose_casts = True
-    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
-    assert not pool.asked
-    clock.offset += timedelta(seconds=10)
-    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
-    assert asked_meanwhile(pool) == {(domain.id, server, changed.serial, True) for server in SERVERS}
-    pool.deliver()
-    assert pool.get(domain).status is Status.ACTIVE
-
-
-def test_every_domain_is_asked_for_on_every_server_once_a_round(pool: ScriptedPool) -> None:
-    made = [pool.create(name) for name in ('example.com.', 'example.org.')]
-    for _ in range(2):
-        pool.sweep(answered=False)
-        assert {(key, server, serial) for _, server_ids, page in pool.pages for key, _, serial in page
-                for server in server_ids} == {(domain.id, server, domain.serial) for domain in made
-                                              for server in SERVERS}
-        pool.sweep()
-        assert not pool.asked
 
 
 # One pool manager, one pool

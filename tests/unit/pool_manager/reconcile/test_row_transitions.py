@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -22,7 +23,11 @@ REFUSAL = CallResult(error='the key was refused', retryable=False)
 
 
 def begun(domain: Domain = DOMAIN, rows: row_transitions.Rows | None = None) -> dict[tuple[str, Action], ServerStatus]:
-    return row_transitions.by_server_and_action(row_transitions.schedule_change(domain, rows or {}, ['a'], NOW))
+    return by_key(row_transitions.schedule_change(domain, rows or {}, ['a'], NOW))
+
+
+def by_key(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:
+    return {(row.server_id, row.action): row for row in rows}
 
 
 def call(row: ServerStatus, result: CallResult, times: int = 1) -> ServerStatus:
@@ -189,8 +194,7 @@ def test_failures_for_older_serials_are_an_error_after_the_second_round() -> Non
 
 def test_a_deletion_that_a_server_is_called_for_is_superseded_only_after_the_call() -> None:
     going = dataclasses.replace(DOMAIN, action=Action.DELETE)
-    state = DomainState(going, row_transitions.by_server_and_action(
-        row_transitions.schedule_change(going, {}, ['a', 'b'], NOW)))
+    state = DomainState(going, by_key(row_transitions.schedule_change(going, {}, ['a', 'b'], NOW)))
     state.add_claim(row_transitions.claim(state.rows['a', Action.DELETE], 'one', NOW + timedelta(seconds=30)))
     successor = dataclasses.replace(DOMAIN, id='e' * 32, generation=going.generation + 1)
     step = Step(NOW, states={going.id: state}, live={successor.name: successor})
