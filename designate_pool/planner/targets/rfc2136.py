@@ -8,18 +8,18 @@ RFC 2136 cannot create or delete a zone, so the zone must exist.  To delete it m
 counts as new, so that the NS records with which it was created may be changed without force.
 
 Each message makes some of the changes completely, if the zone has the RRsets that these changes expect; otherwise it
-changes nothing.  The only exception is a change of one RRset that is too large for one message.  One message contains
-all of a Replace, and all changes of the apex NS records with those of the name servers' addresses, since some servers
-(BIND) refuse a zone whose name servers have no address.
+changes nothing.  Only of an RRset that is too large for that is required that it exists.  One message contains all of a
+Replace, and all changes of the apex NS records with those of the name servers' addresses, since some servers (BIND)
+refuse a zone whose name servers have no address.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
+import dns.exception
 import dns.name
 import dns.rcode
 import dns.rdata
@@ -40,7 +40,7 @@ from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_exchange import serial_in, serial_over_tcp, soa_question
 from designate_pool.protocol.soa_rdata import serial_of, with_serial
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
-from designate_pool.serial import SPACE, distance, newer
+from designate_pool.serial import SPACE, newer
 
 #: How often the plan is tried; after a prerequisite was not met, the zone is read again.
 ROUNDS = 4
@@ -59,14 +59,13 @@ _REFUSALS = {
     dns.rcode.FORMERR: 'the server does not understand the update (FORMERR)',
 }
 _REASONS = {dns.rcode.REFUSED: Reason.UPDATE_REFUSED, dns.rcode.NOTAUTH: Reason.NOT_PRIMARY}
-#: Octets of a message for changes.  The rest of 65535 is for the header, the zone, a SOA and a signature.
-ROOM = 63000
+#: Octets of a message for changes, and for one that is alone in its message.  The rest of 65535 is for the header, the
+#: zone, a SOA and a signature.
+ROOM, ROOM_ALONE = 63000, 64000
 #: Types that must not exist when a CNAME replaces other data: a server would ignore the CNAME without an error.
 RIVALS = ('A', 'AAAA', 'CAA', 'DS', 'HTTPS', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV', 'SSHFP', 'SVCB', 'TLSA', 'TXT')
 #: Octets of a record beside its owner and data: type, class, TTL, length.
 _FIXED = 10
-#: Octets of an owner that is in the message already.
-_POINTER = 2
 Data = tuple[dns.rdata.Rdata, ...]
 _PLACEHOLDER = (dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.NS, 'placeholder.invalid.'),)
 
@@ -230,6 +229,8 @@ class _UpdateRun:
     def _apply_changes(self) -> None:
         self._fail([change for change in self._left.values() if change.kind == 'Delete' and change.name == self._zone
                     and change.record.type in ('SOA', 'NS')], 'a server keeps the SOA and the NS records of a zone')
+        self._fail([change for change in self._left.values() if not _fits_a_message(self._zone, change)],
+                   'it is too large for a DNS message')
         loose: Sequence[Change] = ()
         for _ in range(ROUNDS):
             rcode = self._send(loose)
@@ -248,7 +249,7 @@ class _UpdateRun:
         if self._soa is not None and not self._failed:
             soa = self._existing_soa or self._soa.new[0], self._soa.new[0]
         for message in messages(self._zone, list(self._left.values()), soa, loose):
-            self._in_flight = message.finished or ((message.begun,) if message.begun else ())
+            self._in_flight = message.finished
             rcode = self._provider.send(self._zone, message)
             if rcode != dns.rcode.NOERROR:
                 return rcode
@@ -313,30 +314,23 @@ class Edit:
     drop: Data = ()
     ttl: int = 0
 
-    def octets(self, again: int | None = None) -> int:
-        """The most octets that it takes.
-
-        :param again: octets of its name after the first time; None for the whole name
-        """
-        name = _length(self.name)
-        repeated = name if again is None else again
+    @property
+    def octets(self) -> int:
+        """The most octets that it takes."""
         data = [*(self.needs or ()), *self.add, *self.drop]
-        bare = (not self.needs) + self.whole
-        return name - repeated + (repeated + _FIXED) * (len(data) + bare) + sum(map(_length, data))
+        return (_length(self.name) + _FIXED) * (len(data) + (not self.needs) + self.whole) + sum(map(_length, data))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Message:
     """One UPDATE message.
 
-    :ivar finished: the changes that are complete when the server has accepted it
-    :ivar begun: a change that is too large for one message, and not complete with this one
+    :ivar finished: the changes that it makes
     :ivar soa: the zone's new SOA; None if the server increments the serial
     """
 
     edits: tuple[Edit, ...]
     finished: tuple[Change, ...] = ()
-    begun: Change | None = None
     soa: RRset | None = None
 
     def wire(self, zone: str) -> dns.update.UpdateMessage:
@@ -368,34 +362,25 @@ def messages(zone: str, changes: Sequence[Change], soa: tuple[RRset, RRset] | No
              loose: Iterable[Change] = ()) -> Iterator[Message]:
     """The messages that make *changes* in a zone, to be sent in this order.
 
+    A server increments the serial with each message that has no SOA (RFC 2136 section 3.6), and ignores a SOA that is
+    not newer (section 3.4.2.2).  So the messages before the last set the next serials, as far as there are some before
+    the zone's new one, which it has only with the last message.
+
     :param changes: in the order of applying, without the SOA's
     :param soa: the existing SOA and the one after the last message
     :param loose: those of *changes* whose RRsets must exist, with any data
     """
-    loosely = frozenset(map(id, loose))
-    groups = _groups(zone, changes)
+    sent = _messages_of(zone, _groups(zone, changes), frozenset(map(id, loose)))
     if soa is None:
-        yield from _messages_of(zone, groups, loosely)
+        yield from sent
         return
-    # Messages take more memory than changes, so they are made twice instead of being stored.
-    before, after = soa
-    count = max(1, sum(1 for _ in _messages_of(zone, groups, loosely)))
-    steps = serials(serial_of(before), serial_of(after), count)
-    packed = _messages_of(zone, groups, loosely) if groups else iter([Message(())])
-    for message, step in zip(packed, steps, strict=True):
-        yield message if step is None else dataclasses.replace(message, soa=with_serial(after, step))
-
-
-def serials(before: int, after: int, count: int) -> list[int | None]:
-    """The new serial of the zone in each of *count* messages; None if the server increments it.
-
-    A server increments the serial with each message that has no SOA (RFC 2136 section 3.6), and ignores a SOA that is
-    not newer (section 3.4.2.2).  So the messages before the last set serials between *before* and *after*, if there are
-    enough of them, and the zone has *after* only with the last message.
-    """
-    if distance(before, after) < count:
-        return [None] * (count - 1) + [after]
-    return [*((before + step) % SPACE for step in range(1, count)), after]
+    serial, last = map(serial_of, soa)
+    message = next(sent, Message(()))
+    for following in sent:
+        serial = (serial + 1) % SPACE
+        yield dataclasses.replace(message, soa=with_serial(soa[1], serial)) if newer(last, serial) else message
+        message = following
+    yield dataclasses.replace(message, soa=soa[1])
 
 
 def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
@@ -409,7 +394,7 @@ def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
                for data in rrset.rdatas}
     together = [change for change in changes if change in apex or change.name in servers]
     if not apex or len(together) == 1 or ROOM < sum(
-            edit.octets() for change in together for edit in _edits(zone, change, False)):
+            edit.octets for change in together for edit in _edits(zone, change, False)):
         return [(change,) for change in changes]
     kept = set(map(id, together))
     return [tuple(together), *((change,) for change in changes if id(change) not in kept)]
@@ -426,14 +411,13 @@ def _messages_of(zone: str, groups: Iterable[tuple[Change, ...]], loose: frozens
     aliases: dict[str, bool] = {}
     taken = 0
     for group in groups:
-        added = list(chain.from_iterable(_edits(zone, change, id(change) in loose) for change in group))
-        size = sum(edit.octets() for edit in added)
+        added = [edit for change in group for edit in _edits(zone, change, id(change) in loose)]
+        size = sum(edit.octets for edit in added)
+        if size > ROOM:
+            added = [edit for change in group for edit in _edits(zone, change, True)]
         if edits and (taken + size > ROOM or any(_collides(aliases, change) for change in group)):
             yield Message(tuple(edits), tuple(finished))
             edits, finished, aliases, taken = [], [], {}, 0
-        if size > ROOM and sum(edit.octets(_POINTER) for edit in added) > ROOM and not _is_own_ns(zone, group[0]):
-            yield from _in_parts(zone, group)
-            continue
         edits += added
         finished += group
         aliases.update((change.name, aliases.get(change.name, False) or 'CNAME' in change.types) for change in group)
@@ -485,51 +469,14 @@ def _own_ns(name: dns.name.Name, old: RRset, new: RRset, loose: bool) -> Iterato
     yield Edit(name, 'NS', None, add=_data(new), drop=_PLACEHOLDER, ttl=new.ttl)
 
 
-def _in_parts(zone: str, group: tuple[Change, ...]) -> Iterator[Message]:
-    """The messages of one change that is too large for one message; they add before they delete.
-
-    Their prerequisites are only that the RRset exists, or does not exist: there is no room for its data.
-    """
-    change, = group
-    name = dns.name.from_text(change.name)
-    gone = {rrset.type: rrset for rrset in change.existing}
-    parts: list[tuple[Edit, ...]] = []
-    if change.kind == 'Replace':
-        parts += [(Edit(name, old.type, None, whole=True),) for old in gone.values()]
-        gone = {}
-    for new in change.new:
-        parts += _parts(name, gone.pop(new.type, None), new)
-    parts += [(Edit(name, old.type, None, whole=True),) for old in gone.values()]
-    yield from (Message(part, begun=change) for part in parts[:-1])
-    yield Message(parts[-1], (change,))
-
-
-def _parts(name: dns.name.Name, old: RRset | None, new: RRset) -> Iterator[tuple[Edit, ...]]:
-    if old is None:
-        for number, chunk in enumerate(_chunks(name, _data(new))):
-            yield Edit(name, new.type, None if number else (), add=chunk, ttl=new.ttl),
-        return
-    before, after = _data(old), _data(new)
-    present, kept = frozenset(before), frozenset(after)
-    for chunk in _chunks(name, after if old.ttl != new.ttl else [rdata for rdata in after if rdata not in present]):
-        # Some servers (Knot) use the new TTL only if the record did not exist.
-        yield (Edit(name, new.type, None, drop=chunk[:1]), Edit(name, new.type, None, add=chunk, ttl=new.ttl))
-    for chunk in _chunks(name, [rdata for rdata in before if rdata not in kept]):
-        yield Edit(name, new.type, None, drop=chunk),
-
-
-def _chunks(name: dns.name.Name, data: Iterable[dns.rdata.Rdata]) -> Iterator[Data]:
-    chunk: list[dns.rdata.Rdata] = []
-    size = _length(name)
-    for datum in data:
-        octets = _POINTER + _FIXED + _length(datum)
-        if chunk and size + octets > ROOM:
-            yield tuple(chunk)
-            chunk, size = [], _length(name)
-        chunk.append(datum)
-        size += octets
-    if chunk:
-        yield tuple(chunk)
+def _fits_a_message(zone: str, change: Change) -> bool:
+    edits = tuple(_edits(zone, change, True))
+    if sum(edit.octets for edit in edits) > ROOM_ALONE:  # without compression
+        try:
+            Message(edits).wire(zone).to_wire(max_size=ROOM_ALONE)
+        except dns.exception.TooBig:
+            return False
+    return True
 
 
 def _length(part: dns.name.Name | dns.rdata.Rdata) -> int:

@@ -17,7 +17,7 @@ from designate_pool.errors import BackendError, BackendUnreachable, InvalidField
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.targets import rfc2136
 from designate_pool.planner.targets.fake import zone_of
-from designate_pool.planner.targets.rfc2136 import Message, Rfc2136Provider, messages, serials
+from designate_pool.planner.targets.rfc2136 import Message, Rfc2136Provider, messages
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset, rrset
@@ -258,27 +258,24 @@ def test_a_change_and_one_that_waits_for_it_are_not_in_one_message() -> None:
 
 
 @pytest.mark.parametrize(('before', 'after', 'count', 'found'), [
+    (5, 1000, 0, [1000]),
     (5, 1000, 1, [1000]),
     (5, 1000, 3, [6, 7, 1000]),
     (5, 8, 3, [6, 7, 8]),
-    (5, 7, 3, [None, None, 7]),
+    (5, 7, 3, [6, None, 7]),
     (5, 5, 1, [5]),
     (9, 5, 2, [None, 5]),
     ((1 << 32) - 2, 5, 4, [(1 << 32) - 1, 0, 1, 5]),
     (0, 1 << 31, 2, [1, 1 << 31]),
 ])
-def test_serials_on_the_way(before: int, after: int, count: int, found: list[int | None]) -> None:
-    assert serials(before, after, count) == found
-
-
-@given(st.integers(0, (1 << 32) - 1), st.integers(1, (1 << 31) - 1), st.integers(1, 50))
-def test_serials_only_go_forward(before: int, steps: int, count: int) -> None:
-    after = (before + steps) % (1 << 32)
-    found = serials(before, after, count)
-    assert len(found) == count and found[-1] == after
-    if steps >= count:
-        assert None not in found
-        assert all(newer(b, a) for a, b in zip([before, *found], found, strict=False))  # type: ignore[arg-type]
+def test_serials_on_the_way(before: int, after: int, count: int, found: list[int | None],
+                            monkeypatch: pytest.MonkeyPatch) -> None:
+    """None where the server counts."""
+    monkeypatch.setattr(rfc2136, 'ROOM', 1)
+    old, new = (rrset(NAME, 'SOA', 60, [f'ns.example. hostmaster.example. {serial} 2 3 4 5']) for serial in
+                (before, after))
+    made = [changes.create(rrset(f'h{number}.{NAME}', 'A', 60, ['192.0.2.1'])) for number in range(count)]
+    assert [each.soa and serial_of(each.soa) for each in messages(NAME, made, (old, new))] == found
 
 
 def test_the_longest_names_fit() -> None:
@@ -299,14 +296,16 @@ def test_the_longest_names_fit() -> None:
         assert len(update.to_wire()) <= 65535
 
 
-def test_one_rrset_alone_uses_the_room_that_its_name_leaves() -> None:
-    """It is changed in one message although it would not fit with its name in full for each record."""
-    name = f'{"a" * 63}.example.com.'
-    data = [f'10.0.{number >> 8}.{number & 255}' for number in range(1900)]
-    change = changes.update(rrset(name, 'A', 60, data), rrset(name, 'A', 60, data[1:]))
-    message, = messages(NAME, [change])
-    assert message.finished == (change,)
-    assert len(message.wire(NAME).to_wire()) <= 65535
+def test_an_rrset_that_no_message_holds_fails_alone() -> None:
+    before = zone_of(NAME, SOA.format(serial=1) + '@ 300 NS ns1.example.net.\n')
+    after = before.copy()
+    for name, count in (('most', 3900), ('more', 4100)):
+        after.add_record(rrset(f'{name}.{NAME}', 'A', 60, [f'10.0.{number >> 8}.{number & 255}'
+                                                           for number in range(count)]))
+    target = Simple(before)
+    result = target.apply(planned(target, after))
+    assert result == (1, 1, 0, ('more.example.com. A: it is too large for a DNS message',))
+    assert target.serial == 2
 
 
 @pytest.mark.parametrize(('name', 'secret', 'algorithm', 'field'), [
