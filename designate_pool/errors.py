@@ -327,10 +327,6 @@ class RRsetNotFound(ZoneError):
     """There is no {name} {rtype}."""
 
 
-class ZoneNotEmpty(ZoneError):
-    """The zone {zone} holds {count} RRsets already."""
-
-
 class SupportsException(BadInput):
     """{target}: {why}."""
 

@@ -20,7 +20,7 @@ from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.sources import axfr, server_config
 from designate_pool.planner.sources.zonefile import ZoneFileSource
 from designate_pool.planner.targets.pdns import PdnsProvider
-from designate_pool.planner.zone.zone import Zone, add_pairs
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
 
 #: Seconds for the API: longer than it waits itself for the list of a server.
@@ -77,7 +77,7 @@ class OnServer:
         pairs = self._transfer(name)
         _refuse_signed(name, {key.rpartition('\t')[2] for key in pairs})
         zone = Zone(name)
-        add_pairs(zone, pairs.items(), True)
+        zone.add_pairs(pairs, True)
         return ''.join(master.write(zone))
 
     def _transfer(self, name: str) -> dict[str, str]:

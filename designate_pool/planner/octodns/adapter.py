@@ -255,10 +255,11 @@ class AdaptedSource(BaseSource):
         converted = mirror.zone
         added = [rrset for rrset in converted if zone.packed.get(rrset.key) != converted.packed[rrset.key]
                  or zone.extras.get(rrset.key) != converted.extras.get(rrset.key)]
-        for target_zone in (zone.copy(), zone):  # all of it, or an error and nothing
-            for rrset in added:
-                own = bool((rrset.extra.octodns or {}).get('lenient'))
-                target_zone.add_record(rrset, replace=True, lenient=lenient or own)
+        trial = zone.copy()
+        for loose in (False, True):
+            trial.add_all([rrset for rrset in added if bool((rrset.extra.octodns or {}).get('lenient')) is loose],
+                          replace=True, lenient=lenient or loose)
+        zone.take(trial)
         return exists
 
     def _reader(self) -> Any:

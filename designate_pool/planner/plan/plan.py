@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.zone.changes import KINDS, Change
+from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset
 
@@ -54,10 +54,6 @@ class ApplyResult(NamedTuple):
     def __radd__(self, other: int) -> int:
         """So that ``sum()`` counts the changes made, as in octoDNS."""
         return other + self.applied
-
-
-#: By kind of change: whether it has existing RRsets, and whether it has new ones.
-_SIDES = {'Create': (False, True), 'Delete': (True, False), 'Update': (True, True), 'Replace': (True, True)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -148,13 +144,13 @@ def change_of(document: Mapping[str, Any]) -> Change:
     :raises InvalidField: for anything else
     """
     try:
-        kind = KINDS[document['kind']]
-        change = kind(tuple(_record_of(rrset) for rrset in document['existing']),
-                      tuple(_record_of(rrset) for rrset in document['new']))
+        change = Change(tuple(_record_of(rrset) for rrset in document['existing']),
+                        tuple(_record_of(rrset) for rrset in document['new']))
+        is_known = (change.existing or change.new) and document['kind'] == change.kind
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidField(field='change', why=f'it is not the document of a change ({error!r})') from error
-    if (bool(change.existing), bool(change.new)) != _SIDES[kind.__name__]:
-        raise InvalidField(field='change', why=f'{kind.__name__} is not what its two sides make')
+    if not is_known:
+        raise InvalidField(field='change', why=f'{document["kind"]} is not what its two sides make')
     return change
 
 

@@ -21,7 +21,7 @@ from designate_pool.errors import InvalidField, ProcessorException
 from designate_pool.planner.plan.plan import CONFLICT, Blocked, Plan
 from designate_pool.planner.processors import filters
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.zone.changes import Change, Replace
+from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol import rrset as rrsets
 from designate_pool.protocol.names_and_rdata import normal_name
@@ -445,10 +445,10 @@ class _OwnershipRules:
                if _is_due(change, marked, kept_back, existing_marks)}
         bundled: list[Change] = []
         for change in passed:
-            if isinstance(change, Replace):
+            if change.kind == 'Replace':
                 own = [due.pop(mark) for mark in self.marked(_keys(change)) if mark in due]
-                change = Replace((*change.existing, *(rrset for one in own for rrset in one.existing)),
-                                 (*change.new, *(rrset for one in own for rrset in one.new)))
+                change = Change((*change.existing, *(rrset for one in own for rrset in one.existing)),
+                                (*change.new, *(rrset for one in own for rrset in one.new)))
             bundled.append(change)
         ranked = [(change, False) for change in bundled] + [(change, True) for change in due.values()]
         # Marks are deleted last and created first.

@@ -16,7 +16,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.model import Reason
 from designate_pool.planner.providers.base import BaseSource
-from designate_pool.planner.zone.zone import Zone, add_pairs
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.axfr_inbound import AxfrInbound, Pace, axfr_query, receive
 from designate_pool.protocol.names_and_rdata import GENERATED, LOWER
 from designate_pool.protocol.soa_exchange import serial_over_tcp
@@ -52,7 +52,7 @@ class AxfrSource(BaseSource):
             pairs = transfer(TcpPeer(self._address(), self.port, self._key), zone.name, self.timeout)
         except (BackendError, OSError) as error:
             raise SourceError(source=f'{zone.name} of {self.host} port {self.port}', why=_words(error)) from error
-        add_pairs(zone, pairs.items(), lenient)
+        zone.add_pairs(pairs, lenient)
         return True
 
     def _address(self) -> str:

@@ -10,7 +10,7 @@ from typing import IO
 from designate_pool.errors import InvalidField, SourceError, ZoneError
 from designate_pool.planner import master
 from designate_pool.planner.providers.base import BaseSource
-from designate_pool.planner.zone.zone import Zone, add_pairs
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.protocol.zonefile.reader import no_record
 
@@ -62,7 +62,7 @@ class ZoneFileSource(BaseSource):
                                     self.log.warning if lenient else None)
             if self.check_origin and f'{zone.name}\tNS' not in pairs:
                 raise SourceError(source=path, why=no_record('NS', zone.name))
-            add_pairs(zone, pairs, lenient)
+            zone.add_pairs(pairs, lenient)
         except (SourceError, ZoneError):
             with opened(path) as lines:
                 master.raise_all_errors(lines, zone, str(path), self.check_origin, lenient)

@@ -172,8 +172,8 @@ class FakeProvider(ServerProvider):
         except BackendError as error:
             raise unread(self.id, error) from error
         existing = self.zone(zone.name)
-        for rrset in existing or () if truly else ():
-            zone.add_record(rrset, lenient=lenient)
+        if truly and existing is not None:
+            zone.add_all(list(existing), lenient=lenient)
         return existing is not None
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
@@ -213,5 +213,5 @@ def zone_of(name: str, text: str) -> Zone:
     :raises SourceError: when *text* is something else
     """
     zone = Zone(name)
-    zone.fill(master.read(text, zone.name, f'{zone.name} of a fake server', require_soa=False).items(), lenient=True)
+    zone.add_pairs(master.read(text, zone.name, f'{zone.name} of a fake server', require_soa=False), lenient=True)
     return zone

@@ -176,13 +176,8 @@ class PdnsProvider(ServerProvider):
         answer = self._server.zone(zone.name, self._deadline(), KINDS if target else (), with_rrsets=True)
         if answer is None:
             return False
-        rrsets = [held_rrset.rrset for held_rrset in self._held(answer, target) if held_rrset.rrset is not None]
-        if len(zone):
-            for into in (zone.copy(), zone):  # add all records, or raise and add none
-                for rrset in rrsets:
-                    into.add_record(rrset, lenient=lenient)
-        else:
-            zone.fill(((rrset.key, rrset.packed) for rrset in rrsets), lenient=lenient)
+        zone.add_pairs(((held_rrset.key, held_rrset.rrset.packed) for held_rrset in self._held(answer, target)
+                        if held_rrset.rrset is not None), lenient)
         return True
 
     def _include_change(self, change: Change) -> bool:

@@ -19,7 +19,7 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProvider
 from designate_pool.planner.providers.pool_api import PoolApi
 from designate_pool.planner.zone.changes import Change
-from designate_pool.planner.zone.zone import Zone, add_pairs
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import GENERATED
 
@@ -108,7 +108,7 @@ class PoolProvider(BaseProvider):
         if shown['action'] == 'DELETE':
             raise SourceError(source=self.id, why=f'{zone.name} is being deleted; try again when it is gone')
         contents = self._contents(zone, shown['id'], shown['serial'])
-        add_pairs(zone, dict(contents.pairs), lenient)
+        zone.add_pairs(dict(contents.pairs), lenient)
         if target:
             self._read[zone.name] = contents.id, contents.serial
         return True

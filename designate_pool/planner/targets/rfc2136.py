@@ -166,7 +166,7 @@ class Rfc2136Provider(ServerProvider):
             return False
         except BackendError as error:
             raise unread(self.id, error) from error
-        zone.fill(pairs.items(), lenient=lenient)
+        zone.add_pairs(pairs, lenient)
         return True
 
     def _include_change(self, change: Change) -> bool:

@@ -18,7 +18,7 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import NOT_DNS, BaseProvider
 from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources import yaml_rdata as values
-from designate_pool.planner.zone.zone import Zone, add_all
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl, normal_name
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 
@@ -192,13 +192,11 @@ class YamlProvider(BaseProvider):
             raise SourceError(source=self.directory, why=f'it has no YAML of {zone.name}')
         read = [(rrset_, entry.is_lenient) for path in files for entry in self.entries(path)
                 if (rrset_ := self.rrset_of(entry, zone.name, lenient)) is not None]
-        # Lenient records are added last, so that leniency does not affect the others.
-        parts = [([rrset_ for rrset_, is_lenient in read if is_lenient is loose], lenient or loose)
-                 for loose in (False, True)]
         trial = zone.copy()
-        for each_zone in (trial, zone) if parts[1][0] else (zone,):
-            for rrsets, is_lenient in parts:
-                add_all(each_zone, rrsets, is_lenient, self.populate_should_replace)
+        for loose in (False, True):  # lenient records last, so that leniency does not affect the others
+            trial.add_all([rrset_ for rrset_, is_lenient in read if is_lenient is loose], self.populate_should_replace,
+                          lenient or loose)
+        zone.take(trial)
         return True
 
     def _zone_names(self) -> Iterator[str]:

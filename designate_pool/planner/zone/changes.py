@@ -2,17 +2,21 @@
 
 Applied to *existing* in their order, they give *desired*, except for what is excluded on purpose; and at no step does a
 CNAME share its name with other data.  So deletes come before creates, and a CNAME that replaces other data, or is
-replaced by them, is one change, :class:`Replace`.
+replaced by them, is one change, a Replace.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
 
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, unpack
+
+#: By kind, in the order of applying: what a policy must allow.
+KINDS = {'Delete': frozenset({'delete'}), 'Replace': frozenset({'create', 'delete'}), 'Update': frozenset({'update'}),
+         'Create': frozenset({'create'})}
+_RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -21,19 +25,27 @@ class Change:
 
     :ivar existing: RRsets that are removed or altered
     :ivar new: RRsets that are added or altered
-    :cvar verbs: what a policy must allow
     """
 
     existing: tuple[RRset, ...] = ()
     new: tuple[RRset, ...] = ()
-    verbs: ClassVar[frozenset[str]] = frozenset()
-    #: Changes of a lower rank are applied first.
-    rank: ClassVar[int] = 0
 
     @property
     def kind(self) -> str:
-        """The name of its class."""
-        return type(self).__name__
+        """Create, Delete, Update of one RRset; or Replace, when a CNAME replaces other data or is replaced by them."""
+        if not self.existing or not self.new:
+            return 'Create' if self.new else 'Delete'
+        return 'Update' if self.existing[0][:2] == self.new[0][:2] and len(self.new) == 1 else 'Replace'
+
+    @property
+    def verbs(self) -> frozenset[str]:
+        """What a policy must allow."""
+        return KINDS[self.kind]
+
+    @property
+    def rank(self) -> int:
+        """Changes of a lower rank are applied first."""
+        return _RANKS[self.kind]
 
     @property
     def record(self) -> RRset:
@@ -60,54 +72,19 @@ class Change:
         return f'{self.kind} {" -> ".join(sides)}'
 
 
-class Delete(Change):
-    """An RRset is removed."""
-
-    __slots__ = ()
-    verbs = frozenset({'delete'})
-    rank = 0
-
-
-class Replace(Change):
-    """A CNAME replaces other data of its name, or is replaced by them, in one step."""
-
-    __slots__ = ()
-    verbs = frozenset({'create', 'delete'})
-    rank = 1
-
-
-class Update(Change):
-    """An RRset gets another TTL or other data."""
-
-    __slots__ = ()
-    verbs = frozenset({'update'})
-    rank = 2
-
-
-class Create(Change):
-    """An RRset is added."""
-
-    __slots__ = ()
-    verbs = frozenset({'create'})
-    rank = 3
-
-
-KINDS: dict[str, type[Change]] = {kind.__name__: kind for kind in (Delete, Replace, Update, Create)}
-
-
-def create(new: RRset) -> Create:
+def create(new: RRset) -> Change:
     """The creation of *new*."""
-    return Create((), (new,))
+    return Change((), (new,))
 
 
-def update(existing: RRset, new: RRset) -> Update:
+def update(existing: RRset, new: RRset) -> Change:
     """The change of *existing* into *new*."""
-    return Update((existing,), (new,))
+    return Change((existing,), (new,))
 
 
-def delete(existing: RRset) -> Delete:
+def delete(existing: RRset) -> Change:
     """The deletion of *existing*."""
-    return Delete((existing,), ())
+    return Change((existing,))
 
 
 def ordered(changes: Iterable[Change]) -> list[Change]:
@@ -167,12 +144,12 @@ def _change(key: str, old: str | None, new: str | None, old_extras: Mapping[str,
 
 
 def with_replaces(changes: Sequence[Change]) -> Iterator[Change]:
-    """*changes*, with the creates and deletes of a name as one :class:`Replace` if one of them is a CNAME's."""
+    """*changes*, with the creates and deletes of a name as one Replace if one of them is a CNAME's."""
     cnames = {change.name for change in changes
-              if isinstance(change, (Create, Delete)) and change.record.type == 'CNAME'}
+              if change.record.type == 'CNAME' and not (change.existing and change.new)}
     by_name: dict[str, list[Change]] = {}
     for change in changes:
-        if change.name in cnames and isinstance(change, (Create, Delete)):
+        if change.name in cnames and not (change.existing and change.new):
             by_name.setdefault(change.name, []).append(change)
         else:
             yield change
@@ -180,7 +157,7 @@ def with_replaces(changes: Sequence[Change]) -> Iterator[Change]:
         existing = tuple(sorted(rrset for change in group for rrset in change.existing))
         new = tuple(sorted(rrset for change in group for rrset in change.new))
         if existing and new:
-            yield Replace(existing, new)
+            yield Change(existing, new)
         else:
             yield from group
 

@@ -8,11 +8,11 @@ may break all rules but the first.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from designate_pool.errors import (CnameAtApex, DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound,
-                                   RRsetOutsideZone, ZoneError, ZoneNotEmpty)
+                                   RRsetOutsideZone, ZoneError)
 from designate_pool.protocol.names_and_rdata import lies_in, normal_name
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, unpack
 
@@ -143,16 +143,13 @@ class Zone:
         :raises CnameAtApex: for a CNAME of the zone's own name
         :raises RRsetBesideCname: when a CNAME would share its name with other data
         """
-        key = rrset.key
-        for _, error in self.violations((key,), lenient, replace):
-            raise error
-        self._unshare()
-        self._rrsets[key] = rrset.packed
-        self._types.add(rrset.type)
-        if rrset.extra is not NO_EXTRA and rrset.extra != NO_EXTRA:
-            self._extras[key] = rrset.extra
-        else:
-            self._extras.pop(key, None)
+        self.add_all((rrset,), replace, lenient)
+
+    def add_all(self, rrsets: Sequence[RRset], replace: bool = False, lenient: bool = False) -> None:
+        """Add *rrsets*: all of them, or none and an error; see :meth:`add_record`."""
+        self.add_pairs({rrset.key: rrset.packed for rrset in rrsets} if replace else
+                       ((rrset.key, rrset.packed) for rrset in rrsets), lenient, replace)
+        self._extras |= {rrset.key: rrset.extra for rrset in rrsets if rrset.extra != NO_EXTRA}
 
     def remove_record(self, rrset: RRset) -> None:
         """Remove the RRset of this name and type.
@@ -166,26 +163,35 @@ class Zone:
         del self._rrsets[key]
         self._extras.pop(key, None)
 
-    def fill(self, pairs: Mapping[str, str] | Iterable[tuple[str, str]], lenient: bool = False) -> None:
-        """Fill the empty zone with packed pairs in normal form; much faster than :meth:`add_record` for each.
+    def add_pairs(self, pairs: dict[str, str] | Iterable[tuple[str, str]], lenient: bool = False,
+                  replace: bool = False) -> None:
+        """Add packed pairs in normal form: all of them, or none and an error of :meth:`add_record`.
 
-        The checks are those of :meth:`add_record`; the zone stays empty when one fails.
-
-        :param pairs: a dict becomes the zone's own, and must not be changed by others afterwards
+        :param pairs: a dict becomes an empty zone's own, and must not be changed by others afterwards
         """
         packed = pairs if isinstance(pairs, dict) else _unique(pairs)
-        if self._rrsets:
-            raise ZoneNotEmpty(zone=self.name, count=len(self))
-        for _, error in self.violations(packed, lenient):
+        for _, error in self.violations(packed, lenient, replace):
             raise error
         self._unshare()
-        self._rrsets, self._types = packed, {key.rpartition('\t')[2] for key in packed}
+        if self._rrsets:
+            self._rrsets.update(packed)
+        else:
+            self._rrsets = packed
+        self._types |= {key.rpartition('\t')[2] for key in packed}
+        if self._extras:
+            for key in packed:
+                self._extras.pop(key, None)
+
+    def take(self, other: Zone) -> None:
+        """Have the contents of *other*, a copy that was changed."""
+        other._shared = self._shared = True
+        self._rrsets, self._extras, self._types = other._rrsets, other._extras, other._types
 
     def violations(self, keys: Collection[str], lenient: bool = False,
                    replace: bool = False) -> Iterator[tuple[str, ZoneError]]:
         """Those of *keys* that must not be added if all are, with the errors of :meth:`add_record`.
 
-        :param keys: a dict, or few of them
+        :param keys: a dict
         """
         types = {key.rpartition('\t')[2] for key in keys}
         cnames = {key[:-len('\tCNAME')] for key in keys if key.endswith('\tCNAME')} if 'CNAME' in types else ()
@@ -240,9 +246,7 @@ def digest(pairs: Iterable[tuple[str, str]], extras: Mapping[str, Extra] = Mappi
     return summed.hexdigest()
 
 
-def _unique(pairs: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
-    if isinstance(pairs, Mapping):
-        return dict(pairs)
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     unique: dict[str, str] = {}
     for key, value in pairs:
         if key in unique:
@@ -261,37 +265,3 @@ def _canonical(value: object) -> object:
 
 def _served(extras: Mapping[str, Extra]) -> dict[str, object]:
     return {key: extra.served for key, extra in extras.items() if extra.served != NO_EXTRA.served}
-
-
-def add_pairs(zone: Zone, pairs: Mapping[str, str] | Iterable[tuple[str, str]], lenient: bool = False) -> None:
-    """Add packed pairs in normal form.
-
-    :param pairs: a dict becomes the zone's own (:meth:`designate_pool.planner.zone.zone.Zone.fill`)
-    :raises ZoneError: when one of them is not allowed in the zone; none is added then
-    """
-    if len(zone):
-        items = pairs.items() if isinstance(pairs, Mapping) else pairs
-        add_all(zone, [unpack(key, value) for key, value in items], lenient)
-    else:
-        zone.fill(pairs, lenient)
-
-
-def add_all(zone: Zone, rrsets: Iterable[RRset], lenient: bool = False, replace: bool = False) -> None:
-    """Add RRsets.
-
-    :param replace: whether existing RRsets of the same names and types are replaced
-    :raises ZoneError: when one of them is not allowed in the zone; none is added then
-    """
-    rrsets = list(rrsets)
-    if len(zone) or replace:
-        trial = zone.copy()
-        for rrset in rrsets:
-            trial.add_record(rrset, replace=replace, lenient=lenient)
-        for rrset in rrsets:
-            zone.add_record(rrset, replace=replace, lenient=lenient)
-        return
-    zone.fill(((rrset.key, rrset.packed) for rrset in rrsets), lenient)
-    extras: Mapping[str, Extra] = {rrset.key: rrset.extra for rrset in rrsets if rrset.extra != NO_EXTRA}
-    for rrset in rrsets:
-        if rrset.key in extras:
-            zone.add_record(rrset, replace=True, lenient=lenient)

@@ -505,7 +505,7 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
         data = sorted({row[3].lower() if rtype in LOWER else row[3] for row in records})
         pairs[f'{name}\t{rtype}'] = '\t'.join((str(ttl), *data))
     zone = Zone(head.name)
-    zone.fill(pairs)
+    zone.add_pairs(pairs)
     return zone
 
 

@@ -132,7 +132,7 @@ def test_a_zone_comes_from_bind_as_its_file_says(named: Callable[..., Named], tm
 
 def test_what_we_write_is_what_bind_serves(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
     zone = Zone(ZONE)
-    zone.fill(master.read(TEXT, ZONE).items())
+    zone.add_pairs(master.read(TEXT, ZONE))
     server = primary(named, tmp_path / 'ns1', ''.join(master.write(zone)))
     assert read(source(server)) == zone
 

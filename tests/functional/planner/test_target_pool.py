@@ -62,7 +62,7 @@ def name() -> str:
 
 def zone(name: str, text: str = CONTENTS) -> Zone:
     found = Zone(name)
-    found.fill(master.read(text, name, require_soa=False).items())
+    found.add_pairs(master.read(text, name, require_soa=False))
     return found
 
 

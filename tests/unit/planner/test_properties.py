@@ -135,7 +135,7 @@ def test_zones_that_are_equal_have_one_digest_and_others_have_two(one: Zone, oth
 @given(zones())
 def test_a_zone_filled_at_once_is_the_zone_filled_one_by_one(found: Zone) -> None:
     filled = Zone(ORIGIN)
-    filled.fill(found.packed.items())
+    filled.add_pairs(found.packed.items())
     assert filled == found and sorted(filled) == sorted(found)
 
 

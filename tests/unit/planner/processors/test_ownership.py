@@ -472,7 +472,7 @@ def test_the_names_of_marks_are_those_of_external_dns(options: dict[str, str], k
 def test_where_a_mark_is_looked_for(options: dict[str, str], key: str, names: list[str]) -> None:
     """Also where external-dns has put it before, and where it puts it when it knows the zone's name."""
     there = zone()
-    there.fill([(key, '300\t192.0.2.1')])
+    there.add_pairs([(key, '300\t192.0.2.1')])
     assert TxtRegistry('me', **options).names(key, there) == names  # type: ignore[arg-type]
     assert 'www.example.com.' not in TxtRegistry('me').names('www.example.com.\tA', zone())
 

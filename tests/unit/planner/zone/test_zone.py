@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from designate_pool.errors import (CnameAtApex, DuplicateRRset, InvalidField, RRsetBesideCname, RRsetInSubZone,
-                                   RRsetNotFound, RRsetOutsideZone, ZoneError, ZoneNotEmpty)
+                                   RRsetNotFound, RRsetOutsideZone, ZoneError)
 from designate_pool.planner.zone.zone import Zone, digest
 from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import record, text_of, zone
@@ -29,7 +29,7 @@ def test_a_name_outside_the_zone_is_refused(name: str) -> None:
     with pytest.raises(RRsetOutsideZone):
         zone().add_record(record(f'{name} 300 A 192.0.2.1'), lenient=True)
     with pytest.raises(RRsetOutsideZone):
-        zone().fill([(f'{name}\tA', '300\t192.0.2.1')], lenient=True)
+        zone().add_pairs([(f'{name}\tA', '300\t192.0.2.1')], lenient=True)
 
 
 @pytest.mark.parametrize('name', ['example.com.', 'a.b.example.com.', '*.example.com.', r'a\\.example.com.',
@@ -37,13 +37,13 @@ def test_a_name_outside_the_zone_is_refused(name: str) -> None:
 def test_a_name_in_the_zone_is_taken(name: str) -> None:
     made = zone(f'{name} 300 A 192.0.2.1')
     filled = zone()
-    filled.fill([(f'{name}\tA', '300\t192.0.2.1')])
+    filled.add_pairs([(f'{name}\tA', '300\t192.0.2.1')])
     assert filled == made and len(made) == 1
 
 
 def test_everything_is_in_the_root_zone() -> None:
     root = Zone('.')
-    root.fill([('.\tNS', '300\tns.example.net.'), ('com.\tNS', '300\tns.example.net.')])
+    root.add_pairs([('.\tNS', '300\tns.example.net.'), ('com.\tNS', '300\tns.example.net.')])
     root.add_record(record('www.example.com. 300 A 192.0.2.1'))
     assert len(root) == 3 and root.root_ns is not None
 
@@ -79,9 +79,9 @@ def test_a_cname_is_alone_unless_leniently(first: str, second: str) -> None:
     assert len(made) == 2
     pairs = [(each.key, each.packed) for each in (record(first), record(second))]
     with pytest.raises(RRsetBesideCname):
-        zone().fill(pairs)
+        zone().add_pairs(pairs)
     filled = zone()
-    filled.fill(pairs, lenient=True)
+    filled.add_pairs(pairs, lenient=True)
     assert filled == made
 
 
@@ -108,9 +108,9 @@ def test_a_sub_zone_has_only_its_delegation_here_unless_leniently(line: str, bel
         with pytest.raises(RRsetInSubZone, match='sub.example.com., which is configured on its own'):
             made.add_record(found)
         with pytest.raises(RRsetInSubZone):
-            filled.fill([(found.key, found.packed)])
+            filled.add_pairs([(found.key, found.packed)])
     made.add_record(found, lenient=not belongs)
-    filled.fill([(found.key, found.packed)], lenient=not belongs)
+    filled.add_pairs([(found.key, found.packed)], lenient=not belongs)
     assert len(made) == 1 and made == filled
 
 
@@ -125,25 +125,34 @@ def test_filling_is_all_or_nothing(key: str, error: type[ZoneError], as_dict: bo
     pairs = {**first, key: '300\tx.example.com.'}
     made = Zone('example.com.', ['sub.example.com.'])
     with pytest.raises(error):
-        made.fill(pairs if as_dict else pairs.items())
+        made.add_pairs(pairs if as_dict else pairs.items())
     with pytest.raises(DuplicateRRset):
-        made.fill([*first.items(), *first.items()])
+        made.add_pairs([*first.items(), *first.items()])
     assert len(made) == 0
-    made.fill(first)
+    made.add_pairs(first)
     assert len(made) == 1
 
 
 def test_a_dict_becomes_the_zones_own_and_a_copy_has_another() -> None:
     pairs = {'www.example.com.\tA': '300\t192.0.2.1'}
     made = zone()
-    made.fill(pairs)
+    made.add_pairs(pairs)
     made.copy().add_record(record('a 60 A 192.0.2.3'))
     assert dict(made.packed) == pairs == {'www.example.com.\tA': '300\t192.0.2.1'}
 
 
-def test_only_an_empty_zone_is_filled() -> None:
-    with pytest.raises(ZoneNotEmpty, match='holds 1 RRsets already'):
-        zone(WWW).fill([('a.example.com.\tA', '300\t192.0.2.1')])
+@pytest.mark.parametrize(('pairs', 'error'), [
+    ({'a.example.com.\tA': '60\t192.0.2.1', 'www.example.com.\tA': '60\t192.0.2.1'}, DuplicateRRset),
+    ({'www.example.com.\tCNAME': '60\ta.example.com.'}, RRsetBesideCname),
+    ({'alias.example.com.\tA': '60\t192.0.2.1'}, RRsetBesideCname)])
+def test_what_is_added_fits_what_is_there(pairs: dict[str, str], error: type[ZoneError]) -> None:
+    made = zone(f'{WWW}\nalias 300 CNAME example.net.')
+    before = made.copy()
+    with pytest.raises(error):
+        made.add_pairs(pairs)
+    assert made == before
+    made.add_pairs({'new.example.com.\tA': '60\t192.0.2.1'})
+    assert len(made) == 3 and len(before) == 2
 
 
 def test_a_name_of_a_zone_that_is_none_is_refused() -> None:
@@ -222,6 +231,6 @@ def test_a_cname_at_the_apex_is_refused_unless_leniently() -> None:
     with pytest.raises(CnameAtApex, match='^example.com. has a CNAME at its apex'):
         zone('', cname)
     with pytest.raises(CnameAtApex):
-        zone().fill([(cname.key, cname.packed)])
+        zone().add_pairs([(cname.key, cname.packed)])
     assert [(key, type(error)) for key, error in zone().violations([cname.key])] == [(cname.key, CnameAtApex)]
     assert list(zone('', cname, lenient=True)) == [cname]
