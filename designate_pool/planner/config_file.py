@@ -380,36 +380,27 @@ class _Reader:
         return tuple(words)
 
     def _text(self, place: str, found: Mapping[str, Any], key: str) -> str | None:
-        text = found.get(key)
-        if text is not None and not isinstance(text, str):
-            self.note(f'{place}.{key}', 'must be a string')
-            return None
-        return text
+        return self._checked(place, found, key, lambda value: isinstance(value, str), 'a string')
 
     def _boolean(self, place: str, found: Mapping[str, Any], key: str) -> bool:
-        value = found.get(key)
-        if value is not None and not isinstance(value, bool):
-            self.note(f'{place}.{key}', 'must be true or false')
-        return value is True
+        return self._checked(place, found, key, lambda value: isinstance(value, bool), 'true or false') is True
 
     def _number(self, place: str, found: Mapping[str, Any], key: str, default: int) -> int:
-        """A whole number from 1."""
-        number = found.get(key, default)
-        if number is None:
-            return default
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            self.note(f'{place}.{key}', 'must be a whole number from 1')
-            return default
-        return number
+        return self._checked(place, found, key, lambda value: type(value) is int and value > 0,
+                             'a whole number from 1') or default
 
     def _fraction(self, place: str, found: Mapping[str, Any], key: str) -> float | None:
+        value = self._checked(place, found, key, lambda value: type(value) in (int, float) and 0 <= value <= 1,
+                              'a fraction from 0 to 1, such as 0.3 for 30 %')
+        return None if value is None else float(value)
+
+    def _checked(self, place: str, found: Mapping[str, Any], key: str, check: Callable[[Any], bool], what: str) -> Any:
+        """The value of *key*; None if there is none, or one that is not right, which is noted."""
         value = found.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            self.note(f'{place}.{key}', 'must be a fraction from 0 to 1, such as 0.3 for 30 %')
-            return None
-        return float(value)
+        if value is None or check(value):
+            return value
+        self.note(f'{place}.{key}', f'must be {what}')
+        return None
 
     def _with_secrets(self, values: Mapping[str, Any], place: str) -> dict[str, Any]:
         """*values* with all secrets fetched, at any depth; a failure is noted, and the value left as it is."""
@@ -579,11 +570,7 @@ def _default_types(default: Any) -> tuple[Any, ...]:
 
 def _parse(text: str, kind: Any) -> Any:
     """*text* as a value of *kind*; None if it is none."""
-    if kind is bool:
-        return _BOOLEANS.get(text.lower())
-    if kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            return None
-    return None
+    try:
+        return _BOOLEANS.get(text.lower()) if kind is bool else kind(text) if kind in (int, float) else None
+    except ValueError:
+        return None

@@ -12,7 +12,7 @@ import fnmatch
 import logging
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TextIO, TypeVar
 
@@ -67,6 +67,12 @@ class ZoneSetting:
     ignore_subzone_adds: bool = False
     glob: str | None = None
     regex: re.Pattern[str] | None = None
+
+    def is_for(self, name: str) -> bool:
+        """Whether a setting for many zones is for that of this name."""
+        if self.glob is not None:
+            return fnmatch.fnmatchcase(name, self.glob)
+        return self.regex is None or self.regex.search(name) is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -152,7 +158,10 @@ class SyncEngine:
             if any(result.error is not None for result in results):
                 return RunReport(results, only.plan_id)
             results = only.remaining(results)
-        plan_id = only.plan_id if only is not None else self._store_plan(results, store)
+        plan_id = None if only is None else only.plan_id
+        if only is None and store is not None:
+            new_plan = stored_plan.new_stored_plan(results, self.now(), self.setup.plan_lifetime)
+            plan_id = None if new_plan is None else store.put(new_plan).id
         for output in self.setup.outputs:
             output.run(results, self._out or sys.stdout, plan_id)
         if dry_run:
@@ -269,8 +278,24 @@ class SyncEngine:
         return *select(self.setup, settings, {zone for zone, _ in only.changes}, (), (), only.changes), []
 
     def _resolve(self) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
-        """The current zones, including those that the sources list."""
-        settings, failed = resolve(self.setup)
+        """Every zone by name, including those that sources list; a failed result for each list that cannot be read."""
+        settings = {name: setting for name, setting in self.setup.zones.items() if not name.startswith('*')}
+        failed: list[TargetResult] = []
+        listed: dict[str, frozenset[str]] = {}
+        for pattern, setting in self.setup.zones.items():
+            if not pattern.startswith('*'):
+                continue
+            try:
+                for source in setting.sources:
+                    if source not in listed:
+                        provider = find(self.setup.providers, 'source', source)
+                        listed[source] = frozenset(map(normal_name, provider.list_zones()))
+            except Exception as error:
+                why = log_error(error, f'the zones of {pattern}')
+                failed += [TargetResult(pattern, target, error=why) for target in setting.targets]
+                continue
+            names = frozenset[str]().union(*(listed[source] for source in setting.sources))
+            settings.update((name, setting) for name in sorted(names - settings.keys()) if setting.is_for(name))
         self._settings, self._sub_zones = settings, sub_zones(settings)
         return settings, failed
 
@@ -286,12 +311,12 @@ class SyncEngine:
             original = alias_contents[job.setting.alias]
             for rrset in original:  # names in the data are not changed
                 name = rrset.name.removesuffix(original.name) + zone.name
-                zone.add_record(rrset._replace(name=name), lenient=job.lenient)
+                zone.add_record(rrset._replace(name=name), lenient=job.setting.lenient)
         else:
             self._read_sources(job, zone)
         is_empty = not has_contents(zone)
         for processor in job.processors:
-            zone = processor.process_source_zone(zone, job.sources, lenient=job.lenient)
+            zone = processor.process_source_zone(zone, job.sources, lenient=job.setting.lenient)
         return zone, is_empty
 
     def _read_sources(self, job: ZoneJob, zone: Zone) -> None:
@@ -299,7 +324,7 @@ class SyncEngine:
         if job.setting.ignore_subzone_adds:
             zone.sub_zones = frozenset()
         for source in job.sources:
-            source.populate(zone, lenient=job.lenient)
+            source.populate(zone, lenient=job.setting.lenient)
         if job.setting.ignore_subzone_adds:
             zone.sub_zones = sub_zones
             for rrset in zone:
@@ -312,27 +337,17 @@ class SyncEngine:
         :param keep_zones: whether the result includes both zones, even if there is nothing to do
         """
         recorder = _ExistingRecorder()
-        processors = (*job.processors, *self._policies(job, target), *((recorder,) if keep_zones else ()))
+        # A change must be allowed by the zone's policy and by the target's.
+        policy = (*(job.setting.policy or self.setup.policy), *self.setup.target_policies.get(target.id, ()))
+        processors = [*job.processors, *([PolicyProcessor('policy', policy)] if policy else []),
+                      *([recorder] if keep_zones else [])]
         try:
-            plan = plan_for(target, desired, processors, job.sources, job.lenient)
+            plan = plan_for(target, desired, processors, job.sources, job.setting.lenient)
             plan_dangers = dangers(plan, is_empty) if plan is not None else ()
         except Exception as error:
             return TargetResult(job.zone, target.id, error=log_error(error, f'{job.zone} on {target.id}'))
         return TargetResult(job.zone, target.id, plan, tuple(plan_dangers), forced, job.setting.always_dry_run,
                             desired=desired if plan is not None or keep_zones else None, existing=recorder.existing)
-
-    def _policies(self, job: ZoneJob, target: BaseProvider) -> Iterator[BaseProcessor]:
-        """The policies of zone and target; a change must be allowed by both."""
-        of_zone = job.setting.policy or self.setup.policy
-        of_target = self.setup.target_policies.get(target.id, ())
-        if of_zone or of_target:
-            yield PolicyProcessor('policy', policy=(*of_zone, *of_target))
-
-    def _store_plan(self, results: Sequence[TargetResult], store: PlanStore | None) -> str | None:
-        if store is None:
-            return None
-        plan = stored_plan.new_stored_plan(results, self.now(), self.setup.plan_lifetime)
-        return None if plan is None else store.put(plan).id
 
     def _apply_all(self, results: Sequence[TargetResult]) -> list[TargetResult]:
         """Apply what is due: targets in parallel where there are workers, the zones of one target in order."""
@@ -407,30 +422,6 @@ class ZoneJob:
     targets: tuple[BaseProvider, ...]
     has_aliases: bool = False
 
-    @property
-    def lenient(self) -> bool:
-        """Whether records that break a rule of zones are accepted."""
-        return self.setting.lenient
-
-
-def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
-    """Every zone by name, including those that sources list; and a failed result for each list that cannot be read."""
-    settings = {name: setting for name, setting in setup.zones.items() if not name.startswith('*')}
-    failed: list[TargetResult] = []
-    listed: dict[str, frozenset[str]] = {}
-    for name, setting in setup.zones.items():
-        if not name.startswith('*'):
-            continue
-        try:
-            names = {listed_name for source in setting.sources for listed_name in _zones_of(setup, source, listed)}
-        except Exception as error:
-            why = log_error(error, f'the zones of {name}')
-            failed += [TargetResult(name, target, error=why) for target in setting.targets]
-            continue
-        settings.update((new_name, setting) for new_name in sorted(names - settings.keys())
-                        if _matches(setting, new_name))
-    return settings, failed
-
 
 def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Collection[str],
            targets: Collection[str], pairs: Collection[Pair] | None = None) -> tuple[list[ZoneJob], list[ZoneJob]]:
@@ -446,9 +437,13 @@ def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Co
     _check_known('zones', names, settings)
     _check_known('sources', sources, setup.providers)
     _check_known('targets', targets, setup.providers)
-    chosen = {name: ids for name in names
-              if (not sources or set(sources) & set(contents_setting(settings, name).sources))
-              and (ids := _targets(settings, name, targets, pairs))}
+    chosen: dict[str, list[str]] = {}
+    for name in names:
+        original = contents_setting(settings, name)
+        ids = [target for target in settings[name].targets or original.targets
+               if (not targets or target in targets) and (pairs is None or (name, target) in pairs)]
+        if ids and (not sources or set(sources) & set(original.sources)):
+            chosen[name] = ids
     aliased = {alias for name in chosen if (alias := settings[name].alias) is not None}
     jobs = [make_job(setup, settings, name, chosen.get(name, ()), name in aliased)
             for name in settings if settings[name].alias is None and (name in chosen or name in aliased)]
@@ -526,27 +521,7 @@ def log_error(error: Exception, what: str) -> str:
     return str(error) or type(error).__name__
 
 
-def _zones_of(setup: Setup, source: str, listed: dict[str, frozenset[str]]) -> frozenset[str]:
-    """
-    :param listed: the lists that were already read, by source
-    """
-    if source not in listed:
-        listed[source] = frozenset(map(normal_name, find(setup.providers, 'source', source).list_zones()))
-    return listed[source]
-
-
-def _matches(setting: ZoneSetting, name: str) -> bool:
-    if setting.glob is not None:
-        return fnmatch.fnmatchcase(name, setting.glob)
-    return setting.regex is None or setting.regex.search(name) is not None
-
-
 def _check_known(field: str, ids: Collection[str], known: Collection[str]) -> None:
     unknown = sorted(set(ids) - set(known))
     if unknown:
         raise InvalidField(field=field, why=f'there is no {" and no ".join(unknown)} in the configuration')
-
-
-def _targets(settings: Settings, name: str, targets: Collection[str], pairs: Collection[Pair] | None) -> Sequence[str]:
-    return [target for target in settings[name].targets or contents_setting(settings, name).targets
-            if (not targets or target in targets) and (pairs is None or (name, target) in pairs)]

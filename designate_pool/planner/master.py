@@ -30,7 +30,8 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     """
     pairs: dict[str, str] = {}
     repeated: dict[str, list[str]] = {}
-    records = _records(lines, origin, file, outside)
+    records = ZoneFileRecords(lines, origin, ZoneFileErrors(functools.partial(_error, file), 1), normal_text,
+                              outside and (lambda what: outside(f'{file}, {what}')))
     for key, ttl, data in records:
         value = f'{ttl}\t{data}'
         if key not in pairs:
@@ -40,7 +41,8 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
                 records.check_alone(key)
             repeated.setdefault(key, []).append(value)
     for key, values in repeated.items():
-        pairs[key] = _merged([pairs[key], *values])
+        ttls, datas = zip(*(value.split('\t') for value in (pairs[key], *values)))
+        pairs[key] = '\t'.join((str(min(map(int, ttls))), *sorted(set(datas))))
     if require_soa:
         records.check_soa()
     return pairs
@@ -57,7 +59,9 @@ def raise_all_errors(lines: str | Iterable[str], zone: Zone, file: str, require_
     :raises SourceError: with a line for each error
     """
     mistakes = ZoneFileErrors(functools.partial(_error, file))
-    records = ZoneFileRecords(lines, zone.name, mistakes, normal_text, _ignore if lenient else None)
+    records = ZoneFileRecords(lines, zone.name, mistakes, normal_text,
+                              # read() has reported the records outside already.
+                              (lambda what: None) if lenient else None)
     first: dict[str, tuple[str, int, str]] = {}
     for key, _, data in records:
         if first.setdefault(key, (data, records.number, records.line))[0] != data:
@@ -73,36 +77,17 @@ def raise_all_errors(lines: str | Iterable[str], zone: Zone, file: str, require_
     mistakes.refuse()
 
 
-def _ignore(what: str) -> None:
-    """:func:`read` has reported the record already."""
-
-
 def write(zone: Zone) -> Iterator[str]:
     """The lines of the zone file of *zone*: the SOA if there is one, then all other records in the order of keys.
 
     One record on a line, with absolute names, without :class:`~designate_pool.protocol.rrset.Extra`.
     """
-    packed = zone.packed
     soa = f'{zone.name}\tSOA'
-    if soa in packed:
-        yield from _lines(soa, packed[soa])
-    for key in sorted(packed):
-        if key != soa:
-            yield from _lines(key, packed[key])
-
-
-def _lines(key: str, value: str) -> Iterator[str]:
-    name, _, rtype = key.partition('\t')
-    ttl, *rdatas = value.split('\t')
-    for data in rdatas:
-        yield f'{name} {ttl} IN {rtype} {data}\n'
-
-
-def _records(lines: str | Iterable[str], origin: str, file: str,
-             outside: Callable[[str], object] | None) -> ZoneFileRecords[str]:
-    """:raises SourceError: for the first mistake"""
-    return ZoneFileRecords(lines, origin, ZoneFileErrors(functools.partial(_error, file), 1), normal_text,
-                           outside and (lambda what: outside(f'{file}, {what}')))
+    for key in sorted(zone.packed, key=lambda key: (key != soa, key)):
+        name, _, rtype = key.partition('\t')
+        ttl, *rdatas = zone.packed[key].split('\t')
+        for data in rdatas:
+            yield f'{name} {ttl} IN {rtype} {data}\n'
 
 
 def _error(file: str, found: Sequence[Mistake]) -> SourceError:
@@ -112,14 +97,3 @@ def _error(file: str, found: Sequence[Mistake]) -> SourceError:
             f'\n  {where}: {why}' if where else f'\n  {why}' for where, why in found))
     [(where, why)] = found
     return SourceError(source=f'{file}, {where}' if where else file, why=why)
-
-
-def _packed(ttl: int, datas: set[str]) -> str:
-    # Most RRsets have one record, so sorting is avoided.
-    return '\t'.join((str(ttl), *(sorted(datas) if len(datas) > 1 else datas)))
-
-
-def _merged(values: Iterable[str]) -> str:
-    """The packed RRset of packed records."""
-    ttls, datas = zip(*(value.split('\t') for value in values))
-    return _packed(min(map(int, ttls)), set(datas))

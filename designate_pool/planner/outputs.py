@@ -16,8 +16,6 @@ from typing import Any, TextIO
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner.run_report import TargetResult, lines_of
-from designate_pool.planner.zone.changes import Change
-from designate_pool.protocol.rrset import RRset
 
 LOG = logging.getLogger(__name__)
 LEVELS = {'debug': logging.DEBUG, 'info': logging.INFO, 'warn': logging.WARNING, 'warning': logging.WARNING,
@@ -118,19 +116,15 @@ class MarkdownOutput(BaseOutput):
 
     def text(self, results: Sequence[TargetResult]) -> str:
         """The plans as tables in Markdown."""
-        shown = [result for result in results if _is_shown(result)]
-        return ''.join(f'{self._section(result)}\n' for result in shown) + f'**{_markdown(summary(results))}**\n'
-
-    def _section(self, result: TargetResult) -> str:
-        lines = [f'## {_markdown(f"{result.zone} on {result.target_id}")}', '']
-        rows = list(_rows(result))
-        if rows:
-            lines += [f'| {" | ".join(HEADS)} |', f'|{"--|" * len(HEADS)}']
-            lines += [f'| {" | ".join(_markdown(cell) for cell in row)} |' for row in rows]
-            lines.append('')
-        for title, text in (*_notes(result), ('Summary', _summary_of(result))):
-            lines += [f'**{title}:** {_markdown(text)}', '']
-        return '\n'.join(lines)
+        lines: list[str] = []
+        for title, rows, notes in _sections(results):
+            lines += [f'## {_markdown(title)}', '']
+            if rows:
+                lines += [f'| {" | ".join(HEADS)} |', f'|{"--|" * len(HEADS)}']
+                lines += [f'| {" | ".join(_markdown(cell) for cell in row)} |' for row in rows] + ['']
+            for head, text in notes:
+                lines += [f'**{head}:** {_markdown(text)}', '']
+        return '\n'.join([*lines, f'**{_markdown(summary(results))}**', ''])
 
 
 class HtmlOutput(BaseOutput):
@@ -138,20 +132,15 @@ class HtmlOutput(BaseOutput):
 
     def text(self, results: Sequence[TargetResult]) -> str:
         """The plans as tables in HTML."""
-        shown = [result for result in results if _is_shown(result)]
-        return ''.join(self._section(result) for result in shown) + f'<p><b>{_html(summary(results))}</b></p>\n'
-
-    def _section(self, result: TargetResult) -> str:
-        lines = [f'<h2>{_html(f"{result.zone} on {result.target_id}")}</h2>']
-        rows = list(_rows(result))
-        if rows:
-            lines.append('<table>')
-            lines.append(f'  <tr>{"".join(f"<th>{head}</th>" for head in HEADS)}</tr>')
-            lines += [f'  <tr>{"".join(f"<td>{_html(cell)}</td>" for cell in row)}</tr>' for row in rows]
-            lines.append('</table>')
-        lines += [f'<p><b>{title}:</b> {_html(text)}</p>'
-                  for title, text in (*_notes(result), ('Summary', _summary_of(result)))]
-        return ''.join(f'{line}\n' for line in lines)
+        lines: list[str] = []
+        for title, rows, notes in _sections(results):
+            lines.append(f'<h2>{html.escape(title)}</h2>')
+            if rows:
+                lines += ['<table>', f'  <tr>{"".join(f"<th>{head}</th>" for head in HEADS)}</tr>']
+                lines += [f'  <tr>{"".join(f"<td>{html.escape(cell)}</td>" for cell in row)}</tr>' for row in rows]
+                lines.append('</table>')
+            lines += [f'<p><b>{head}:</b> {html.escape(text)}</p>' for head, text in notes]
+        return '\n'.join([*lines, f'<p><b>{html.escape(summary(results))}</b></p>', ''])
 
 
 #: By name.
@@ -221,6 +210,14 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
             yield 'Failed', line
 
 
+def _sections(results: Sequence[TargetResult]) -> Iterator[tuple[str, list[Row], list[tuple[str, str]]]]:
+    """Title, rows and notes of each result that is shown."""
+    for result in results:
+        if _is_shown(result):
+            yield (f'{result.zone} on {result.target_id}', list(_rows(result)),
+                   [*_notes(result), ('Summary', _summary_of(result))])
+
+
 def _rows(result: TargetResult) -> Iterator[Row]:
     """A row for each RRset on each side; the first row of a change has the operation."""
     if result.plan is None:
@@ -228,18 +225,13 @@ def _rows(result: TargetResult) -> Iterator[Row]:
     if not result.plan.exists:
         yield 'Create zone', result.zone, '', '', '', ''
     for change in result.plan.changes:
-        yield from _rows_of(change)
-
-
-def _rows_of(change: Change) -> Iterator[Row]:
-    operation = change.kind
-    sides: tuple[tuple[str, Sequence[RRset]], ...] = (('-', change.existing), ('+', change.new))
-    for sign, rrsets in sides:
-        for rrset in rrsets:
-            extra = '' if rrset.extra.served == (None, None) else \
-                f' {json.dumps(rrset.extra.served, sort_keys=True, default=str)}'
-            yield operation, rrset.name, rrset.type, sign, str(rrset.ttl), f'{"; ".join(rrset.rdatas)}{extra}'
-            operation = ''
+        operation = change.kind
+        for sign, rrsets in (('-', change.existing), ('+', change.new)):
+            for rrset in rrsets:
+                extra = '' if rrset.extra.served == (None, None) else \
+                    f' {json.dumps(rrset.extra.served, sort_keys=True, default=str)}'
+                yield operation, rrset.name, rrset.type, sign, str(rrset.ttl), f'{"; ".join(rrset.rdatas)}{extra}'
+                operation = ''
 
 
 def _line(text: str) -> str:
@@ -249,7 +241,3 @@ def _line(text: str) -> str:
 def _markdown(text: str) -> str:
     """*text* escaped for Markdown, also for tables."""
     return text.translate(_MARKUP)
-
-
-def _html(text: str) -> str:
-    return html.escape(text)

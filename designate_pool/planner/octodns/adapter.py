@@ -125,11 +125,11 @@ def plan_from_octodns(octodns_plan: Any, target_id: str, min_existing_records: i
     like = Zone(octodns_plan.desired.name)
     mirror = PlanMirror(None, ZoneMirror.of_octodns(octodns_plan.existing, like),
                         ZoneMirror.of_octodns(octodns_plan.desired, like))
-    exists = does_exist(octodns_plan.exists, mirror.existing.zone)
     return OctodnsPlan(
         mirror.existing.zone, mirror.desired.zone, join_replaces([*map(mirror.from_octodns, octodns_plan.changes)]),
-        exists, octodns_plan.update_pcent_threshold, octodns_plan.delete_pcent_threshold, octodns_plan.meta,
-        target_id=target_id, min_existing_records=min_existing_records, mirror=mirror)
+        does_exist(octodns_plan.exists, mirror.existing.zone), octodns_plan.update_pcent_threshold,
+        octodns_plan.delete_pcent_threshold, octodns_plan.meta, target_id=target_id,
+        min_existing_records=min_existing_records, mirror=mirror)
 
 
 def does_exist(said: Any, existing: Zone) -> bool:
@@ -251,7 +251,7 @@ class AdaptedSource(BaseSource):
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         """Records of earlier sources are visible to octoDNS's source, which may replace them."""
-        mirror, exists = self._read(self._reader(), zone, target, lenient)
+        mirror, exists = self._read(self._provider(), zone, target, lenient)
         converted = mirror.zone
         added = [rrset for rrset in converted if zone.packed.get(rrset.key) != converted.packed[rrset.key]
                  or zone.extras.get(rrset.key) != converted.extras.get(rrset.key)]
@@ -262,8 +262,8 @@ class AdaptedSource(BaseSource):
         zone.take(trial)
         return exists
 
-    def _reader(self) -> Any:
-        """octoDNS's object to read with."""
+    def _provider(self) -> Any:
+        """octoDNS's object, for one call."""
         return self.wrapped
 
     def _read(self, provider: Any, zone: Zone, target: bool, lenient: bool) -> tuple[ZoneMirror, bool]:
@@ -334,7 +334,6 @@ class AdaptedProvider(AdaptedSource, BaseProvider):
         return None
 
     def _provider(self) -> Any:
-        """octoDNS's provider, for one plan."""
         return self._configured(self.wrapped)
 
     def _configured(self, provider: Any) -> Any:
@@ -397,9 +396,6 @@ class OctodnsServer(AdaptedProvider, ServerProvider):
         timeout = {'timeout': self.timeout} if accepts(self._cls, 'timeout') else {}
         with self._translated_errors():
             return self._configured(self._cls(self.id, **{**timeout, **self._kwargs}))
-
-    def _reader(self) -> Any:
-        return self._provider()
 
     def _read_error(self, error: Exception) -> PoolError:
         return backend_error(error)

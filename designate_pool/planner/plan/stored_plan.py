@@ -94,9 +94,8 @@ def document(results: Sequence[TargetResult]) -> str:
     documents = []
     for result in results:
         if needs_apply(result) and result.plan is not None and result.desired is not None:
-            after = _with_states(result.plan.existing, _states(result.plan.changes)[1])
             documents.append({**result.plan.document(), 'source_digest': result.desired.digest(),
-                              'after_digest': after.digest(), 'dangers': [str(danger) for danger in result.dangers]})
+                              'dangers': [str(danger) for danger in result.dangers]})
     failed = [{'zone': result.zone, 'target': result.target_id, 'error': result.error}
               for result in results if result.error is not None]
     return json.dumps({'version': VERSION, 'parts': documents, **({'failed': failed} if failed else {})})

@@ -271,17 +271,14 @@ class BaseProvider(BaseSource):
         if dynamic and not self.SUPPORTS_DYNAMIC:
             self.supports_warn_or_except(f'it cannot hold {what} with dynamic answers', 'its plain data is used')
             dynamic = {}
-        if dynamic and not self.SUPPORTS_POOL_VALUE_STATUS:
-            simpler, pools = _without_status(dynamic)
-            if pools:
-                self.supports_warn_or_except(f'it cannot hold a status of values in pools {", ".join(pools)} of {what}',
-                                             'their health decides')
-                dynamic = simpler
-        if dynamic and not self.SUPPORTS_DYNAMIC_SUBNETS:
-            simpler, rules = _without_subnets(dynamic)
-            if rules:
-                self.supports_warn_or_except(f'it cannot hold subnets in rules {", ".join(map(str, rules))} of {what}',
-                                             'their geos alone are used, or they are left out')
+        for is_supported, simplify, part, instead in (
+                (self.SUPPORTS_POOL_VALUE_STATUS, _without_status, 'a status of values in pools',
+                 'their health decides'),
+                (self.SUPPORTS_DYNAMIC_SUBNETS, _without_subnets, 'subnets in rules',
+                 'their geos alone are used, or they are left out')):
+            simpler, changed = simplify(dynamic) if dynamic and not is_supported else (dynamic, [])
+            if changed:
+                self.supports_warn_or_except(f'it cannot hold {part} {", ".join(changed)} of {what}', instead)
                 dynamic = simpler
         return {**dynamic, **geo} or None
 
@@ -361,7 +358,7 @@ def _without_status(dynamic: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
     return {**dynamic, 'pools': pools}, changed
 
 
-def _without_subnets(dynamic: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
+def _without_subnets(dynamic: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """*dynamic* without subnets in rules, and the numbers (from 1) of the rules that had some.
 
     A rule that also has geos keeps these; a rule without geos is removed, and so are pools that are no longer used.
@@ -369,7 +366,7 @@ def _without_subnets(dynamic: Mapping[str, Any]) -> tuple[dict[str, Any], list[i
     rules, changed = [], []
     for number, rule in enumerate(dynamic.get('rules', ()), 1):
         if rule.get('subnets'):
-            changed.append(number)
+            changed.append(str(number))
             rule = {key: value for key, value in rule.items() if key != 'subnets'} if rule.get('geos') else None
         rules += [] if rule is None else [rule]
     pools, used = _pools(dynamic), set()

@@ -61,14 +61,9 @@ class LineMapping(dict[str, Any]):
 def natural(text: str) -> tuple[Any, ...]:
     """The sort key of *text* in natural order (2 before 12)."""
     parts = _DIGITS.split(unicodedata.normalize('NFD', text))
-    # Strings and numbers alternate, so that a string is never compared with a number.
-    return tuple(_number_key(part) if part.isdecimal() and part.isascii() else part for part in parts)
-
-
-def _number_key(digits: str) -> tuple[int, str]:
-    """The sort key of a number of any length."""
-    digits = digits.lstrip('0')
-    return len(digits), digits
+    # Strings and numbers of any length alternate, so that a string is never compared with a number.
+    return tuple((len(part.lstrip('0')), part.lstrip('0')) if part.isdecimal() and part.isascii() else part
+                 for part in parts)
 
 
 ORDERS: dict[str, Key] = {'natural': natural, 'simple': str}

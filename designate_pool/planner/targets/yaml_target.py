@@ -228,10 +228,23 @@ class YamlProvider(BaseProvider):
         return items
 
     def _process_desired_zone(self, desired: Zone) -> Zone:
+        """Replace data by what is read after writing it to YAML, if that differs."""
         desired = super()._process_desired_zone(desired)
-        for desired_rrset in desired:
-            if desired_rrset.type not in _UNCHANGED_TYPES and desired_rrset.extra.is_for(self.id):
-                self._normalize_data(desired, desired_rrset)
+        for given in desired:
+            if given.type in _UNCHANGED_TYPES or not given.extra.is_for(self.id):
+                continue
+            try:
+                data = entry_data(given, self._relative(given.name, desired.name), self.default_ttl,
+                                  self.escaped_semicolons)
+                again = self.rrset_of(Entry(self.directory, '', 0, data), given.name, lenient=True)
+            except (ValueError, SourceError) as error:
+                self.supports_warn_or_except(f'it cannot hold {given.name} {given.type} ({error})', 'it is left out')
+                desired.remove_record(given)
+                continue
+            assert again is not None
+            if again.rdatas != given.rdatas:
+                self.log.info('%s: %s %s becomes %s', self.id, given.name, given.type, ', '.join(again.rdatas))
+                desired.add_record(given._replace(rdatas=again.rdatas), replace=True, lenient=True)
         return desired
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
@@ -264,7 +277,7 @@ class YamlProvider(BaseProvider):
     def _write(self, paths: Iterable[pathlib.Path], exists: bool,
                documents: Mapping[pathlib.Path, Mapping[str, list[Mapping[str, Any]]]]) -> None:
         for path in sorted(paths):
-            document = {name: entry[0] if len(entry) == 1 else sorted(entry, key=_type)
+            document = {name: entry[0] if len(entry) == 1 else sorted(entry, key=lambda data: str(data.get('type')))
                         for name, entry in documents.get(path, {}).items() if entry}
             if not document and exists and self.split_extension is not None and path.parent != self.directory:
                 path.unlink(missing_ok=True)
@@ -283,21 +296,6 @@ class YamlProvider(BaseProvider):
 
     def _relative(self, name: str, zone: str) -> str:
         return '' if name == zone else values.unicode_name(name.removesuffix('.' if zone == '.' else f'.{zone}'))
-
-    def _normalize_data(self, desired: Zone, found: RRset) -> None:
-        """Replace *found* in *desired* by what is read after writing it to YAML, if that differs."""
-        try:
-            name = self._relative(found.name, desired.name)
-            entry = Entry(self.directory, '', 0, entry_data(found, name, self.default_ttl, self.escaped_semicolons))
-            again = self.rrset_of(entry, found.name, lenient=True)
-        except (ValueError, SourceError) as error:
-            self.supports_warn_or_except(f'it cannot hold {found.name} {found.type} ({error})', 'it is left out')
-            desired.remove_record(found)
-            return
-        assert again is not None
-        if again.rdatas != found.rdatas:
-            self.log.info('%s: %s %s becomes %s', self.id, found.name, found.type, ', '.join(again.rdatas))
-            desired.add_record(found._replace(rdatas=again.rdatas), replace=True, lenient=True)
 
 
 def extra_of(data: Mapping[str, Any]) -> Extra:
@@ -380,13 +378,10 @@ def absolute(name: str, zone: str) -> str:
 
 
 def _ttl(value: Any) -> int:
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f'its TTL {value!r} is not a whole number')
-    if not is_ttl(value):
-        raise ValueError(f'its TTL {value} is not a whole number from 0 to {MAX_TTL}')
-    return value
+    ttl = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if not is_ttl(ttl):
+        raise ValueError(f'its TTL {value!r} is not a whole number from 0 to {MAX_TTL}')
+    return int(ttl)
 
 
 def _flag(block: Mapping[str, Any], name: str) -> bool:
@@ -429,7 +424,3 @@ def _owner_name(entry: Entry, zone: str) -> str:
         return normal_name(absolute(entry.name, zone))
     except (ValueError, InvalidField) as error:
         raise SourceError(source=f'{entry.path}, line {entry.line}', why=f'{entry.name!r}: {error}') from error
-
-
-def _type(data: Mapping[str, Any]) -> str:
-    return str(data.get('type'))

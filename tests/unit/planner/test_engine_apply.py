@@ -34,10 +34,8 @@ def test_the_stored_plan_tells_what_it_will_do(case: StoredPlanCase, store: Fold
     assert (stored.creates, stored.updates, stored.deletes) == (2, 4, 2)
     first, second = json.loads(stored.document)['parts']
     assert [first[each] for each in ('zone', 'target')] == [ORIGIN, 'a'] and second['target'] == 'b'
-    assert first['existing_digest'] == zone(BEFORE).digest() and first['after_digest'] == zone(AFTER).digest()
+    assert first['existing_digest'] == zone(BEFORE).digest()
     assert first['source_digest'] == zone(AFTER).digest() == case.source.zones[ORIGIN].digest()
-    case.apply()
-    assert case.targets[0].zones[ORIGIN].digest() == first['after_digest']
 
 
 def test_nothing_to_do_is_not_stored(store: FolderStore) -> None:
