@@ -11,7 +11,7 @@ import requests
 
 from designate_pool.cli.connection import ApiConnection, CliError
 from designate_pool.errors import InvalidField
-from designate_pool.planner.providers.pool_api import new_session, reason, zone_named
+from designate_pool.planner.providers.pool_api import json_object, new_session, reason, zone_named
 
 Json = dict[str, Any]
 _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
@@ -343,11 +343,8 @@ class Client:
         return {pool['id']: pool['name'] for pool in self.every(POOL.path, POOL.key)}
 
     def _json(self, answer: requests.Response) -> Json:
-        try:
-            body = answer.json()
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
+        body = json_object(answer)
+        if body is None:
             raise CliError(f'What answers at {self.url} is not the API of designate-pool (it sent '
                            f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
                            'look whether --url or DESIGNATE_POOL_URL is right.')

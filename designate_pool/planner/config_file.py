@@ -33,6 +33,8 @@ MANAGER = ('max_workers', 'processors', 'post_processors', 'plan_outputs', 'poli
            'include_meta', 'enable_checksum', 'auto_arpa', 'validators')
 ZONE = ('sources', 'targets', 'processors', 'lenient', 'alias', 'update_pcent_threshold', 'delete_pcent_threshold',
         'policy', 'always-dry-run', 'ignore_subzone_adds', 'glob', 'regex', 'validators')
+#: Of workers, or seconds that a plan may be applied.
+MOST = 1_000_000_000
 #: Options of targets that are fractions.
 THRESHOLDS = ('update_pcent_threshold', 'delete_pcent_threshold')
 #: Keys of octoDNS that are not supported, with the reason; false or empty values are accepted.
@@ -386,8 +388,8 @@ class _Reader:
         return self._checked(place, found, key, lambda value: isinstance(value, bool), 'true or false') is True
 
     def _number(self, place: str, found: Mapping[str, Any], key: str, default: int) -> int:
-        return self._checked(place, found, key, lambda value: type(value) is int and value > 0,
-                             'a whole number from 1') or default
+        return self._checked(place, found, key, lambda value: type(value) is int and 0 < value <= MOST,
+                             f'a whole number from 1 to {MOST}') or default
 
     def _fraction(self, place: str, found: Mapping[str, Any], key: str) -> float | None:
         value = self._checked(place, found, key, lambda value: type(value) in (int, float) and 0 <= value <= 1,

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from designate_pool.errors import InvalidField, PlanMoved, WrongPlanState
 from designate_pool.model import PlanState, StoredPlan, new_id
@@ -89,37 +90,26 @@ def needs_apply(result: TargetResult) -> bool:
     return bool(plan.changes or (plan.meta if plan.exists else not plan.blocked))
 
 
-def document(results: Sequence[TargetResult]) -> str:
-    """The JSON document of a stored plan: what is to be applied of *results*, and what could not be planned."""
-    documents = []
-    for result in results:
-        if needs_apply(result) and result.plan is not None and result.desired is not None:
-            documents.append({**result.plan.document(), 'source_digest': result.desired.digest(),
-                              'dangers': [str(danger) for danger in result.dangers]})
-    failed = [{'zone': result.zone, 'target': result.target_id, 'error': result.error}
-              for result in results if result.error is not None]
-    return json.dumps({'version': VERSION, 'parts': documents, **({'failed': failed} if failed else {})})
-
-
 def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: timedelta) -> StoredPlan | None:
-    """*results* as a plan to be stored; None when there is nothing to apply."""
-    due = [result for result in results if needs_apply(result)]
+    """What is to be applied of *results*, and what could not be planned, to be stored; None for nothing to apply."""
+    due = [(result, result.plan, result.desired) for result in results if needs_apply(result)]
     if not due:
         return None
-    text = document(results)
-    counts = [result.plan.counts for result in due if result.plan is not None]
-    zones = dict.fromkeys(result.zone for result in due)
-    documents = json.loads(text)['parts']
-    targets = sorted({result.target_id for result in due})
+    parts: list[dict[str, Any]] = [
+        {**plan.document(), 'source_digest': desired.digest(), 'dangers': [str(danger) for danger in result.dangers]}
+        for result, plan, desired in due if plan is not None and desired is not None]
+    failed = [{'zone': result.zone, 'target': result.target_id, 'error': result.error}
+              for result in results if result.error is not None]
+    zones, targets = {part['zone'] for part in parts}, sorted({part['target'] for part in parts})
     names = ', '.join(targets)
     return StoredPlan(
-        id=new_id(), pool_name='', zone=next(iter(zones)) if len(zones) == 1 else f'{len(zones)} zones',
+        id=new_id(), pool_name='', zone=zones.pop() if len(zones) == 1 else f'{len(zones)} zones',
         target=names if len(names) <= 200 else f'{len(targets)} targets', state=PlanState.STORED,
-        desired_digest=_combined([document['desired_digest'] for document in documents]),
-        existing_digest=_combined([document['existing_digest'] for document in documents]),
-        creates=sum(count.creates for count in counts), updates=sum(count.updates for count in counts),
-        deletes=sum(count.deletes for count in counts),
-        why='\n'.join(str(danger) for result in due for danger in result.dangers) or None, document=text,
+        desired_digest=_combined([part['desired_digest'] for part in parts]),
+        existing_digest=_combined([part['existing_digest'] for part in parts]),
+        **{kind: sum(part['counts'][kind] for part in parts) for kind in ('creates', 'updates', 'deletes')},
+        why='\n'.join(danger for part in parts for danger in part['dangers']) or None,
+        document=json.dumps({'version': VERSION, 'parts': parts, **({'failed': failed} if failed else {})}),
         expires_at=now + lifetime, created_at=now, updated_at=now)
 
 
@@ -127,7 +117,7 @@ def load(stored: StoredPlan) -> LoadedPlan:
     """The changes in a stored plan.
 
     :raises WrongPlanState: for a plan in a state in which it cannot be applied
-    :raises InvalidField: when the document is not one of :func:`document`
+    :raises InvalidField: when the document is not one of :func:`new_stored_plan`
     """
     if stored.state not in APPLICABLE:
         when = f' since {stored.applied_at:%Y-%m-%d %H:%M:%S} UTC' if stored.applied_at is not None else ''

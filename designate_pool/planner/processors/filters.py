@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import dns.rdata
 import dns.rdataclass
@@ -22,6 +23,8 @@ from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, B
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import GENERATED, lies_in, normal_name
 from designate_pool.protocol.rrset import RRset
+
+T = TypeVar('T')
 
 
 def string_list(processor: str, option: str, given: Iterable[object]) -> list[str]:
@@ -80,10 +83,19 @@ def domains(processor: str, option: str, given: Iterable[object]) -> list[str]:
 
     :raises ProcessorException: for an invalid name
     """
+    return [converted(processor, option, normal_name, f'{name.strip(".").lower()}.')
+            for name in string_list(processor, option, given)]
+
+
+def converted(processor: str, option: str, convert: Callable[[str], T], text: str) -> T:
+    """What *convert* makes of *text*.
+
+    :raises ProcessorException: when it cannot
+    """
     try:
-        return [normal_name(f'{name.strip(".").lower()}.') for name in string_list(processor, option, given)]
-    except InvalidField as error:
-        raise ProcessorException(processor=processor, why=f'{option}: {error}') from error
+        return convert(text)
+    except (InvalidField, ValueError) as error:
+        raise ProcessorException(processor=processor, why=f'{option}: {error}') from None
 
 
 _ALL_TYPES = frozenset(rtype.name for rtype in dns.rdatatype.RdataType) - GENERATED
@@ -215,7 +227,7 @@ class _ByNetwork(ListFilter):
     """By address: an RRset matches if one of its addresses is in one of the networks.  Other types are kept."""
 
     def _read(self, given: Iterable[object]) -> None:
-        self.networks = [_network(self.id, self.OPTION, network)
+        self.networks = [converted(self.id, self.OPTION, ipaddress.ip_network, network)
                          for network in string_list(self.id, self.OPTION, given)]
 
     def _applies_to(self, rrset: RRset) -> bool:
@@ -333,10 +345,3 @@ def match_texts(rrset: RRset) -> Iterator[str]:
         yield text
         if ';' in text:
             yield text.replace(';', '\\;')
-
-
-def _network(processor: str, option: str, text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    try:
-        return ipaddress.ip_network(text)
-    except ValueError as error:
-        raise ProcessorException(processor=processor, why=f'{option}: {error}') from None

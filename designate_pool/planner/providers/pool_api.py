@@ -57,14 +57,15 @@ class PoolApi:
         """A zone at one serial as a zone file (RFC 1035 section 5)."""
         return self._send('GET', f'/v2/zones/tasks/exports/{zone_id}/export').content.decode()
 
-    def create_zone(self, name: str, email: str, ttl: int | None = None,
+    def create_zone(self, name: str, email: str | None = None, ttl: int | None = None,
                     recordsets: Sequence[Mapping[str, Any]] = ()) -> Json:
         """Create a zone with *recordsets*, all at its first serial.
 
+        :param email: hostmaster at the zone when None
         :param recordsets: mappings with ``name``, ``type``, ``records`` and ``ttl``
         """
-        return self._json('POST', '/v2/zones', {'name': name, 'email': email, 'ttl': ttl,
-                                                'recordsets': [dict(recordset) for recordset in recordsets]})
+        return self._json('POST', '/v2/zones', {'name': name, 'email': email or f'hostmaster@{name.rstrip(".")}',
+                                                'ttl': ttl, 'recordsets': [dict(entry) for entry in recordsets]})
 
     def change(self, zone_id: str, changes: Sequence[Mapping[str, Any]], serial: int | None = None) -> Json:
         """Make many changes at one serial: all of them or none.
@@ -122,8 +123,7 @@ class PoolApi:
             marker = {'marker': page[key][-1]['id']}
 
     def _json(self, method: str, path: str, body: Json | None = None, **options: Any) -> Json:
-        answer = self._send(method, path, json=body, **options)
-        return self._object(answer)
+        return self._object(self._send(method, path, json=body, **options))
 
     def _send(self, method: str, path: str, **options: Any) -> requests.Response:
         try:
@@ -141,15 +141,21 @@ class PoolApi:
         return answer
 
     def _object(self, answer: requests.Response) -> Json:
-        try:
-            body = answer.json()
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
+        body = json_object(answer)
+        if body is None:
             kind = answer.headers.get('Content-Type', 'something')
             raise ApiUnreachable(url=self.url, why=f'what answers there is not the API of designate-pool, it sent '
                                                    f'{kind} with status {answer.status_code}')
         return body
+
+
+def json_object(answer: requests.Response) -> Json | None:
+    """The JSON object in an answer; None if there is something else."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
 
 
 def zone_named(name: str, zones: Iterable[Json]) -> Json | None:

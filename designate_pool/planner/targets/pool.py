@@ -18,7 +18,7 @@ from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProvider
 from designate_pool.planner.providers.pool_api import PoolApi
-from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.changes import Change, is_done
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import GENERATED
@@ -158,8 +158,8 @@ class PoolProvider(BaseProvider):
 
     def _send(self, plan: Plan, wanted: list[dict[str, Any]]) -> None:
         if not plan.exists:
-            email = self._email or f'hostmaster@{plan.zone.rstrip(".")}'
-            self._api.create_zone(plan.zone, email, recordsets=[request for request in wanted if request['records']])
+            self._api.create_zone(plan.zone, self._email,
+                                  recordsets=[request for request in wanted if request['records']])
         elif wanted:
             if plan.zone not in self._read:
                 raise PlanMoved(plan=self._called(plan), why='the zone is not there any more')
@@ -174,10 +174,7 @@ class PoolProvider(BaseProvider):
                 return False
         except SourceError:  # the API's first answer is the better error
             return False
-        new = {rrset.key: rrset.packed for change in plan.changes for rrset in change.new}
-        gone = {rrset.key for change in plan.changes for rrset in change.existing} - new.keys()
-        return all(current.packed.get(key) == value for key, value in new.items()) and not any(
-            key in current for key in gone)
+        return all(is_done(current, change) for change in plan.changes)
 
     def _called(self, plan: Plan) -> str:
         return f'of {plan.zone} on {self.id}'

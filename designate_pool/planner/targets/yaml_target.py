@@ -230,21 +230,22 @@ class YamlProvider(BaseProvider):
     def _process_desired_zone(self, desired: Zone) -> Zone:
         """Replace data by what is read after writing it to YAML, if that differs."""
         desired = super()._process_desired_zone(desired)
-        for given in desired:
-            if given.type in _UNCHANGED_TYPES or not given.extra.is_for(self.id):
+        for original in desired:
+            if original.type in _UNCHANGED_TYPES or not original.extra.is_for(self.id):
                 continue
             try:
-                data = entry_data(given, self._relative(given.name, desired.name), self.default_ttl,
+                data = entry_data(original, self._relative(original.name, desired.name), self.default_ttl,
                                   self.escaped_semicolons)
-                again = self.rrset_of(Entry(self.directory, '', 0, data), given.name, lenient=True)
+                again = self.rrset_of(Entry(self.directory, '', 0, data), original.name, lenient=True)
             except (ValueError, SourceError) as error:
-                self.supports_warn_or_except(f'it cannot hold {given.name} {given.type} ({error})', 'it is left out')
-                desired.remove_record(given)
+                self.supports_warn_or_except(f'it cannot hold {original.name} {original.type} ({error})',
+                                             'it is left out')
+                desired.remove_record(original)
                 continue
             assert again is not None
-            if again.rdatas != given.rdatas:
-                self.log.info('%s: %s %s becomes %s', self.id, given.name, given.type, ', '.join(again.rdatas))
-                desired.add_record(given._replace(rdatas=again.rdatas), replace=True, lenient=True)
+            if again.rdatas != original.rdatas:
+                self.log.info('%s: %s %s becomes %s', self.id, original.name, original.type, ', '.join(again.rdatas))
+                desired.add_record(original._replace(rdatas=again.rdatas), replace=True, lenient=True)
         return desired
 
     def _apply(self, plan: Plan) -> ApplyResult | None:

@@ -175,13 +175,10 @@ def fits(now: Zone, change: Change) -> bool:
     TTLs are not compared.
     """
     gone = {rrset.key for rrset in change.existing}
-    if not all(_data(now, rrset) == rrset.rdatas for rrset in change.existing):
-        return False
+    for rrset in change.existing:
+        present = now.get(rrset.name, rrset.type)
+        if present is None or present.rdatas != rrset.rdatas:
+            return False
     coming = {rrset.type for rrset in change.new}
     rivals = [rrset.type for rrset in now.at(change.name) if rrset.key not in gone] if coming else []
     return not any(rtype in coming or 'CNAME' in coming or rtype == 'CNAME' for rtype in rivals)
-
-
-def _data(now: Zone, rrset: RRset) -> tuple[str, ...]:
-    present = now.get(rrset.name, rrset.type)
-    return () if present is None else present.rdatas

@@ -183,9 +183,9 @@ class Zone:
                 self._extras.pop(key, None)
 
     def take(self, other: Zone) -> None:
-        """Have the contents of *other*, a copy that was changed."""
-        other._shared = self._shared = True
+        """Have the contents of *other*, a changed copy that is not used any more."""
         self._rrsets, self._extras, self._types = other._rrsets, other._extras, other._types
+        self._shared = other._shared
 
     def violations(self, keys: Collection[str], lenient: bool = False,
                    replace: bool = False) -> Iterator[tuple[str, ZoneError]]:

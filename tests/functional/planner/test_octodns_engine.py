@@ -9,12 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from designate_pool.errors import PlanMoved, UnsafePlan
 from designate_pool.planner.config_file import read
 from designate_pool.planner.engine import SyncEngine
-from designate_pool.planner.plan.plan_store import FolderStore
 from testing.pdns import PowerDns
-from testing.processes import wait_until
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source' / 'octodns.rst'
 NAME = 'example.com.'
@@ -69,36 +66,6 @@ def test_the_configuration_of_the_page_runs_and_the_second_round_is_empty(shown:
     assert shown.addresses('api.internal') == []
     for again in (manager, shown.manager()):
         assert again.sync(dry_run=False).changes == 0
-
-
-def test_a_zone_that_changes_and_one_that_would_be_emptied(shown: Shown) -> None:
-    manager = shown.manager()
-    manager.sync(dry_run=False)
-    shown.write(ZONE.replace('  type: A\n  value: 192.0.2.3', '  type: CNAME\n  value: mail.example.net.'))
-    outcome = manager.sync(dry_run=False)
-    assert outcome.applied == 1 and not outcome.failed
-    assert shown.server.texts(f'mail.{NAME}', 'CNAME') == ['mail.example.net.']
-    shown.write('{}\n')
-    with pytest.raises(UnsafePlan):
-        manager.sync(dry_run=False)
-    assert shown.addresses('www') == ['192.0.2.1', '192.0.2.2']
-    assert manager.sync(dry_run=False, force=[NAME]).applied == 2
-    wait_until(lambda: shown.addresses('www') == [], 'the records are gone')
-
-
-def test_a_stored_plan_is_applied_exactly_and_only_while_it_fits(shown: Shown, tmp_path: pathlib.Path) -> None:
-    store = FolderStore(tmp_path / 'plans')
-    plan_id = shown.manager().sync(store=store).plan_id
-    assert plan_id is not None and shown.addresses('www') == []
-    assert shown.manager().apply(plan_id, store).applied == 2
-    assert shown.addresses('www') == ['192.0.2.1', '192.0.2.2']
-    shown.write(ZONE.replace('192.0.2.3', '192.0.2.4'))
-    plan_id = shown.manager().sync(store=store).plan_id
-    assert plan_id is not None
-    shown.write(ZONE.replace('192.0.2.3', '192.0.2.5'))
-    with pytest.raises(PlanMoved):
-        shown.manager().apply(plan_id, store)
-    assert shown.addresses('mail') == ['192.0.2.3']
 
 
 def test_a_server_that_is_away_is_a_failure_of_its_zone_and_comes_back(shown: Shown) -> None:

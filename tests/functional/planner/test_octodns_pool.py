@@ -12,7 +12,7 @@ from octodns.zone import Zone
 
 from designate_pool import errors
 from designate_pool.octodns_provider import DesignatePoolProvider
-from testing.processes import free_port, wait_until
+from testing.processes import free_port
 from tests.functional.planner.conftest import RECORDS, OctodnsPool
 
 
@@ -63,20 +63,6 @@ def test_many_changes_of_a_zone_are_one_request_at_one_serial(octodns_pool: Octo
     assert octodns_pool.served(f'alias.{name}', 'CNAME') == [f'www.{name}']
 
 
-def test_what_deletes_too_much_is_refused_by_octodns_and_done_with_force(octodns_pool: OctodnsPool) -> None:
-    name = 'unsafe.example.com.'
-    before = octodns_pool.filled(name)
-    octodns_pool.write(name, 'www:\n  type: A\n  ttl: 60\n  values: [192.0.2.1, 192.0.2.2]\n')
-    refused = octodns_pool.run('octodns-sync', '--doit')
-    assert refused.returncode != 0 and 'Too many deletes' in refused.stderr
-    assert octodns_pool.zone(name)['serial'] == before['serial']
-    assert totals(octodns_pool.sync('--doit', '--force')) == '13'
-    octodns_pool.zone(name)
-    assert octodns_pool.served(f'_sip._tcp.{name}', 'SRV') == []
-    assert octodns_pool.served(f'www.{name}', 'A') == ['192.0.2.1', '192.0.2.2']
-    assert totals(octodns_pool.sync('--doit', '--force')) == '0'
-
-
 def test_the_pool_can_be_dumped_and_what_was_dumped_is_what_is_there(octodns_pool: OctodnsPool) -> None:
     name = 'dump.example.com.'
     octodns_pool.filled(name)
@@ -91,16 +77,6 @@ def test_the_zones_of_the_pool_are_listed_for_octodns(octodns_pool: OctodnsPool)
         octodns_pool.stack.wait_for(octodns_pool.stack.create_zone(name)['id'])
     provider = DesignatePoolProvider('pool', url=octodns_pool.stack.url)
     assert {'listed.example.com.', 'listed.example.net.'} <= set(provider.list_zones())
-
-
-def test_a_zone_that_was_deleted_is_made_again(octodns_pool: OctodnsPool) -> None:
-    name = 'again.example.com.'
-    zone = octodns_pool.filled(name)
-    octodns_pool.stack.delete_zone(str(zone['id']))
-    octodns_pool.stack.wait_for(str(zone['id']), 'gone')
-    assert totals(octodns_pool.sync('--doit')) == '14'
-    assert octodns_pool.zone(name)['id'] != zone['id']
-    wait_until(lambda: octodns_pool.served(f'www.{name}', 'A') == ['192.0.2.1', '192.0.2.2'], 'it is served again')
 
 
 def test_root_ns_records_are_the_pools_own(octodns_pool: OctodnsPool) -> None:

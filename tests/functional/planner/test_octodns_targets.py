@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, PoolError, SourceError
 from designate_pool.planner.octodns.adapter import AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider
 from designate_pool.planner.plan.plan import Plan
-from designate_pool.planner.providers.base import BaseProcessor, plan_for
+from designate_pool.planner.providers.base import plan_for
 from designate_pool.planner.targets.fake import FakeProvider, zone_of
 from designate_pool.planner.zone.zone import Zone
 from testing.bind import Named
 from testing.pdns import PowerDns
 from testing.processes import free_port
-from tests.fixtures.plans import planned
+from tests.fixtures.plans import bring, contents, planned
 from tests.fixtures.updates import KEY, NEW, named_with
 
 #: octodns-bind and octodns-powerdns use what octoDNS 1.22 calls old.
@@ -78,22 +78,6 @@ def target(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> AdaptedPro
     return of_pdns(request.getfixturevalue('powerdns')())
 
 
-def bring(target: AdaptedProvider, desired: Zone, processors: Sequence[BaseProcessor] = ()) -> Plan:
-    """Plan, apply all of it, and see that nothing is left."""
-    plan = plan_for(target, desired, processors)
-    assert plan is not None
-    result = target.apply(plan)
-    assert result.ok and result.applied == len(plan.changes)
-    assert plan_for(target, desired, processors) is None
-    return plan
-
-
-def there(target: AdaptedProvider) -> Zone:
-    found = Zone(NAME)
-    assert target.populate(found, target=True, lenient=True)
-    return found
-
-
 def test_a_zone_follows_from_one_state_to_the_next(target: AdaptedProvider) -> None:
     """Records come, change and go; a CNAME takes the place of addresses, and these its place."""
     other = zone(RECORDS.replace('alias    300 CNAME www', 'alias 300 A 192.0.2.5')
@@ -103,7 +87,7 @@ def test_a_zone_follows_from_one_state_to_the_next(target: AdaptedProvider) -> N
     for desired, counts in ((zone(), None), (other, (0, 2, 0)), (zone(), (0, 2, 0)), (after, (1, 2, 1))):
         plan = bring(target, desired)
         assert counts in (None, plan.counts)
-        assert there(target) == desired
+        assert contents(target) == desired
 
 
 def test_a_plan_that_lost_octodns_side_is_applied_all_the_same(target: AdaptedProvider) -> None:
@@ -113,7 +97,7 @@ def test_a_plan_that_lost_octodns_side_is_applied_all_the_same(target: AdaptedPr
     plain = Plan(found.existing, found.desired, found.changes, found.exists, target_id=found.target_id)
     assert target.apply(plain).applied == 3
     assert target.plan(after) is None
-    assert there(target) == after
+    assert contents(target) == after
 
 
 def test_processors_of_octodns_have_their_say(target: AdaptedProvider) -> None:
@@ -123,7 +107,7 @@ def test_processors_of_octodns_have_their_say(target: AdaptedProvider) -> None:
     for each in chain:
         desired = each.process_source_zone(desired, ())
     bring(target, desired, chain)
-    found = there(target)
+    found = contents(target)
     assert not {each.type for each in found} & {'MX', 'CAA'}
     www = found.get('www.example.com.', 'A')
     assert www is not None and www.ttl == 120
@@ -135,12 +119,12 @@ def test_octodns_ownership_leaves_alone_what_is_not_ours(target: AdaptedProvider
     owner = adapt_processor('owner', 'octodns.processor.ownership.OwnershipProcessor', {})
     ours = owner.process_source_zone(zone_of(NAME, '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1\n'), ())
     bring(target, ours, [owner])
-    found = there(target)
+    found = contents(target)
     assert found.get('somebody.example.com.', 'A') and found.get('www.example.com.', 'TXT')
     assert found.get('_owner.a.www.example.com.', 'TXT') and found.get('www.example.com.', 'A')
     gone = owner.process_source_zone(zone_of(NAME, '@ 300 NS ns1.example.net.\n'), ())
     bring(target, gone, [owner])
-    assert {each.key for each in there(target)} == {each.key for each in strangers} | {'_owner.ns.example.com.\tTXT'}
+    assert {each.key for each in contents(target)} == {each.key for each in strangers} | {'_owner.ns.example.com.\tTXT'}
 
 
 def test_what_octodns_cannot_hold_is_an_error_unless_it_is_to_be_left_out(target: AdaptedProvider) -> None:
@@ -151,17 +135,17 @@ def test_what_octodns_cannot_hold_is_an_error_unless_it_is_to_be_left_out(target
         target.plan(zone(RECORDS + 'key 300 OPENPGPKEY aGVsbG8=\n'))
     target.strict_supports = False
     bring(target, desired)
-    assert there(target) == zone()
+    assert contents(target) == zone()
 
 
 def test_a_zone_is_deleted_by_deleting_its_records_and_may_be_deleted_again(target: OctodnsServer) -> None:
     bring(target, zone())
     target.delete_zone(NAME)
     # A server may keep the NS records that a zone must have (RFC 2136 section 3.4.2.4).
-    assert {each.type for each in there(target)} <= {'NS'}
+    assert {each.type for each in contents(target)} <= {'NS'}
     target.delete_zone(NAME)
     bring(target, zone())
-    assert there(target) == zone()
+    assert contents(target) == zone()
 
 
 def test_a_powerdns_zone_that_is_missing_is_made(powerdns: Callable[..., PowerDns]) -> None:

@@ -317,14 +317,6 @@ def test_one_mistake_is_told_in_a_line(tmp_path: pathlib.Path) -> None:
         "below.example.com., which is configured on its own: 'below.example.com. 60 A 192.0.2.1'.")
 
 
-def test_a_file_of_mistakes_is_not_read_to_its_end(tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'example.com.zone').write_text(TEXT + 'www A 192.0.2\n' * 1000)
-    with pytest.raises(WrongSource) as caught:
-        read(ZoneFileSource('files', str(tmp_path), '.zone'))
-    assert len(str(caught.value).splitlines()) == 22
-    assert str(caught.value).endswith('zone file: after 20 mistakes the rest was not read.')
-
-
 def test_a_file_that_is_no_text(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'example.com.').write_bytes(TEXT.encode() + b'www TXT "\xff"\n')
     with pytest.raises(SourceError, match='not a text in UTF-8'):

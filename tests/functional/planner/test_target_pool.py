@@ -122,13 +122,6 @@ class TestRounds:
         assert provider.plan(desired) is None
         assert pool.stack.zone(first['id'])['serial'] == second['serial']
 
-    def test_a_ttl_alone(self, provider: PoolProvider, name: str) -> None:
-        put(provider, zone(name))
-        desired = zone(name, CONTENTS.replace('mail    300', 'mail    301'))
-        assert kinds(planned(provider, desired)) == ['Update']
-        assert put(provider, desired).ok
-        assert provider.plan(desired) is None
-
     def test_more_than_other_requests_may_hold(self, pool: BindPool, provider: PoolProvider, name: str) -> None:
         text = '\n'.join(f'host-{number} 300 IN TXT "{number:0>80}"' for number in range(9000))
         before = pool.writes()
@@ -293,16 +286,6 @@ class TestSource:
         found = read(provider, name)
         assert found == zone(name, CONTENTS.replace('300 IN NS', '3600 IN NS'))
         assert found.get(name, 'SOA') is None
-
-    def test_beside_what_another_source_gave(self, provider: PoolProvider, name: str) -> None:
-        put(provider, zone(name))
-        both = zone(name, 'other 60 IN A 192.0.2.1')
-        assert provider.populate(both)
-        assert len(both) == len(read(provider, name)) + 1
-        clash = zone(name, 'zzz 60 IN A 192.0.2.1\nwww 60 IN A 192.0.2.1')
-        with pytest.raises(errors.DuplicateRRset):
-            provider.populate(clash)
-        assert len(clash) == 2
 
     def test_what_is_not_there(self, provider: PoolProvider, name: str) -> None:
         found = Zone(name)

@@ -228,7 +228,7 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
         maneger: {{}}
         manager:
           max_workers: 0
-          plan_lifetime: soon
+          plan_lifetime: 1000000000000000000000
           processors: [nobody]
           post_processors: short
           enable_checksum: true
@@ -349,8 +349,8 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
         "manager.policy: 'upsert' is none of sync, upsert-only, create-only, update-only, delete-only, "
         'create-delete-only, create-and-delete-only, create-update-only, update-delete-only, nor verbs of create, '
         'delete, update with + between them',
-        'manager.max_workers: must be a whole number from 1',
-        'manager.plan_lifetime: must be a whole number from 1',
+        'manager.max_workers: must be a whole number from 1 to 1000000000',
+        'manager.plan_lifetime: must be a whole number from 1 to 1000000000',
     ]
 
 

@@ -10,7 +10,6 @@ from designate_pool.errors import InvalidField, SourceError
 from designate_pool.planner import master
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset, unpack
-from designate_pool.protocol.zonefile import reader
 
 ZONE = 'example.com.'
 SOA = '@ 3600 IN SOA ns1.example.net. hostmaster.example.net. 1 3600 600 86400 300\n'
@@ -86,11 +85,6 @@ def test_a_file_of_the_root_zone() -> None:
         'example.\tNS': '60\tns1.example.', '.\tNS': '60\ta.', 'x.\tA': '60\t192.0.2.1'}
 
 
-def test_the_output_of_dig_has_the_soa_at_both_ends() -> None:
-    found = master.read(SOA + NS + SOA, ZONE)
-    assert sorted(found) == ['example.com.\tNS', 'example.com.\tSOA']
-
-
 @pytest.mark.parametrize(('text', 'words'), [
     (SOA + 'a A 192.0.2.1\nb A 192.0.2\n', 'example.com.zone, line 3'),
     (SOA + '; x\n\nb TXT (\n"a"\n', 'line 4 cannot be read: a parenthesis is not closed before the file ends'),
@@ -117,13 +111,6 @@ def test_the_output_of_dig_has_the_soa_at_both_ends() -> None:
 ])
 def test_errors_name_the_file_and_the_line(text: str, words: str) -> None:
     assert words in refused(text)
-
-
-def test_a_generate_that_makes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, 'MOST_GENERATED', 3)
-    assert len(master.read(SOA + '$GENERATE 1-3 a$ A 192.0.2.1\n', ZONE)) == 4
-    assert 'line 2 cannot be read: one $GENERATE makes more than 3 records' in refused(
-        SOA + '$GENERATE 1-4 a$ A 192.0.2.1\n')
 
 
 def test_records_outside_the_zone_are_left_out_where_that_is_wanted() -> None:

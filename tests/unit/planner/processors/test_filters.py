@@ -172,18 +172,3 @@ def test_a_filter_changes_no_rrset_and_no_zone_but_the_one_it_is_given() -> None
 ])
 def test_what_data_is_matched_as(line: str, expected: list[str]) -> None:
     assert list(match_texts(record(line))) == expected
-
-
-def test_a_user_of_octodns_finds_its_classes() -> None:
-    """By the class's path, with its options."""
-    octodns = 'octodns.processor.filter.'
-    only = PROCESSORS[f'{octodns}TypeAllowlistFilter']('only', allowlist=['A'], include_target=False)
-    assert len(only.process_source_zone(zone(ZONE), ())) == 3
-    for name, option, given in (('TypeRejectlistFilter', 'rejectlist', ['A']),
-                                ('NameAllowlistFilter', 'allowlist', ['www', '/x/']),
-                                ('NameRejectlistFilter', 'rejectlist', ['www']),
-                                ('ValueAllowlistFilter', 'allowlist', ['x']),
-                                ('ValueRejectlistFilter', 'rejectlist', ['x']),
-                                ('NetworkValueAllowlistFilter', 'allowlist', ['192.0.2.0/24']),
-                                ('NetworkValueRejectlistFilter', 'rejectlist', ['192.0.2.0/24'])):
-        assert PROCESSORS[octodns + name]('it', **{option: given}, lenient=True).lenient

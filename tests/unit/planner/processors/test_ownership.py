@@ -15,7 +15,6 @@ from designate_pool.planner.processors import PROCESSORS
 from designate_pool.planner.processors.ownership import OctodnsOwnership, Ownership, TxtOwnership, TxtRegistry
 from designate_pool.planner.processors.rules import PolicyProcessor
 from designate_pool.planner.providers.base import BaseProcessor
-from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import Target, record, synced, text_of, told, zone
@@ -428,15 +427,6 @@ def test_whatever_happens_theirs_stays_and_ours_is_marked(theirs: dict[str, dict
     wanted_now = zone(made(rounds[-1]))
     assert all(now.get(each.key) == each or each.key in conflicts for each in wanted_now)
     assert ours <= conflicts | wanted_now.packed.keys()
-
-
-def test_the_changes_of_an_owned_plan_fit_what_is_there() -> None:
-    target = Target(zone(f'{A}\na-www 300 TXT {OURS}\nx 300 A 192.0.2.1'))
-    plan = synced(target, zone(ALIAS), mine())
-    assert plan is not None
-    after = changes.apply(plan.existing, plan.changes)
-    assert text_of(after) == [f'cname-www.example.com. 300 TXT {OURS}', 'www.example.com. 300 CNAME a.example.net.',
-                              'x.example.com. 300 A 192.0.2.1']
 
 
 @pytest.mark.parametrize(('options', 'key', 'name'), [

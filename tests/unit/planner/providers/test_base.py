@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.errors import SourceError, SupportsException
+from designate_pool.errors import SupportsException
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, ServerProvider
 from designate_pool.planner.zone import changes
@@ -321,15 +321,6 @@ def test_what_cannot_apply_says_so() -> None:
     assert plan is not None
     with pytest.raises(NotImplementedError, match='Source has no _apply'):
         Source('source').apply(plan)
-
-
-def test_a_read_that_breaks_is_an_error_and_no_plan() -> None:
-    class Broken(Target):
-        def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
-            raise SourceError(source=self.id, why='it stopped half-way')
-
-    with pytest.raises(SourceError, match='target cannot be read: it stopped half-way'):
-        Broken(zone(A)).plan(zone(A))
 
 
 def test_sources_add_to_one_zone_and_cannot_list_zones_unasked() -> None:

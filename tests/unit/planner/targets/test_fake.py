@@ -59,21 +59,6 @@ def test_the_same_plan_again(fake: FakeProvider) -> None:
     assert fake.apply(plan) == fake.apply(plan)
 
 
-def test_interrupted_after_every_change_then_again(fake: FakeProvider) -> None:
-    desired = zone_of(NAME, AFTER)
-    for count in range(1, 4):
-        fake.put(zone_of(NAME, BEFORE))
-        fake.fail_after = count
-        plan = planned(fake, desired)
-        result = fake.apply(plan)
-        assert (result.applied, result.failed, result.skipped) == (count, 1, 3 - count)
-        fake.fail_after = None
-        again = planned(fake, desired)
-        assert len(again.changes) == 4 - count
-        assert fake.apply(again).ok
-        assert fake.zone(NAME) == desired
-
-
 def test_somebody_else_was_faster(fake: FakeProvider) -> None:
     desired = zone_of(NAME, AFTER)
     plan = planned(fake, desired)
