@@ -21,9 +21,6 @@ SHORT = (.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10)
 LONG = (.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
 WAITING = (.025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 21600, 86400)
 
-#: Instead of a server's label: a server that is not configured, and the user of a TSIG key from the API.
-UNKNOWN, VISITOR = 'unknown', 'visitor'
-
 _SERVER = ('server',)
 _POOL = ('pool',)
 _POOL_SERVER = ('pool', 'server')

@@ -36,6 +36,11 @@ class AllowedPeer:
         """The id of the server that this one is, or is an address of."""
         return self.id.partition('#')[0]
 
+    @property
+    def metrics_label(self) -> str:
+        """The label; one for all servers that are not configured, as their number is not limited."""
+        return 'unknown' if ':' in self.id else self.label
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Acl:

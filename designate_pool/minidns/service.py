@@ -19,7 +19,7 @@ from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.poll_results import ResultSender, Verification
+from designate_pool.minidns.client.poll_results import ResultSender
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
@@ -79,10 +79,9 @@ class MiniDns:
         self._listener = Listener(settings.listen, query_handler,
                                   lambda address: self._server_table.servers_at_address.get(address, 0),
                                   settings.reuse_port, tcp_limits)
-        self._result_sender = ResultSender(pool_managers)
+        self._result_sender = ResultSender(pool_managers, lambda: self._server_table.verified)
         self._client_loop = ClientLoop(_sources(settings.listen))
-        self._verification = Verification(lambda: self._server_table.verified, self._result_sender.send)
-        self._soa_poller = SoaPoller(self._client_loop, self._verification.send,
+        self._soa_poller = SoaPoller(self._client_loop, self._result_sender.send,
                                      is_fetching=self._listener.is_fetching)
         self._soa_audit = SoaAudit(self._client_loop, pool_managers)
         self._config_reloader = None if read_pool is None else ConfigReloader(pool.name, read_pool, self.set_pool)
@@ -151,7 +150,7 @@ class MiniDns:
             now = new.all_peers()
             changed = {key: now.get(key) for key, peer in former.all_peers().items() if now.get(key) != peer}
             if changed:
-                self._soa_poller.replace_peers(changed)
+                self._client_loop.submit(self._soa_poller.replace_peers, changed)
         if new.peers != former.peers or new.catalog_zone != former.catalog_zone:
             LOG.info('the servers are now %s', ', '.join(peer.label for peer in new.peers.values()) or 'none')
 
@@ -194,7 +193,8 @@ class MiniDns:
                     f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?',
                     incarnation=request.incarnation)))
         self._result_sender.send(*unknown)
-        self._soa_poller.start_polls(orders, RetrySchedule(timeout, retry_interval, max_retries))
+        self._client_loop.submit(self._soa_poller.start_polls, orders,
+                                 RetrySchedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:
@@ -207,7 +207,7 @@ class MiniDns:
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
         peers = [server for server_id in server_ids if (peer := self._find_peer(server_id)) is not None
                  for server in self._server_table.asked(peer)]
-        self._soa_audit.start_page(AuditPage(context, pool_name, started_at, peers, domains))
+        self._client_loop.submit(self._soa_audit.start_page, AuditPage(context, pool_name, started_at, peers, domains))
 
     def look_for_changes(self, context: Context) -> None:
         """Look into the database now: TSIG keys, secondary zones or the pool have changed."""
@@ -269,13 +269,15 @@ class MiniDns:
         _check_name(domain.name)
         peer = self._server_table.find_peer(destination)
         request = PollRequest(domain.id, domain.name, domain.serial, peer.id, notify=not poll, poll=poll)
-        self._soa_poller.start_polls([PollOrder(peer, ToCaller(context, domain, destination), request)], schedule)
+        self._client_loop.submit(self._soa_poller.start_polls,
+                                 [PollOrder(peer, ToCaller(context, domain, destination), request)], schedule)
 
     def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone) -> None:
         """A transfer has been sent: poll whether its receiver serves it."""
         table = self._server_table
-        self._soa_poller.start_post_transfer_polls([server for peer in peers for server in table.asked(peer)],
-                                                   zone.domain_id, zone.name, zone.serial, table.pool_name)
+        self._client_loop.submit(self._soa_poller.start_post_transfer_polls,
+                                 [server for peer in peers for server in table.asked(peer)],
+                                 zone.domain_id, zone.name, zone.serial, table.pool_name)
 
 
 def _check_name(name: str) -> None:

@@ -67,19 +67,6 @@ class PeerChannel:
         self.tcp_queries: dict[RetryingQuery, TcpQuery] = {}
         self.wake_at: float | None = None
 
-    def compose(self, query: RetryingQuery) -> None:
-        """Make the message of a new try, with a random id that no pending query has."""
-        query.sent_template = soa_query.with_random_case(query.template) if query.random_case else query.template
-        while (message_id := os.urandom(2)) in self.pending:
-            pass
-        message = message_id + query.sent_template
-        if query.peer.key is not None:
-            signer = tsig.Signer(query.peer.key)
-            message = signer.sign(message, int(time.time()))
-            query.mac = signer.mac
-        query.id, query.message = message_id, message
-        self.pending[message_id] = query
-
     def is_pending(self, quoted: bytes) -> bool:
         """Whether *quoted* begins with a pending query, the same in id and in the case of the name's letters."""
         query = self.pending.get(quoted[:2])
@@ -140,7 +127,7 @@ class ClientLoop:
             self._selector.wake()
         if self._task is not None:
             self._task.join(10)
-        self._do_work()
+        self._run_once([])
         if self._native is not None:
             if self._posts:
                 self._native.post(*self._posts)
@@ -193,17 +180,35 @@ class ClientLoop:
         self._posts.append((handle, item))
 
     def _run(self) -> None:
-        assert self._selector is not None and self._native is not None
         while not self._stopping:
-            ready = self._selector.wait(self._seconds_to_wait())
-            self._now = time.monotonic()
+            ready = self._wait()
             try:
                 self._run_once(ready)
             except Exception:  # an error in one query must not stop the others
                 self.post(_log_errors, traceback.format_exc())
-            if self._posts and not self._is_reply_due():
+
+    def _wait(self) -> list[int]:
+        """Dispatch what was posted, unless a reply is due in a moment, and wait for what comes next.
+
+        :returns: the file descriptors that may be read or written
+        """
+        assert self._selector is not None and self._native is not None
+        while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
+            heapq.heappop(self._timers)
+        wake_at = self._timers[0][0] if self._timers else math.inf
+        if self._posts:
+            dispatch_at, lately = self._first_posted + self._most_held, self._now - self._most_held
+            if self._now < dispatch_at and (wake_at < dispatch_at or any(
+                    channel.in_flight and channel.in_flight[-1] > lately for channel in self._channels.values())):
+                wake_at = min(wake_at, dispatch_at)
+            else:
                 posts, self._posts = self._posts, []
                 self._native.post(*posts)
+        if self._ready or self._work:  # an error has ended the last turn
+            wake_at = 0.0
+        ready = self._selector.wait(None if wake_at == math.inf else max(0.0, wake_at - time.monotonic()))
+        self._now = time.monotonic()
+        return ready
 
     def _run_once(self, ready: list[int]) -> None:
         for number in ready:
@@ -212,7 +217,9 @@ class ClientLoop:
         for sock in self._sockets.values():
             if sock.fileno() in ready:
                 self._receive(sock)
-        self._do_work()
+        for _ in range(len(self._work)):
+            work, arguments = self._work.popleft()
+            work(*arguments)
         for _ in range(len(self._timers)):  # timers that are set to now do not keep the sockets waiting
             if self._timers[0][0] > self._now:
                 break
@@ -227,35 +234,6 @@ class ClientLoop:
         while self._ready:
             channel, _ = self._ready.popitem()
             self._send_queued(channel)
-
-    def _do_work(self) -> None:
-        for _ in range(len(self._work)):
-            work, arguments = self._work.popleft()
-            work(*arguments)
-
-    def _seconds_to_wait(self) -> float | None:
-        first = self._first_timer()
-        if self._posts:
-            first = min(first, self._first_posted + self._most_held)
-        if self._ready or self._work:  # an error has ended the last turn
-            return 0.0
-        return None if first == math.inf else max(0.0, first - time.monotonic())
-
-    def _first_timer(self) -> float:
-        while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
-            heapq.heappop(self._timers)
-        return self._timers[0][0] if self._timers else math.inf
-
-    def _is_reply_due(self) -> bool:
-        """Whether a server has yet to reply to a query of a moment ago, or will be sent one in a moment, and what was
-        posted has not waited long.
-        """
-        lately = self._now - self._most_held
-        if self._first_posted <= lately:
-            return False
-        if self._first_timer() < self._first_posted + self._most_held:
-            return True
-        return any(channel.in_flight and channel.in_flight[-1] > lately for channel in self._channels.values())
 
     def _apply(self, query: RetryingQuery, step: Step) -> None:
         """Do the step that *query* has returned."""
@@ -311,8 +289,6 @@ class ClientLoop:
             query.queued = False
             if query.ended or not query.in_try:
                 continue  # a late reply has ended the try
-            if query.message is None:
-                channel.compose(query)
             if not self._send(channel, query):
                 query.queued = True
                 channel.queue.appendleft(query)
@@ -322,10 +298,21 @@ class ClientLoop:
             self._set_timer(channel, channel.in_flight[0] + FIRST_RESEND)
 
     def _send(self, channel: PeerChannel, query: RetryingQuery) -> bool:
-        """Send a query's datagram; False when the socket's buffer has no room."""
+        """Send a query's datagram, with a random id that no pending query has; False when the socket's buffer has no
+        room.
+        """
+        if query.message is None:
+            query.sent_template = soa_query.with_random_case(query.template) if query.random_case else query.template
+            while (message_id := os.urandom(2)) in channel.pending:
+                pass
+            query.id, query.message = message_id, message_id + query.sent_template
+            if query.peer.key is not None:
+                signer = tsig.Signer(query.peer.key)
+                query.message, query.mac = signer.sign(query.message, int(time.time())), signer.mac
+            channel.pending[message_id] = query
         message = query.message
         for attempt in (1, 2):
-            if message is None or query.message is not message:  # an ICMP error for another datagram has ended the try
+            if query.message is not message:  # an ICMP error for another datagram has ended the try
                 return True
             try:
                 channel.sock.sendto(message, channel.address)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from designate_pool import serial as serials
 from designate_pool.minidns.acl import AllowedPeer
-from designate_pool.minidns.client.soa_poller import AddressedResult, Report, ToCaller, ToPool
+from designate_pool.minidns.client.soa_poller import AddressedResult, ToPool
 from designate_pool.model import Context, Endpoint, Outcome, PollResult
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -26,25 +26,38 @@ MAX_INCOMPLETE = 100_000
 
 
 class ResultSender:
-    """Casts results to the pool managers, all that it is given at once in one message to each pool."""
+    """Casts results to the pool managers, all that it is given at once in one message to each pool.
 
-    def __init__(self, pool_managers: PoolManagerClient) -> None:
+    :param verified: returns :attr:`ServerTable.verified` as it is now
+    :param max_incomplete: as :data:`MAX_INCOMPLETE`
+    """
+
+    def __init__(self, pool_managers: PoolManagerClient, verified: Callable[[], Verified] = dict,
+                 max_incomplete: int = MAX_INCOMPLETE) -> None:
         self._pool_managers = pool_managers
+        self._verified = verified
+        self._max_incomplete = max_incomplete
+        self._lock = threading.Lock()
+        #: By server and domain: the latest result of each address, until all of them have succeeded.
+        self._parts: dict[tuple[str, str], dict[str, PollResult]] = {}
         self._outage = OutageLog(LOG, 'poll results could not be sent to the pool manager; it polls again: %s',
                                  'poll results can be sent to the pool manager again')
 
     def send(self, *results: AddressedResult) -> None:
-        """Cast *results*; those of one pool are one message."""
+        """Put *results* together by server, and cast those that are whole."""
         by_pool: dict[ToPool, list[PollResult]] = {}
         for recipient, result in results:
+            server_id, _, number = result.server_id.partition('#')
+            whole = self._add(server_id, result) if number else result
+            if whole is None:
+                continue
             if isinstance(recipient, ToPool):
-                by_pool.setdefault(recipient, []).append(result)
+                by_pool.setdefault(recipient, []).append(whole)
+            else:
+                self._cast('update_status', recipient.context, recipient.domain, recipient.destination, whole.status,
+                           whole.serial_number)
         for pool, pool_results in by_pool.items():
             self._cast('update_statuses', pool.context, pool.pool_name, pool_results)
-        for recipient, result in results:
-            if isinstance(recipient, ToCaller):
-                self._cast('update_status', recipient.context, recipient.domain, recipient.destination, result.status,
-                           result.serial_number)
 
     def repeat_polls(self, pool_name: str) -> None:
         """Have the pool managers repeat the polls of MiniDNS processes that were killed."""
@@ -58,33 +71,6 @@ class ResultSender:
             self._outage.failed(error)
         else:
             self._outage.ended()
-
-
-class Verification:
-    """A stage before the :class:`ResultSender`.  Threads may share it.
-
-    :param verified: returns :attr:`ServerTable.verified` as it is now
-    :param report: takes what is put together
-    :param max_incomplete: as :data:`MAX_INCOMPLETE`
-    """
-
-    def __init__(self, verified: Callable[[], Verified], report: Report, max_incomplete: int = MAX_INCOMPLETE) -> None:
-        self._verified = verified
-        self._report = report
-        self._max_incomplete = max_incomplete
-        self._lock = threading.Lock()
-        #: By server and domain: the latest result of each address, until all of them have succeeded.
-        self._parts: dict[tuple[str, str], dict[str, PollResult]] = {}
-
-    def send(self, *results: AddressedResult) -> None:
-        """Put *results* together by server, and report those that are whole."""
-        whole = []
-        for recipient, result in results:
-            server_id, _, number = result.server_id.partition('#')
-            whole_result = self._add(server_id, result) if number else result
-            if whole_result is not None:
-                whole.append((recipient, whole_result))
-        self._report(*whole)
 
     def _add(self, server_id: str, result: PollResult) -> PollResult | None:
         """The server's result, once each address has one that is as new as *result*."""

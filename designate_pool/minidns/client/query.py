@@ -50,26 +50,28 @@ class RetrySchedule:
 
 
 class RetryingQuery:
-    """One query to one server.
+    """SOA queries to one server until it serves a serial, sent with the letters of the name in random case.
 
     :param name: the zone's name
-    :param template: the message without its id
+    :param serial: the expected serial or a newer one; None for any
     :param on_end: called with the query and the last reply when it is the expected one, or the tries are used up
     :cvar random_case: whether the letters of the name are sent in upper and lower case at random
-    :ivar sent_template: the message without its id as it was sent in this try
+    :ivar template: the message without its id
+    :ivar sent_template: the same as it was sent in this try
     :ivar unproven_reply: a reply that may be forged; the server is asked again over TCP because of it
     """
 
-    __slots__ = ('peer', 'name', 'template', 'sent_template', 'unproven_reply', 'schedule', 'tries', 'try_deadline',
-                 'in_try', 'resend_interval', 'wake_at', 'message', 'id', 'mac', 'queued', 'over_tcp', 'ended',
-                 'channel', '_on_end')
-    random_case = False
+    __slots__ = ('peer', 'name', 'serial', 'template', 'sent_template', 'unproven_reply', 'schedule', 'tries',
+                 'try_deadline', 'in_try', 'resend_interval', 'wake_at', 'message', 'id', 'mac', 'queued', 'over_tcp',
+                 'ended', 'channel', '_on_end')
+    random_case = True
 
-    def __init__(self, peer: AllowedPeer, name: str, template: bytes, schedule: RetrySchedule,
+    def __init__(self, peer: AllowedPeer, name: str, serial: int | None, schedule: RetrySchedule,
                  on_end: Callable[[Any, SoaReply], None]) -> None:
         self.peer = peer
         self.name = name
-        self.template = self.sent_template = template
+        self.serial = serial
+        self.template = self.sent_template = soa_query.soa_query(wire.encode(name))
         self.unproven_reply: SoaReply | None = None
         self.schedule = schedule
         self.tries = 0
@@ -91,11 +93,13 @@ class RetryingQuery:
 
         :param now: seconds since 1970
         """
-        raise NotImplementedError
+        return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
+                                  None if over_tcp else self.sent_template)
 
     def is_expected(self, reply: SoaReply) -> bool:
         """Whether *reply* is the expected one, which ends the query."""
-        raise NotImplementedError
+        return reply.answer is Answer.SERIAL and (
+            self.serial is None or reply.serial is not None and serials.at_least(reply.serial, self.serial))
 
     def on_sent(self, now: float) -> float:
         """The datagram has been sent; the time of the next timer."""
@@ -141,25 +145,3 @@ class RetryingQuery:
             self._on_end(self, reply)
             return NextStep.END
         return now + self.schedule.retry_interval * self.schedule.growth ** (self.tries - 1)
-
-
-class SoaQuery(RetryingQuery):
-    """SOA queries until the server serves a serial, sent with the letters of the name in random case.
-
-    :param serial: the expected serial or a newer one; None for any reply
-    """
-
-    __slots__ = ('serial',)
-    random_case = True
-
-    def __init__(self, peer: AllowedPeer, name: str, serial: int | None, schedule: RetrySchedule,
-                 on_end: Callable[[Any, SoaReply], None]) -> None:
-        super().__init__(peer, name, soa_query.soa_query(wire.encode(name)), schedule, on_end)
-        self.serial = serial
-
-    def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
-        return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
-                                  None if over_tcp else self.sent_template)
-
-    def is_expected(self, reply: SoaReply) -> bool:
-        return self.serial is None or reply.serial is not None and serials.at_least(reply.serial, self.serial)

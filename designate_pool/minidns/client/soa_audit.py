@@ -1,7 +1,7 @@
 """Audits of serials for the pool managers: one message in with a page of zones, one message out with its results.
 
 Each server of a page is queried once for each zone, in the loop of the polls and verified as these are.  Only
-:data:`MAX_OPEN` queries to a server are open at a time, so that a poll for a change never waits behind a page.
+:data:`MAX_OPEN` of these queries are open at a time, so that a poll for a change never waits behind a page.
 
 A server that is silent does not delay the others for long: the zones that it was not asked for are left out of the
 results.
@@ -12,14 +12,14 @@ from __future__ import annotations
 import collections
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from designate_pool.minidns import counters
+from designate_pool import metrics
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.poll_results import worst
-from designate_pool.minidns.client.query import RetrySchedule, SoaQuery
+from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule
 from designate_pool.model import Answer, Context, Outcome, PollResult
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire
@@ -27,8 +27,8 @@ from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
-#: Queries of audits to one server that are open at a time.
-MAX_OPEN = 64
+#: Queries of a page to one server that are open at a time; the pool manager sends some pages at a time.
+MAX_OPEN = 4
 #: Seconds for a reply, in which a datagram is sent three times; seconds after which no more of a page is asked.
 TIMEOUT, PAGE_TIMEOUT = 4.0, 20.0
 
@@ -40,7 +40,7 @@ class AuditPage:
     :param domains: (id, name, expected serial); one with an invalid name is left out
     :ivar indices: of the zones in *domains*
     :ivar results: one for each server
-    :ivar unfinished: how many of them have not ended
+    :ivar unfinished: those that have not ended
     :ivar started: monotonic seconds
     """
 
@@ -52,7 +52,7 @@ class AuditPage:
         self.domains = domains
         self.indices = [index for index, (_, name, _) in enumerate(domains) if _is_name(name)]
         self.results = [PeerResult(self, peer) for peer in peers]
-        self.unfinished = len(self.results)
+        self.unfinished = set(self.results)
         self.started = time.monotonic()
 
 
@@ -64,51 +64,30 @@ class PeerResult:
     :ivar findings: (index of the zone in the page's domains, reply) where that is not the expected serial
     :ivar next: position in the page's indices of the first zone that was not asked for
     :ivar open: queries that were started and have not ended
+    :ivar replied_at: when the server has last replied; monotonic seconds
     """
 
-    __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'next', 'open')
+    __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'next', 'open', 'replied_at')
 
     def __init__(self, page: AuditPage, peer: AllowedPeer) -> None:
         self.page = page
         self.peer = peer
         self.answered = self.unanswered = self.next = self.open = 0
         self.findings: list[tuple[int, SoaReply]] = []
+        self.replied_at = float('-inf')
 
 
-class _AuditQuery(SoaQuery):
+class _AuditQuery(RetryingQuery):
     """One query of an audit.
 
     :ivar index: of the zone in the page's domains
     :ivar started: monotonic seconds
     """
 
-    __slots__ = ('server', 'result', 'index', 'started')
-
-    def __init__(self, server: _AuditedServer, result: PeerResult, index: int, schedule: RetrySchedule,
-                 on_end: Callable[[_AuditQuery, SoaReply], None]) -> None:
-        super().__init__(result.peer, result.page.domains[index][1], None, schedule, on_end)
-        self.server = server
-        self.result = result
-        self.index = index
-        self.started = time.monotonic()
-
-
-class _AuditedServer:
-    """The queries to one server.
-
-    :ivar waiting: the results with queries that have not been started
-    :ivar open: queries that were started and have not ended
-    :ivar is_silent: whether nothing was heard since the last query that got no reply was sent; then one is open at a
-        time
-    """
-
-    __slots__ = ('waiting', 'open', 'replied_at', 'is_silent')
-
-    def __init__(self) -> None:
-        self.waiting: collections.deque[PeerResult] = collections.deque()
-        self.open = 0
-        self.replied_at = float('-inf')
-        self.is_silent = False
+    __slots__ = ('result', 'index', 'started')
+    result: PeerResult
+    index: int
+    started: float
 
 
 class SoaAudit:
@@ -124,15 +103,10 @@ class SoaAudit:
         self._pool_managers = pool_managers
         self._schedule = RetrySchedule(timeout, 0.0, 0)
         self._page_timeout = page_timeout
-        self._servers: dict[str, _AuditedServer] = {}
         self._pages: dict[AuditPage, None] = {}
         self._outage = OutageLog(
             LOG, 'audit results could not be sent to the pool manager; the next round asks again: %s',
             'audit results can be sent to the pool manager again')
-
-    def start_page(self, page: AuditPage) -> None:
-        """Ask for *page*; from any thread."""
-        self._loop.submit(self._start_page, page)
 
     def stop(self) -> None:
         """Send what is known of the pages that have not ended when the loop was stopped, or the pool manager would wait
@@ -142,68 +116,44 @@ class SoaAudit:
 
     # What follows is called in the loop alone.
 
-    def _start_page(self, page: AuditPage) -> None:
+    def start_page(self, page: AuditPage) -> None:
+        """Ask for *page*."""
         self._pages[page] = None
         for result in page.results:
-            server = self._servers.setdefault(result.peer.id, _AuditedServer())
-            if page.indices and result.peer.addresses:
-                server.waiting.append(result)
-                self._start_queries(server)
-            else:
-                page.unfinished -= 1
-        if not page.unfinished and page in self._pages:
+            self._continue(result)
+        if not page.results:
             self._end_page(page)
 
-    def _start_queries(self, server: _AuditedServer) -> None:
-        """Start queries for the results that wait, as many as may be open."""
-        while server.waiting and server.open < (1 if server.is_silent else MAX_OPEN):
-            result = server.waiting[0]
-            page = result.page
-            if page.started + self._page_timeout <= time.monotonic():
-                server.waiting.popleft()
-                self._skip_rest(result)
-                continue
+    def _continue(self, result: PeerResult) -> None:
+        """Start queries, as many as may be open; end the page with the last of its results."""
+        page = result.page
+        if not result.peer.addresses or page.started + self._page_timeout <= time.monotonic():
+            result.next = len(page.indices)
+        while result.next < len(page.indices) and result.open < MAX_OPEN:
             index = page.indices[result.next]
+            query = _AuditQuery(result.peer, page.domains[index][1], None, self._schedule, self._end_query)
+            query.result, query.index, query.started = result, index, time.monotonic()
             result.next += 1
-            if result.next == len(page.indices):
-                server.waiting.popleft()
             result.open += 1
-            server.open += 1
-            self._loop.start_query(_AuditQuery(server, result, index, self._schedule, self._end_query))
+            self._loop.start_query(query)
+        if not result.open and result.next == len(page.indices) and result in page.unfinished:
+            page.unfinished.discard(result)
+            if not page.unfinished:
+                self._end_page(page)
 
     def _end_query(self, query: _AuditQuery, reply: SoaReply) -> None:
-        server, result = query.server, query.result
-        if reply.answer is Answer.TIMEOUT:
-            result.unanswered += 1
-            if server.replied_at < query.started:
-                server.is_silent = True
-        else:
+        result = query.result
+        if reply.answer is not Answer.TIMEOUT:
             result.answered += 1
-            server.is_silent, server.replied_at = False, time.monotonic()
+            result.replied_at = time.monotonic()
+        else:
+            result.unanswered += 1
+            if result.replied_at < query.started:  # it is silent
+                result.next = len(result.page.indices)
         if reply.serial != result.page.domains[query.index][2]:
             result.findings.append((query.index, reply))
         result.open -= 1
-        server.open -= 1
-        self._end_result(result)
-        if server.is_silent:
-            waiting, server.waiting = server.waiting, collections.deque()
-            for other in waiting:
-                self._skip_rest(other)
-        self._start_queries(server)
-
-    def _skip_rest(self, result: PeerResult) -> None:
-        """Leave out the zones that the server was not asked for."""
-        if result.next < len(result.page.indices):
-            result.next = len(result.page.indices)
-            self._end_result(result)
-
-    def _end_result(self, result: PeerResult) -> None:
-        """End *result* if all its queries have ended, and the page with the last of its results."""
-        page = result.page
-        if not result.open and result.next == len(page.indices):
-            page.unfinished -= 1
-            if not page.unfinished:
-                self._end_page(page)
+        self._continue(result)
 
     def _end_page(self, page: AuditPage) -> None:
         del self._pages[page]
@@ -227,7 +177,12 @@ def _page_result(page: AuditPage) -> tuple[list[tuple[str, int, int]], list[Poll
     """The counts and findings of *page*, by server."""
     by_server: dict[str, list[PeerResult]] = {}
     for result in page.results:
-        counters.audited(result.peer, result.answered + result.unanswered, [reply for _, reply in result.findings])
+        outcomes = collections.Counter('behind' if reply.answer is Answer.SERIAL else reply.answer.value.lower()
+                                       for _, reply in result.findings)
+        outcomes['served'] = result.answered + result.unanswered - len(result.findings)
+        for outcome, count in outcomes.items():
+            if count:
+                metrics.AUDITED.labels(result.peer.metrics_label, outcome).inc(count)
         by_server.setdefault(result.peer.server_id, []).append(result)
     counts, findings = [], []
     for server_id, results in by_server.items():

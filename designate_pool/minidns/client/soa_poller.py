@@ -4,22 +4,13 @@ A :class:`SoaPoll` queries on a timed schedule.  A :class:`PostTransferPoll` que
 zone, several times within the second that loading may take.  It completes the poll for that server and zone; where
 another MiniDNS has that poll, its result is reported unsolicited.
 
-A server that was notified is assumed to be fetching the zone until it has done a transfer (here or, as an order may
-say, from another MiniDNS) or *retry_interval* seconds have passed.  Changes of that zone in the meantime send no
-NOTIFY, because the transfer may contain them already.  If it turns out that it does not, one more NOTIFY is sent for
-all of them.
-
 Nearly every server that is notified has fetched the zone and been polled after the transfer before a first query could
 find the new serial.  So that is sent only after a part of *retry_interval*, where a change begins on a server that
 served an older serial.
 
 A server that makes no progress is reported as failed after the time of one round of tries, also when new changes keep
-replacing the poll before it has used up its tries.
-
-The tries made while this MiniDNS transfers the zone to the server do not use up the round; then the server has the
-tries of a round but the first.  What is sent to it after that does not prolong the poll again before it serves a newer
-serial, since a server that rejects the zone may fetch it after each NOTIFY; and nothing prolongs it beyond
-*max_fetch_seconds*.
+replacing the poll before it has used up its tries.  The tries made while this MiniDNS transfers the zone to the server
+do not use up the round; but nothing prolongs it beyond *max_fetch_seconds*.
 """
 
 from __future__ import annotations
@@ -33,10 +24,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from designate_pool import metrics
 from designate_pool import serial as serials
-from designate_pool.minidns import counters
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import MOST_HELD, ClientLoop
-from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule, SoaQuery, Step
+from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule, Step
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import soa_query, wire
@@ -46,10 +36,6 @@ LOG = logging.getLogger(__name__)
 
 #: Of a poll after a transfer: the pauses between its tries add up to a second.
 POST_TRANSFER = RetrySchedule(timeout=1.0, retry_interval=0.002, max_retries=9, first_resend=0.1, growth=2.0)
-#: Of servers that share an address any one may have done a transfer, so all are polled after each.  The time from one
-#: such poll to the next grows with each so many servers; otherwise the number of queries for a change would grow with
-#: the square of that of the servers.
-_PEERS_PER_INTERVAL = 5
 #: Most zones and servers of which is known that a poll after a transfer has succeeded; the oldest are dropped.
 _MAX_CONFIRMED = 10_000
 #: The part (1/n) of the retry interval for which a server that was notified is not queried.
@@ -103,26 +89,24 @@ class NotifyQuery(RetryingQuery):
     """
 
     __slots__ = ('order', '_on_refused')
+    random_case = False
 
     def __init__(self, peer: AllowedPeer, order: PollOrder, schedule: RetrySchedule,
                  on_end: Callable[[NotifyQuery, SoaReply], None], on_refused: Callable[[NotifyQuery], None]) -> None:
-        name = order.request.name
-        super().__init__(peer, name, soa_query.notify(wire.wire_of(name)), schedule, on_end)
+        super().__init__(peer, order.request.name, None, schedule, on_end)
+        self.template = self.sent_template = soa_query.notify(wire.wire_of(order.request.name))
         self.order = order
         self._on_refused = on_refused
 
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         return soa_query.read_notify(message, self.template, self.peer.key, self.mac, now)
 
-    def is_expected(self, reply: SoaReply) -> bool:
-        return reply.answer is Answer.SERIAL
-
     def end_try(self, reply: SoaReply, now: float) -> Step:
         self._on_refused(self)
         return super().end_try(reply, now)
 
 
-class PostTransferPoll(SoaQuery):
+class PostTransferPoll(RetryingQuery):
     """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
 
     They end when one is not answered, and are not repeated over TCP: the timed poll takes care of such a server.
@@ -154,7 +138,7 @@ class PostTransferPoll(SoaQuery):
         return super().end_try(reply, now)
 
 
-class SoaPoll(SoaQuery):
+class SoaPoll(RetryingQuery):
     """SOA queries on a timed schedule.
 
     :param notify: sends another NOTIFY at the end of each try but the first that the server has answered, because a
@@ -163,16 +147,13 @@ class SoaPoll(SoaQuery):
     :ivar key: the server and the domain that it is about
     :ivar order: what it was started for; others may have joined it since
     :ivar seen: the serial of the latest reply
-    :ivar notified_serial: the serial that the server was notified of
-    :ivar fetching_until: when the server is no longer assumed to be fetching that serial
     :ivar started: when the poll was ordered; seconds of the monotonic clock, as the other times here
     :ivar failing_since: since when the server has made no progress, including the polls that this one has replaced
     :ivar last_reply: how the latest try of this poll or the ones it has replaced has ended
     """
 
     __slots__ = ('domain_id', 'key', 'order', 'request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply',
-                 'notified_serial', 'fetching_until', '_notify', '_has_notified', '_is_fetching',
-                 '_max_fetch_seconds', '_was_fetching', '_fetch_has_ended')
+                 '_notify', '_has_notified', '_is_fetching', '_max_fetch_seconds')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
                  notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
@@ -185,36 +166,29 @@ class SoaPoll(SoaQuery):
         self.seen: int | None = None
         self.started = self.failing_since = time.monotonic()
         self.last_reply = _SILENCE
-        self.notified_serial: int | None = None
-        self.fetching_until = 0.0
         self._notify = notify
         self._has_notified = not request.delay
         self._is_fetching = is_fetching
         self._max_fetch_seconds = max_fetch_seconds
-        self._was_fetching = self._fetch_has_ended = False
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         self.last_reply = reply
         if self.is_prolonged(now):
-            self.tries, self._was_fetching = min(self.tries, self.schedule.max_retries, 1), True
-        else:
-            self._fetch_has_ended = self._was_fetching  # then another transfer prolongs nothing
-            # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
-            if reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
-                self.notify(now)
+            self.tries = min(self.tries, self.schedule.max_retries, 1)
+        # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
+        elif reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
+            self.notify()
         return super().end_try(reply, now)
 
-    def notify(self, now: float) -> None:
+    def notify(self) -> None:
         """The server is behind: send it a NOTIFY."""
         if self._notify is not None:
             self._notify()
-            self._has_notified, self.notified_serial = True, self.serial
-            self.fetching_until = now + self.schedule.retry_interval
+            self._has_notified = True
 
     def is_prolonged(self, now: float) -> bool:
-        """Whether the server is fetching the zone, which it may do once in a round for as long as it takes."""
-        return (not self.request.probe and not self._fetch_has_ended
-                and now - self.failing_since < self._max_fetch_seconds
+        """Whether the server is fetching the zone."""
+        return (not self.request.probe and now - self.failing_since < self._max_fetch_seconds
                 and self._is_fetching(self.peer.server_id, self.name))
 
     def is_outdated_by(self, request: PollRequest) -> bool:
@@ -222,39 +196,24 @@ class SoaPoll(SoaQuery):
         earlier, now = self.request.incarnation, request.incarnation
         return earlier is not None and now is not None and earlier < now
 
-    def has_fetched(self, seen: int | None) -> bool:
-        """Whether a server that has served *seen* has fetched the serial that it was notified of."""
-        return seen is not None and self.notified_serial is not None and serials.at_least(seen, self.notified_serial)
-
-    @property
-    def is_waiting_for_fetch(self) -> bool:
-        """Whether no query has been sent yet, because the server may be fetching the zone."""
-        return not self.tries
-
     def is_expected(self, reply: SoaReply) -> bool:
         if reply.serial is not None:
-            self._note_progress(reply.serial)
+            if self.seen is not None and serials.newer(reply.serial, self.seen):
+                self.failing_since = time.monotonic()
             self.seen = reply.serial
         return super().is_expected(reply)
 
     def inherit(self, previous: SoaPoll) -> None:
         """Take over the progress of *previous*, which this poll replaces."""
         self.failing_since, self.last_reply, self.seen = previous.failing_since, previous.last_reply, previous.seen
-        self._was_fetching = previous._was_fetching
-        if self.request.seen is not None:
-            self._note_progress(self.request.seen)
+        if self.request.seen is not None and self.seen is not None and serials.newer(self.request.seen, self.seen):
+            self.failing_since = time.monotonic()
 
     def is_overdue(self, now: float) -> bool:
         """Whether the server has made no progress for as long as a round of tries may take."""
         tries = 1 + self.schedule.max_retries
         longest = tries * self.schedule.timeout + self.schedule.max_retries * self.schedule.retry_interval
         return now - self.failing_since >= longest and not self.is_prolonged(now)
-
-    def _note_progress(self, serial: int) -> None:
-        if self.seen is None or serials.newer(serial, self.seen):
-            self._was_fetching = self._fetch_has_ended = False  # the transfer of the next serial prolongs the poll, too
-            if self.seen is not None:
-                self.failing_since = time.monotonic()
 
     def result(self, reply: SoaReply) -> PollResult:
         """The result of the poll, which *reply* has ended."""
@@ -275,9 +234,10 @@ class SoaPoller:
     A deleted domain and a new one of its name have a poll each: their serials cannot be compared, and a request that
     comes late may be about either.  There is one NOTIFY for a server and zone.
 
+    Its methods are called in the loop, but for those at its end.
+
     :param report: called with results, any number at a time, in the runtime's threads
     :param post_transfer: as :data:`POST_TRANSFER`
-    :param is_fetching: called in the loop
     :param max_fetch_seconds: as of :class:`SoaPoll`
     """
 
@@ -298,51 +258,25 @@ class SoaPoller:
         self._confirmed: dict[tuple[str, str, int], None] = {}
         metrics.POLLS_IN_FLIGHT.set_function(lambda: len(self._polls))
 
-    def start_polls(self, orders: Sequence[PollOrder], schedule: RetrySchedule) -> None:
-        """Have *orders* started in the loop; from any thread."""
-        self._loop.submit(self._start_polls, orders, schedule)
-
-    def start_post_transfer_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
-                                  pool_name: str) -> None:
-        """One of *peers* has just fetched a zone: poll it in a moment; from any thread."""
-        self._loop.submit(self._start_post_polls, peers, domain_id, name, serial, ToPool(pool_name, Context()))
-
-    def replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
-        """Servers have changed or are gone: their polls and NOTIFYs go on with the new settings, or end without result.
-
-        :param peers: by id; None for a server that is gone
-        """
-        self._loop.submit(self._replace_peers, peers)
-
     @property
     def has_polls(self) -> bool:
         """Whether polls have not ended."""
         return bool(self._polls)
 
-    # What follows is called in the loop alone.
-
-    def _start_polls(self, orders: Sequence[PollOrder], schedule: RetrySchedule) -> None:
-        now = time.monotonic()
+    def start_polls(self, orders: Sequence[PollOrder], schedule: RetrySchedule) -> None:
+        """Start the NOTIFYs and polls of *orders*."""
         for order in orders:
             request = order.request
             previous = self._polls.get((order.peer.id, request.domain_id)) if request.poll else None
-            notified_serial, fetching_until, patience = None, 0.0, 0.0
-            if previous and not (previous.has_fetched(request.seen) or previous.is_outdated_by(request)):
-                notified_serial, fetching_until = previous.notified_serial, previous.fetching_until
+            patience = request.delay
             if request.notify and not request.delay:
-                if fetching_until > now:
-                    delayed = dataclasses.replace(request, delay=fetching_until - now)
-                    order = dataclasses.replace(order, request=delayed)
-                else:
-                    self._notify(order, schedule)
-                    notified_serial, fetching_until = request.serial, now + schedule.retry_interval
-                    # Polls that replace each other are queried in time, as is a server that may have the serial.
-                    if previous is None and not request.probe and request.seen is not None \
-                            and serials.newer(request.serial, request.seen):
-                        patience = schedule.retry_interval / _PATIENCE_SHARE
+                self._notify(order, schedule)
+                # Polls that replace each other are queried in time, as is a server that may have the serial.
+                if previous is None and not request.probe and request.seen is not None \
+                        and serials.newer(request.serial, request.seen):
+                    patience = schedule.retry_interval / _PATIENCE_SHARE
             if request.poll:
-                poll = self._start_poll(order, schedule, previous, patience)
-                poll.notified_serial, poll.fetching_until = notified_serial, fetching_until
+                self._start_poll(order, schedule, previous, patience)
 
     def _notify(self, order: PollOrder, schedule: RetrySchedule) -> None:
         """Send the NOTIFY of *order*, unless one that says as much was sent a moment ago."""
@@ -364,10 +298,8 @@ class SoaPoller:
         """The server has not accepted the NOTIFY, so it is not fetching the zone: poll it now."""
         for polled_id in (notify.peer.id, f'{notify.peer.id}#0'):  # or the first address at which it is verified
             poll = self._polls.get((polled_id, notify.order.request.domain_id))
-            if poll is not None:
-                poll.fetching_until = 0.0
-                if poll.is_waiting_for_fetch:
-                    self._loop.run_timer_now(poll)
+            if poll is not None and not poll.tries:
+                self._loop.run_timer_now(poll)
 
     def _on_notify_end(self, notify: NotifyQuery, reply: SoaReply) -> None:
         key = notify.peer.id, notify.name
@@ -376,7 +308,7 @@ class SoaPoller:
         self._loop.post(self._log_notifies, (notify, reply))
 
     def _start_poll(self, order: PollOrder, schedule: RetrySchedule, previous: SoaPoll | None,
-                    patience: float) -> SoaPoll:
+                    patience: float) -> None:
         """Start a poll, or join one: there is one poll for a server and domain, for the newest serial ordered.
 
         A poll that is replaced hands its recipients to the new one, as a probe does, which has one try.  Replies to
@@ -395,7 +327,7 @@ class SoaPoller:
                     previous.recipients.append(order.recipient)
                 if request.probe and previous.last_reply.answer is not Answer.TIMEOUT:  # it answers; this may go on
                     self._post_result(previous, previous.last_reply, time.monotonic())
-                return previous
+                return
             self._loop.cancel(previous)
         notify_again = functools.partial(self._notify, order, schedule) if request.notify else None
         poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._is_fetching,
@@ -407,11 +339,13 @@ class SoaPoller:
             if poll.is_overdue(poll.started):
                 self._post_result(poll, poll.last_reply, poll.failing_since)
                 poll.failing_since = poll.started
-        pause = request.delay or patience
-        self._loop.start_query(poll, poll.started + pause if pause else None)
-        return poll
+        self._loop.start_query(poll, poll.started + patience if patience else None)
 
-    def _replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
+    def replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
+        """Servers have changed or are gone: their polls and NOTIFYs go on with the new settings, or end without result.
+
+        :param peers: by id; None for a server that is gone
+        """
         self._loop.post(self._forget_outages, peers)
         for notify in [notify for notify in self._notifies.values() if notify.peer.id in peers]:
             self._loop.cancel(self._notifies.pop((notify.peer.id, notify.name)))
@@ -430,8 +364,8 @@ class SoaPoller:
         peer, notified = peers.get(order.peer.id, order.peer), order.notified
         if peer is not None:
             notified = None if notified is None else peers.get(notified.id, notified)
-            self._start_polls([PollOrder(peer, recipient, order.request, notified) for recipient in recipients],
-                              schedule)
+            self.start_polls([PollOrder(peer, recipient, order.request, notified) for recipient in recipients],
+                             schedule)
 
     def _on_poll_end(self, poll: SoaPoll, reply: SoaReply) -> None:
         """*poll* has ended with *reply*."""
@@ -446,19 +380,15 @@ class SoaPoller:
         self._loop.post(self._report_results, (poll.peer, result, time.monotonic() - since, tuple(poll.recipients)))
         return result
 
-    def _start_post_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
-                          recipient: ToPool) -> None:
-        """Start the polls after a transfer; of servers that share an address any one may have done it."""
+    def start_post_transfer_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
+                                  pool_name: str) -> None:
+        """One of *peers* has just fetched a zone: poll them in a moment."""
         is_shared = len({peer.server_id for peer in peers}) > 1  # not the addresses of one that is verified
-        # A server needs a moment to load what it has fetched.  Polls at multiples of the interval are sent together.
-        interval = MOST_HELD * max(1, len(peers) // _PEERS_PER_INTERVAL)
-        start = math.ceil(time.monotonic() / interval + 0.5) * interval
+        # A server needs a moment to load what it has fetched.  Polls at multiples of that are sent together.
+        start = math.ceil(time.monotonic() / MOST_HELD + 0.5) * MOST_HELD
         for peer in peers:
             key = peer.id, domain_id
-            poll = self._polls.get(key)
-            if poll is not None:
-                poll.fetching_until = 0.0
-            elif is_shared and (peer.id, domain_id, serial) in self._confirmed:
+            if is_shared and key not in self._polls and (*key, serial) in self._confirmed:
                 continue  # another one has done this transfer
             previous = self._post_polls.get(key)
             if previous is not None:
@@ -466,7 +396,8 @@ class SoaPoller:
                     continue  # it has not sent a query yet
                 self._loop.cancel(previous)
             post_poll = self._post_polls[key] = PostTransferPoll(
-                peer, domain_id, name, serial, self._post_transfer, self._on_post_poll_end, recipient, is_shared)
+                peer, domain_id, name, serial, self._post_transfer, self._on_post_poll_end,
+                ToPool(pool_name, Context()), is_shared)
             self._loop.start_query(post_poll, start)
 
     def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply) -> None:
@@ -488,21 +419,27 @@ class SoaPoller:
         elif poll.is_expected(reply):
             self._on_poll_end(poll, reply)
             self._loop.cancel(poll)
-        elif poll.is_waiting_for_fetch:
-            poll.notify(time.monotonic())
+        elif not poll.tries:  # it has waited for the transfer, which has fetched an older serial
+            poll.notify()
             self._loop.run_timer_now(poll)
 
     # What follows is called in the runtime's threads.
 
     def _report_results(self, ended: Sequence[tuple[AllowedPeer, PollResult, float, Sequence[Recipient]]]) -> None:
-        counters.polled([(peer, result, seconds) for peer, result, seconds, _ in ended])
+        for peer, result, seconds, _ in ended:
+            outcome = 'served'
+            if result.status is Outcome.ERROR:
+                outcome = 'behind' if result.answer is Answer.SERIAL else result.answer.value.lower()
+                metrics.FAILURES.labels(peer.metrics_label, 'poll', result.reason).inc()
+            metrics.POLLS.labels(peer.metrics_label, outcome).inc()
+            metrics.POLL_SECONDS.labels(peer.metrics_label).observe(seconds)
         self._report(*((recipient, result) for _, result, _, recipients in ended for recipient in recipients))
 
     def _log_notifies(self, ended: Sequence[tuple[NotifyQuery, SoaReply]]) -> None:
-        """Log that a server begins or ceases to refuse NOTIFYs."""
+        """Count NOTIFYs, and log that a server begins or ceases to refuse them."""
         for notify, reply in ended:
             peer, is_accepted = notify.peer, notify.is_expected(reply)
-            counters.notified(peer, is_accepted)
+            metrics.NOTIFIES.labels(peer.metrics_label, 'accepted' if is_accepted else 'failed').inc()
             if is_accepted:
                 self._notify_outages.ended(peer.label, key=peer.id)
             else:

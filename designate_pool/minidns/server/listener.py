@@ -24,10 +24,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from designate_pool.concurrency import LoopTask, Runtime
-from designate_pool.minidns import counters
 from designate_pool.minidns.client.sockets import Address, SocketSelector, bound_socket, udp_socket
 from designate_pool.minidns.server import responder
-from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.server.query_handler import QueryHandler, count
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.model import Endpoint
 
@@ -302,17 +301,17 @@ class TcpServer:
                 for message in responder.messages(query, zone, time.time):
                     connection.send(message)
         except OSError:
-            counters.ended(query, 'aborted')
+            count(query, 'aborted')
             raise
         except Exception as error:  # without the final SOA the client drops the transfer
-            counters.ended(query, 'failed')
+            count(query, 'failed')
             LOG.error('the transfer of zone %s to %s broke off: %s', query.name, connection.address, error)
             raise ConnectionAbortedError from error
         finally:
             with self._changed:
                 self._transfers = tuple(other for other in self._transfers if other is not query)
         if isinstance(zone, bytes):
-            counters.ended(query, 'failed')
+            count(query, 'failed')
             connection.send(zone)
         else:
             self._query_handler.transferred(query, zone, time.monotonic() - started)

@@ -10,7 +10,6 @@ from dns.name import Name
 
 from designate_pool import metrics
 from designate_pool.errors import PoolError
-from designate_pool.minidns import counters
 from designate_pool.minidns.acl import AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.notify_receiver import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
@@ -29,6 +28,7 @@ from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
 
+_KINDS = {wire.SOA: 'soa', wire.AXFR: 'axfr', wire.IXFR: 'ixfr'}
 #: A query, its refusal, a reply that needs no zone, or None for no reply.
 Parsed = Query | Refusal | bytes | None
 
@@ -92,7 +92,11 @@ class QueryHandler:
 
     def transferred(self, query: Query, zone: PackedZone, seconds: float) -> None:
         """All of *zone*, the reply to *query*, has been sent."""
-        counters.transferred(query, zone.size, seconds, is_whole=not isinstance(zone, PackedDifference))
+        is_whole = query.rtype == wire.IXFR and not isinstance(zone, PackedDifference)
+        labels = query.metrics_label, 'ixfr_whole' if is_whole else _KINDS[query.rtype]
+        metrics.TRANSFERS.labels(*labels, 'sent').inc()
+        metrics.TRANSFER_BYTES.labels(*labels).inc(zone.size)
+        metrics.TRANSFER_SECONDS.labels(*labels).observe(seconds)
         self._on_sent(query.peers, zone)
 
     def _difference(self, query: Query, head: ZoneHead, client_serial: int,
@@ -147,7 +151,7 @@ class QueryHandler:
             LOG.error('zone %s cannot be served: %s', query.name, error)
             return _fail(query, now)
         if not isinstance(answer, Transfer):
-            counters.answered(query, head)
+            count(query, 'no_zone' if head is None else 'sent' if query.rtype == wire.SOA else 'current')
         elif not query.over_tcp:
             return self._udp_difference(answer, now)
         return answer
@@ -174,7 +178,7 @@ class QueryHandler:
             message = None if difference is None else transfer.datagram(difference, now)
             if difference is None or message is None:
                 message = transfer.ask_for_tcp(now)
-                counters.ended(query, 'by_tcp')
+                count(query, 'by_tcp')
                 return message
         except Exception as error:  # errors of the database are of several classes
             self._log_failure(head, error)
@@ -204,5 +208,13 @@ class QueryHandler:
 
 
 def _fail(query: Query, now: int) -> bytes:
-    counters.ended(query, 'failed')
+    count(query, 'failed')
     return query.reply(wire.SERVFAIL, now)
+
+
+def count(query: Query, outcome: str) -> None:
+    """Count a query that has ended.
+
+    :param outcome: ``sent``, ``current``, ``by_tcp``, ``no_zone``, ``aborted`` by the server, or ``failed`` here
+    """
+    metrics.TRANSFERS.labels(query.metrics_label, _KINDS[query.rtype], outcome).inc()

@@ -55,6 +55,11 @@ class Query:
     grant: TsigGrant | None = None
     opcode: int = 0
 
+    @property
+    def metrics_label(self) -> str:
+        """The labels of the servers that share the address, as they cannot be told apart."""
+        return ' or '.join(peer.metrics_label for peer in self.peers) or 'visitor'
+
     def reply(self, rcode: int, now: int, flags: int = 0, count: int = 0, body: bytes = b'') -> bytes:
         """A reply of one message, signed if the query was."""
         flags |= wire.QR | self.opcode | self.recursion_desired | rcode

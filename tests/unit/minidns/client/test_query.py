@@ -19,11 +19,8 @@ class Wanting7(RetryingQuery):
     """Wants the serial 7."""
 
     def __init__(self, schedule: RetrySchedule) -> None:
-        super().__init__(UNKEYED, 'example.com.', b'', schedule, self._end)
+        super().__init__(UNKEYED, 'example.com.', 7, schedule, self._end)
         self.result: SoaReply | None = None
-
-    def is_expected(self, reply: SoaReply) -> bool:
-        return reply.serial == 7
 
     def _end(self, query: RetryingQuery, reply: SoaReply) -> None:
         self.result = reply
