@@ -197,7 +197,8 @@ class MiniDnsSettings:
                '(SO_REUSEPORT); the kernel then distributes the queries among them. Otherwise a second process fails '
                'to start, so that two never share a port by mistake.')
     tcp_connections: int = option(
-        500, 'TCP connections that are served at the same time; further ones wait.', min=1, max=100000)
+        500, 'TCP connections that are served at the same time; for a further one the longest idle one is closed.',
+        min=1, max=100000)
     packed_zones_bytes: int = option(
         268435456, 'Bytes of memory for the cache of zones in wire form; a transfer from the cache needs no '
                    'database. A zone that does not fit is read from the database for each transfer.', min=0)

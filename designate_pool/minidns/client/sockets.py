@@ -1,4 +1,4 @@
-"""Non-blocking UDP sockets, queries over TCP, and selectors that wait for any of them.
+"""Non-blocking UDP sockets, queries over TCP, and a selector that waits for any of them.
 
 The sockets are the runtime's (green or not), or the operating system's for a native thread.
 """
@@ -8,10 +8,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import selectors
 import socket
 import struct
-from collections.abc import Iterable
 from typing import Any
 
 from designate_pool.concurrency import NativeThread
@@ -145,35 +143,6 @@ class TcpQuery:
         if len(self._received) == expected_length > _LENGTH_OCTETS:
             return self._received[_LENGTH_OCTETS:]
         return None
-
-
-class SocketSelector:
-    """Waits until one of the sockets can be read, or :meth:`wake` is called."""
-
-    def __init__(self, sockets: Iterable[socket.socket]) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._inner, self._outer = socket.socketpair()
-        self._inner.setblocking(False)
-        self._outer.setblocking(False)
-        self._selector.register(self._inner, selectors.EVENT_READ)
-        for sock in sockets:
-            self._selector.register(sock, selectors.EVENT_READ)
-
-    def wait(self, seconds: float | None) -> None:
-        """Wait; the caller reads all sockets, as it is not told which can be read."""
-        self._selector.select(seconds)
-        with contextlib.suppress(BlockingIOError):
-            while self._inner.recv(4096):
-                pass
-
-    def wake(self) -> None:
-        with contextlib.suppress(OSError):  # a full socket pair wakes the waiter too, a closed one has none
-            self._outer.send(b'.')
-
-    def close(self) -> None:
-        self._selector.close()
-        self._inner.close()
-        self._outer.close()
 
 
 class NativeSelector:

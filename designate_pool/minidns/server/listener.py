@@ -5,18 +5,17 @@ falls as the load rises.
 
 Over TCP (RFC 7766) queries are answered in order.  The number of connections is limited: in total, for one address, and
 for all strangers together.  A stranger is a connection that comes from no server's address and has not used a server's
-key; the limit keeps places for servers.  Connections beyond a limit wait until others end, because a server that is
-refused may come back only after a minute.  A connection that is idle for long, or sends or receives slowly, is closed.
+key; the limit keeps places for servers.  For a connection beyond a limit the longest idle one is closed; without an
+idle one the new connection is.  A connection that is idle for long, or sends or receives slowly, is closed.
 """
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import ipaddress
-import itertools
 import logging
+import selectors
 import socket
 import struct
 import threading
@@ -24,7 +23,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from designate_pool.concurrency import LoopTask, Runtime
-from designate_pool.minidns.client.sockets import Address, SocketSelector, bound_socket, udp_socket
+from designate_pool.minidns.client.sockets import Address, bound_socket, udp_socket
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.query_handler import QueryHandler, count
 from designate_pool.minidns.server.responder import Query, Transfer
@@ -41,12 +40,12 @@ _CHUNK = 65536
 class TcpLimits:
     """Times are seconds.
 
-    :ivar connections: served at the same time; more wait, and the longest idle one is closed for them
+    :ivar connections: served at the same time
     :ivar idle: without a query
     :ivar query: for a query to arrive completely
     :ivar send: for the client to accept a message
     :ivar stranger_send: the same for a stranger: its small replies fit the socket's buffer unless it does not read
-    :ivar first_query: for the first query of a connection to arrive; the connection is not closed as idle before
+    :ivar first_query: for a query to arrive; a connection is not closed before for another one of its address
     """
 
     connections: int = 500
@@ -127,7 +126,7 @@ class TcpServer:
     """All TCP connections.
 
     :param server_count: gives the number of servers that have an address.  An address may have half of the connections
-        for each of its servers, and as many waiting; an address of no server a quarter; all strangers together half
+        for each of its servers; an address of no server a quarter; all strangers together half
     """
 
     def __init__(self, query_handler: QueryHandler, server_count: Callable[[str], int], limits: TcpLimits) -> None:
@@ -135,12 +134,8 @@ class TcpServer:
         self._limits = limits
         #: Queries whose transfers are being made or sent; replaced as a whole, so that any thread may read it.
         self._transfers: tuple[Query, ...] = ()
-        self._half, self._quarter = max(1, limits.connections // 2), max(1, limits.connections // 4)
         self._server_count = server_count
         self._open: set[ClientConnection] = set()
-        self._stranger_count = 0
-        self._by_address: collections.Counter[str] = collections.Counter()
-        self._waiting: dict[str, collections.deque[ClientConnection]] = {}
         self._changed = threading.Condition()
         self._listeners: list[socket.socket] = []
         self._tasks: list[LoopTask] = []
@@ -163,9 +158,6 @@ class TcpServer:
             self._changed.notify_all()
             for connection in self._open:
                 connection.shut_down(socket.SHUT_RD)
-            for connection in itertools.chain.from_iterable(self._waiting.values()):
-                connection.sock.close()
-            self._waiting.clear()
         for task in self._tasks:
             task.join(grace)
         for sock in self._listeners:
@@ -196,100 +188,54 @@ class TcpServer:
             time.sleep(0)  # let other green threads run, even while connections keep coming; so below
 
     def _admit(self, connection: ClientConnection) -> None:
-        """Serve *connection*, or let it wait for others to end; close it when too many are waiting."""
-        address = connection.address
+        """Serve *connection*, in place of idle ones where it is beyond a limit; close it when there are none."""
+        assert self._runtime is not None
+        half, quarter = max(1, self._limits.connections // 2), max(1, self._limits.connections // 4)
+        server_count = self._server_count(connection.address)
         with self._changed:
-            if self._stopping:
-                connection.sock.close()
-            elif self._can_serve(connection):
-                self._start_serving(connection)
-            elif self._can_wait(connection):
-                self._waiting.setdefault(address, collections.deque()).append(connection)
-                self._free_place_for(connection)
+            neighbours = [other for other in self._open if other.address == connection.address]
+            strangers = [other for other in self._open if other.is_stranger] if connection.is_stranger else []
+            has_place = not self._stopping and all(
+                len(others) < limit or self._close_longest_idle(others, min_idle) for others, limit, min_idle in (
+                    (neighbours, half * server_count or quarter, self._limits.first_query), (strangers, half, 0.0),
+                    (self._open, self._limits.connections, 0.0)))
+            if has_place:
+                self._open.add(connection)
+                self._runtime.spawn(self._serve, connection, name='minidns-tcp')
             else:
                 connection.sock.close()
 
-    def _can_serve(self, connection: ClientConnection) -> bool:
-        return (len(self._open) < self._limits.connections
-                and self._by_address[connection.address] < self._limit_of(connection)
-                and not (connection.is_stranger and self._stranger_count >= self._half))
-
-    def _can_wait(self, connection: ClientConnection) -> bool:
-        if len(self._waiting.get(connection.address, ())) >= self._limit_of(connection):
-            return False
-        stranger_count = sum(len(waiting) for waiting in self._waiting.values() if waiting[0].is_stranger)
-        return not connection.is_stranger or stranger_count < self._half
-
-    def _free_place_for(self, waiting: ClientConnection) -> None:
-        """Close the longest idle connection whose end makes room for *waiting*."""
-        if self._by_address[waiting.address] >= self._limit_of(waiting):
-            _close_longest_idle((client for client in self._open if client.address == waiting.address),
-                                self._limits.first_query)
-        elif waiting.is_stranger and self._stranger_count >= self._half:
-            _close_longest_idle(client for client in self._open if client.is_stranger)
-        elif len(self._open) >= self._limits.connections:
-            _close_longest_idle(self._open)
-
-    def _limit_of(self, connection: ClientConnection) -> int:
-        server_count = self._server_count(connection.address)
-        return self._half * server_count if server_count else self._quarter
-
-    def _start_serving(self, connection: ClientConnection) -> None:
-        assert self._runtime is not None
-        self._open.add(connection)
-        self._by_address[connection.address] += 1
-        self._stranger_count += connection.is_stranger
-        self._runtime.spawn(self._serve, connection, name='minidns-tcp')
-
-    def _remove(self, connection: ClientConnection) -> None:
-        """*connection* has ended: serve waiting ones in its place."""
-        with self._changed:
-            self._open.discard(connection)
-            self._stranger_count -= connection.is_stranger
-            self._by_address[connection.address] -= 1
-            if not self._by_address[connection.address]:
-                del self._by_address[connection.address]
-            for address, waiting in sorted(self._waiting.items(), key=lambda entry: entry[1][0].is_stranger):
-                if self._can_serve(waiting[0]):
-                    self._start_serving(waiting.popleft())
-                if not waiting:
-                    del self._waiting[address]
-            self._changed.notify_all()
-
-    def _mark_known(self, connection: ClientConnection) -> None:
-        """*connection* has used a server's key: it is no stranger."""
-        with self._changed:
-            self._stranger_count -= connection.is_stranger
-            connection.is_stranger = False
-
-    def _mark_idle(self, connection: ClientConnection) -> None:
-        """*connection* has become idle; it may be closed if others are waiting for its place."""
-        connection.idle_since = time.monotonic()
-        with self._changed:
-            for waiting in self._waiting.values():
-                if waiting[0].address != connection.address:
-                    self._free_place_for(waiting[0])
+    def _close_longest_idle(self, connections: Iterable[ClientConnection], min_idle: float) -> bool:
+        """Close the connection that has been idle the longest, if one has been idle for *min_idle* seconds."""
+        idle_before = time.monotonic() - min_idle
+        idle = [connection for connection in connections
+                if connection.idle_since is not None and connection.idle_since <= idle_before]
+        if idle:
+            longest = min(idle, key=lambda connection: connection.idle_since or 0.0)
+            longest.shut_down()
+            self._open.discard(longest)
+        return bool(idle)
 
     def _serve(self, connection: ClientConnection) -> None:
         try:
             with contextlib.suppress(OSError):  # clients come and go, fast and slow
                 while queries := connection.read_queries():
                     parsed = self._query_handler.parse([(item, connection.address) for item in queries], over_tcp=True)
-                    if connection.is_stranger and any(isinstance(item, Query) and item.peers for item in parsed):
-                        self._mark_known(connection)
+                    if any(isinstance(item, Query) and item.peers for item in parsed):
+                        connection.is_stranger = False
                     for answer in self._query_handler.answer(parsed):
                         if isinstance(answer, Transfer):
                             self._send_transfer(connection, answer)
                         elif answer is not None:
                             connection.send(answer, self._limits.stranger_send if connection.is_stranger else None)
-                    if self._waiting:
-                        self._mark_idle(connection)
                     time.sleep(0)
         except Exception:  # of one connection; the others go on
             LOG.exception('a connection from %s was closed after an error', connection.address)
         finally:
             connection.sock.close()
-            self._remove(connection)
+            with self._changed:
+                self._open.discard(connection)
+                self._changed.notify_all()
 
     def _send_transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
         query, started = transfer.query, time.monotonic()
@@ -315,14 +261,6 @@ class TcpServer:
             connection.send(zone)
         else:
             self._query_handler.transferred(query, zone, time.monotonic() - started)
-
-
-def _close_longest_idle(connections: Iterable[ClientConnection], min_idle: float = 0.0) -> None:
-    """Close the connection that has been idle the longest, if one has been idle for *min_idle* seconds."""
-    idle_before = time.monotonic() - min_idle
-    idle = [client for client in connections if client.idle_since is not None and client.idle_since <= idle_before]
-    if idle:
-        min(idle, key=lambda client: client.idle_since or 0.0).shut_down()
 
 
 _BATCH = 256
@@ -406,7 +344,8 @@ class UdpServer:
     def __init__(self, sock: socket.socket, query_handler: QueryHandler) -> None:
         self._sock = sock
         self._query_handler = query_handler
-        self._selector = SocketSelector([sock])
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(sock, selectors.EVENT_READ)
         self._stopping = False
         self._task: LoopTask | None = None
         # On a wildcard address, the reply must leave from the local address that the query came to.
@@ -421,7 +360,8 @@ class UdpServer:
 
     def stop(self) -> None:
         self._stopping = True
-        self._selector.wake()
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RD)  # wakes the loop, although the socket is not connected
         if self._task is not None:
             self._task.join(10)
 
@@ -431,7 +371,7 @@ class UdpServer:
 
     def _run(self) -> None:
         while not self._stopping:
-            self._selector.wait(None)
+            self._selector.select()
             try:
                 while batch := self._receive():
                     queries = self._query_handler.parse([(message, address[0]) for message, address, _ in batch],

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from designate_pool.minidns.zones.packed_zone import PackedZone
 
@@ -29,7 +28,7 @@ class ZoneCache:
         self._large_zones: weakref.WeakValueDictionary[str, PackedZone] = weakref.WeakValueDictionary()
         self._cached_bytes = 0
         self._lock = threading.Lock()
-        self._key_locks: dict[str, tuple[threading.Lock, int]] = {}
+        self._key_locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
 
     def get_or_pack(self, key: str, serial: int, pack: Callable[[], PackedZone | None]) -> PackedZone | None:
         """The cached zone of *key* at *serial*; otherwise what *pack* returns, called once for concurrent callers.
@@ -39,7 +38,9 @@ class ZoneCache:
         zone = self.get(key, serial)
         if zone is not None:
             return zone
-        with self._lock_key(key):  # callers that wait here find it cached
+        with self._lock:
+            key_lock = self._key_locks.setdefault(key, threading.Lock())
+        with key_lock:  # callers that wait here find it cached
             zone = self.get(key, serial)
             if zone is None:
                 zone = pack()
@@ -73,21 +74,6 @@ class ZoneCache:
             self._cached_bytes += size
             while self._cached_bytes > self._budget:
                 self._remove(next(iter(self._zones)))
-
-    @contextlib.contextmanager
-    def _lock_key(self, key: str) -> Iterator[None]:
-        """Hold the lock of *key*, which exists while somebody holds it or waits for it."""
-        with self._lock:
-            lock, waiting = self._key_locks.get(key, (threading.Lock(), 0))
-            self._key_locks[key] = lock, waiting + 1
-        try:
-            with lock:
-                yield
-        finally:
-            with self._lock:
-                lock, waiting = self._key_locks.pop(key)
-                if waiting > 1:
-                    self._key_locks[key] = lock, waiting - 1
 
     def _remove(self, key: str) -> None:
         zone = self._zones.pop(key, None)

@@ -75,6 +75,13 @@ def closed(sock: socket.socket) -> bool:
     return True
 
 
+def use(sock: socket.socket, expected: int | dns.rcode.Rcode = 7) -> None:
+    """Ask for the SOA: its serial, or the RCODE."""
+    sock.sendall(framed(dns.message.make_query('example.com', 'SOA')))
+    answer = read_message(sock)
+    assert (serial_of(answer) if answer.answer else answer.rcode()) == expected
+
+
 def test_many_queries_on_one_connection_are_answered_in_their_order(minidns: LocalMiniDns) -> None:
     (endpoint,) = minidns.start().endpoints
     queries = [dns.message.make_query('example.com.', rtype, id=number)
@@ -175,57 +182,42 @@ def test_an_error_amid_the_messages_is_a_failed_transfer_and_names_the_zone(
 def test_the_longest_idle_connection_makes_room_for_a_new_one(minidns: LocalMiniDns) -> None:
     (endpoint,) = minidns.start(tcp_limits=TcpLimits(2), hosts=('127.0.0.8',)).endpoints
     with dial_from(endpoint, '127.0.0.5') as other, dial(endpoint) as first:
-        first.sendall(framed(dns.message.make_query('example.com', 'SOA')))
-        assert serial_of(read_message(first)) == 7
+        use(first)
         with dial_from(endpoint, '127.0.0.6') as third:
             assert closed(other)
-            third.sendall(framed(dns.message.make_query('example.com', 'SOA')))
-            assert read_message(third).rcode() == dns.rcode.REFUSED
+            use(third, dns.rcode.REFUSED)
 
 
-def test_one_client_cannot_take_all_connections_and_those_too_many_wait(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_limits=TcpLimits(4), hosts=('127.0.0.8',)).endpoints
-    question = framed(dns.message.make_query('example.com', 'SOA'))
+@pytest.mark.parametrize(('source', 'connections', 'expected'), [
+    ('127.0.0.1', 4, 7), ('127.0.0.5', 8, dns.rcode.REFUSED)], ids=['a server', 'a stranger'])
+def test_one_client_cannot_take_all_connections(minidns: LocalMiniDns, source: str, connections: int,
+                                                expected: int | dns.rcode.Rcode) -> None:
+    """A server's address has half of them, a stranger's a quarter; idle ones make room after a moment."""
+    limits = TcpLimits(connections, first_query=60.0)
+    (endpoint,) = minidns.start(tcp_limits=limits, hosts=('127.0.0.8',)).endpoints
     with contextlib.ExitStack() as stack:
-        socks = [stack.enter_context(dial(endpoint)) for _ in range(5)]
-        assert closed(socks[4]), 'two are served, two wait, and no more'
-        for sock in socks[:4]:
-            sock.sendall(question)
-        assert [serial_of(read_message(sock)) for sock in socks[:2]] == [7, 7]
-        socks[2].sendall(question)
-        socks[2].settimeout(0.3)
-        with pytest.raises(TimeoutError):
-            socks[2].recv(1)
-        for done, waiting in ((0, 2), (1, 3)):
-            socks[done].close()
-            socks[waiting].settimeout(10)
-            assert serial_of(read_message(socks[waiting])) == 7
+        socks = [stack.enter_context(dial_from(endpoint, source)) for _ in range(2)]
+        for sock in socks:
+            use(sock, expected)
+        assert closed(stack.enter_context(dial_from(endpoint, source)))
+        use(stack.enter_context(dial_from(endpoint, '127.0.0.6')), dns.rcode.REFUSED)
+        for sock in socks:
+            use(sock, expected)
 
 
-def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(minidns: LocalMiniDns) -> None:
+def test_a_connection_takes_the_place_of_one_of_its_address_that_has_been_idle(minidns: LocalMiniDns) -> None:
     (endpoint,) = minidns.start(hosts=('127.0.0.8',), tcp_limits=TcpLimits(2, first_query=0.0)).endpoints
     with dial(endpoint) as idle, dial(endpoint) as next_one:
         assert closed(idle)
-        next_one.sendall(framed(dns.message.make_query('example.com', 'SOA')))
-        assert serial_of(read_message(next_one)) == 7
-
-
-def test_those_that_wait_are_closed_at_the_end(minidns: LocalMiniDns) -> None:
-    service = minidns.start(tcp_limits=TcpLimits(2), hosts=('127.0.0.8',))
-    with dial(service.endpoints[0]) as served, dial(service.endpoints[0]) as waiting:
-        wait_until(lambda: service._listener._tcp_server._waiting, 'it waits')
-        service.stop()
-        assert closed(served) and closed(waiting)
+        use(next_one)
 
 
 def test_servers_that_share_an_address_have_each_their_part_of_the_connections(minidns: LocalMiniDns) -> None:
     other = dataclasses.replace(PLAIN, id='d' * 32, port=2)
     (endpoint,) = minidns.start(PLAIN, other, tcp_limits=TcpLimits(4)).endpoints
     with contextlib.ExitStack() as stack:
-        socks = [stack.enter_context(dial(endpoint)) for _ in range(4)]
-        for sock in socks:
-            sock.sendall(framed(dns.message.make_query('example.com', 'SOA')))
-        assert [serial_of(read_message(sock)) for sock in socks] == [7, 7, 7, 7]
+        for sock in [stack.enter_context(dial(endpoint)) for _ in range(4)]:
+            use(sock)
 
 
 def test_strangers_keep_no_server_waiting(minidns: LocalMiniDns) -> None:
@@ -240,40 +232,12 @@ def test_strangers_keep_no_server_waiting(minidns: LocalMiniDns) -> None:
             with contextlib.suppress(OSError):
                 stranger.sendall(noise)
         held = service._listener._tcp_server
-        wait_until(lambda: held._stranger_count == 10, 'strangers have half of the connections')
+        wait_until(lambda: held._open, 'strangers are served')
         for _ in range(10):
             server = stack.enter_context(dial(endpoint))
-            server.sendall(framed(dns.message.make_query('example.com', 'SOA')))
             server.settimeout(2)
-            assert serial_of(read_message(server)) == 7
-
-
-def test_as_many_strangers_wait_as_are_served_and_no_more(minidns: LocalMiniDns) -> None:
-    service = minidns.start(hosts=('127.0.0.8',), tcp_limits=TcpLimits(4, stranger_send=30))
-    (endpoint,) = service.endpoints
-    with contextlib.ExitStack() as stack:
-        two_who_take_nothing(service, stack)
-        waiting = [stack.enter_context(dial_from(endpoint, f'127.0.2.{1 + number}')) for number in range(2)]
-        assert closed(stack.enter_context(dial_from(endpoint, '127.0.2.3')))
-        for sock in waiting:
-            sock.settimeout(0.1)
-            with pytest.raises(TimeoutError):
-                sock.recv(1)
-
-
-def test_one_stranger_leaves_room_for_others(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_limits=TcpLimits(8), hosts=('127.0.0.8',)).endpoints
-    question = framed(dns.message.make_query('example.com', 'SOA'))
-    with contextlib.ExitStack() as stack:
-        socks = [stack.enter_context(dial_from(endpoint, '127.0.0.5')) for _ in range(4)]
-        other = stack.enter_context(dial_from(endpoint, '127.0.0.6'))
-        for sock in (*socks[:2], other):
-            sock.sendall(question)
-            assert read_message(sock).rcode() == dns.rcode.REFUSED
-        socks[2].sendall(question)
-        socks[2].settimeout(0.3)
-        with pytest.raises(TimeoutError):
-            socks[2].recv(1)
+            use(server)
+            assert sum(connection.is_stranger for connection in held._open) <= 10, 'they have half of the connections'
 
 
 @pytest.mark.parametrize('rtype', ['SOA', 'AXFR'])
@@ -285,9 +249,8 @@ def test_who_shows_a_key_is_no_stranger(minidns: LocalMiniDns, rtype: str) -> No
         sock.sendall(framed(query))
         assert sock.recv(2)
         held = service._listener._tcp_server
-        assert len(held._open) == 1 and held._stranger_count == 0
+        assert [connection.is_stranger for connection in held._open] == [False]
     wait_until(lambda: not held._open, 'it has gone')
-    assert held._stranger_count == 0
 
 
 def test_strangers_who_take_nothing_do_not_keep_their_places(minidns: LocalMiniDns) -> None:
@@ -296,11 +259,15 @@ def test_strangers_who_take_nothing_do_not_keep_their_places(minidns: LocalMiniD
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
         two_who_take_nothing(service, stack)
-        server = stack.enter_context(dial_from(endpoint, '127.0.0.5'))
         query = dns.message.make_query('example.com', 'AXFR')
         query.use_tsig(keyring(KEY))
-        server.sendall(framed(query))
-        assert server.recv(2)
+
+        def is_served() -> bool:
+            server = stack.enter_context(dial_from(endpoint, '127.0.0.5'))
+            server.sendall(framed(query))
+            return not closed(server)
+
+        wait_until(is_served, 'a server is served')
 
 
 def test_visitors_who_take_their_time_keep_no_server_waiting(minidns: LocalMiniDns) -> None:
@@ -322,10 +289,9 @@ def test_visitors_who_take_their_time_keep_no_server_waiting(minidns: LocalMiniD
             if number < 2:
                 assert visitor.recv(2)
         server = stack.enter_context(dial(endpoint))
-        server.sendall(framed(dns.message.make_query('example.com', 'SOA')))
         server.settimeout(2)
-        assert serial_of(read_message(server)) == 7
-        assert held._stranger_count == 2
+        use(server)
+        assert sum(connection.is_stranger for connection in held._open) == 2
 
 
 def test_a_port_that_is_taken_shows_at_start(minidns: LocalMiniDns) -> None:

@@ -34,12 +34,14 @@ def test_another_serial_takes_the_place_of_the_one_before() -> None:
 
 
 @pytest.mark.parametrize('budget', [100, 5], ids=['fits', 'too large'])
-def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time(budget: int) -> None:
-    kept, packed = ZoneCache(budget, 0), []
+def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, packed, asked = ZoneCache(budget, 0), [], []
+    get = kept.get
+    monkeypatch.setattr(kept, 'get', lambda key, serial: asked.append(key) or get(key, serial))
 
     def pack() -> PackedZone:
         packed.append(1)
-        wait_until(lambda: kept._key_locks['a'][1] == 4, 'the others have come')
+        wait_until(lambda: len(asked) == 5, 'the others have come; who packs has asked twice')
         return zone('a', 1, 10)
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
