@@ -69,32 +69,28 @@ class CallCombiner(Generic[K, V]):
         # that waits for a lock needs a turn of the event loop of its own.
         turn, has_turn = self._turn, False
         try:
-            has_turn = turn.acquire(timeout=self._timeout)  # wait for the call before
-            if not has_turn:
-                turn = self._turn = threading.Lock()
-                has_turn = turn.acquire()
-            if self._pause:
+            try:
+                has_turn = turn.acquire(timeout=self._timeout)  # wait for the call before
+                if not has_turn:
+                    turn = self._turn = threading.Lock()
+                    has_turn = turn.acquire()
+                if self._pause:
+                    with self._lock:
+                        if len(batch.keys) < self._last_size:
+                            batch.complete = threading.Event()
+                    if batch.complete is not None:
+                        batch.complete.wait(self._pause)
+                    self._last_size = len(batch.keys)
+            finally:
                 with self._lock:
-                    if len(batch.keys) < self._last_size:
-                        batch.complete = threading.Event()
-                if batch.complete is not None:
-                    batch.complete.wait(self._pause)
-                self._last_size = len(batch.keys)
-            self._close(batch)
+                    self._next = _Batch()  # callers that come from now on join this one
             batch.result = self._function(batch.keys)
         except Exception as error:
             batch.error = error
         finally:
             if has_turn:
                 turn.release()
-            self._close(batch)
             batch.done.set()
-
-    def _close(self, batch: _Batch[K, V]) -> None:
-        """Callers that come from now on join a new batch."""
-        with self._lock:
-            if self._next is batch:
-                self._next = _Batch()
 
 
 @dataclasses.dataclass(slots=True, eq=False)

@@ -56,12 +56,14 @@ class Members:
     :ivar servers: all servers in the database, including removed ones
     :ivar counting: those that count for thresholds
     :ivar tracked: those that have rows for every change
+    :ivar uncounted: those of them that do not count
     :ivar in_service: those that are called and polled
     """
 
     servers: tuple[PoolServer, ...]
     counting: tuple[str, ...]
     tracked: tuple[str, ...]
+    uncounted: tuple[str, ...]
     in_service: frozenset[str]
 
     @classmethod
@@ -71,14 +73,10 @@ class Members:
         :param count_joining: whether a joining server counts before it has every domain
         """
         servers = tuple(servers)
-        return cls(servers, tuple(server.id for server in servers if counts(server, count_joining)),
-                   tuple(server.id for server in servers if server.state in _TRACKED),
+        counting = tuple(server.id for server in servers if counts(server, count_joining))
+        tracked = tuple(server.id for server in servers if server.state in _TRACKED)
+        return cls(servers, counting, tracked, tuple(key for key in tracked if key not in counting),
                    frozenset(server.id for server in servers if server.state in _IN_SERVICE))
-
-    @property
-    def uncounted(self) -> tuple[str, ...]:
-        """Ids of servers that have rows for every change and do not count."""
-        return tuple(server for server in self.tracked if server not in self.counting)
 
 
 def by_server(rows: Iterable[ServerStatus]) -> dict[str, dict[Action, ServerStatus]]:

@@ -45,24 +45,21 @@ class EventSender:
         self._notifications = notifications
         self._announce = announce
 
-    def zone(self, verb: str, domain: Domain, changed: bool = True) -> None:
-        """A change of a domain was accepted.
+    def zone(self, verb: str, domain: Domain, changed: bool = True, recordset: RecordSet | None = None) -> None:
+        """A change of a domain, or of one of its recordsets, was accepted.
 
         :param verb: ``create``, ``update`` or ``delete``
-        :param changed: whether it has a new serial
+        :param changed: whether the domain has a new serial
         """
         if changed:
-            self._pending(domain)
-        self._notifications.put(f'dns.zone.{verb}', zone_payload(domain))
-
-    def recordset(self, verb: str, domain: Domain, recordset: RecordSet, changed: bool = True) -> None:
-        """A change of one recordset was accepted.
-
-        :param changed: whether its domain has a new serial
-        """
-        if changed:
-            self._pending(domain)
-        self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
+            metrics.TRANSITIONS.labels(domain.pool_name, Status.PENDING.value).inc()
+            logs.transition(LOG, logging.INFO, '%s of %s at serial %d: PENDING', domain.action, domain.name,
+                            domain.serial, domain=domain.name, server=None, action=domain.action.value,
+                            serial=domain.serial, status=Status.PENDING.value, request_id=domain.request_id)
+        if recordset is None:
+            self._notifications.put(f'dns.zone.{verb}', zone_payload(domain))
+        else:
+            self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
 
     def value(self, verb: str, context: Context, value: Value) -> Value:
         """A value that belongs to no zone, or a transfer or share of one, was created, changed or deleted; *value*."""
@@ -93,13 +90,6 @@ class EventSender:
             self._notifications.put(f'dns.zone.{domain.status.value.lower()}',
                                     zone_payload(domain) | {'former_status': former.status.value,
                                                             'former_action': action})
-
-    @staticmethod
-    def _pending(domain: Domain) -> None:
-        metrics.TRANSITIONS.labels(domain.pool_name, Status.PENDING.value).inc()
-        logs.transition(LOG, logging.INFO, '%s of %s at serial %d: PENDING', domain.action, domain.name, domain.serial,
-                        domain=domain.name, server=None, action=domain.action.value, serial=domain.serial,
-                        status=Status.PENDING.value, request_id=domain.request_id)
 
 
 def changed_by_another_request(context: Context, domain: Domain) -> bool:

@@ -326,7 +326,7 @@ class Central:
     def _change_recordset(self, request: RecordSetRequest, verb: str, is_large: bool = False) -> RecordSet:
         """Change a recordset, together with other requests unless it is a large one, which would hold them up."""
         domain, recordset, changed = self._change_alone(request) if is_large else self._changes.call(request)
-        self._events.recordset(verb, domain, recordset, changed)
+        self._events.zone(verb, domain, changed, recordset)
         self._cast(request.context, domain, changed)
         return recordset
 
@@ -401,7 +401,7 @@ class Central:
 
     def _announce_managed(self, context: Context, done: managed_records.ManagedChange) -> None:
         for number, (verb, recordset) in enumerate(done.events):
-            self._events.recordset(verb, done.domain, recordset, done.changed and not number)
+            self._events.zone(verb, done.domain, done.changed and not number, recordset)
         self._cast(context, done.domain, done.changed)
 
     # Plans

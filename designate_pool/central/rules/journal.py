@@ -46,8 +46,14 @@ class Journal:
         """Write changes of domains into their journals, before the edits; the domains with their new journal fields."""
         small = [entry for entry in changes if len(entry.edits.new_records) + len(entry.edits.gone_records)
                  + len(entry.edits.gone_sets) <= self._most]
+        of_set = {set_id: number for number, entry in enumerate(small) for set_id in entry.edits.gone_sets}
+        of_record = {record_id: number for number, entry in enumerate(small)
+                     for record_id in (*entry.edits.gone_records, *entry.edits.touched_records)}
+        former: list[list[JournalRecord]] = [[] for _ in small]  # what each removes or touches, as it is before it
+        for record in journal.held(tx, list(of_set), list(of_record)):
+            former[of_record[record.id] if record.id in of_record else of_set[record.recordset_id]].append(record)
         written: dict[str, tuple[list[Change], list[Change]]] = {}
-        for entry, records in zip(small, _held(tx, small)):
+        for entry, records in zip(small, former):
             gone, added = difference(entry.domain, entry.edits, records, entry.present)
             if 0 < len(gone) + len(added) <= self._most:
                 written[entry.domain.id] = gone, added
@@ -68,17 +74,6 @@ class Journal:
         # Trim more than necessary, so that the next changes need not do so too.
         begin, count = journal.trim(tx, domain, self._most - self._most // 4)
         return dataclasses.replace(domain, journal_from=begin, journal_records=count)
-
-
-def _held(tx: Tx, changes: Sequence[JournalEntry]) -> list[list[JournalRecord]]:
-    """For each change, the records that it removes or touches, as they are before it."""
-    of_set = {set_id: number for number, entry in enumerate(changes) for set_id in entry.edits.gone_sets}
-    of_record = {record_id: number for number, entry in enumerate(changes)
-                 for record_id in (*entry.edits.gone_records, *entry.edits.touched_records)}
-    records: list[list[JournalRecord]] = [[] for _ in changes]
-    for record in journal.held(tx, list(of_set), list(of_record)):
-        records[of_record[record.id] if record.id in of_record else of_set[record.recordset_id]].append(record)
-    return records
 
 
 def difference(domain: Domain, edits: RecordSetEdits, former: Iterable[JournalRecord],

@@ -96,7 +96,7 @@ def test_only_what_converged_counts_as_converged(kept: Recorder) -> None:
 
 def test_a_recordset_is_notified_with_its_zone(kept: Recorder) -> None:
     recordset = RecordSet('www.example.com.', 'A', (Record('192.0.2.1'),), id='3' * 32, ttl=60)
-    EventSender(kept).recordset(DELETE, DOMAIN, recordset)
+    EventSender(kept).zone(DELETE, DOMAIN, recordset=recordset)
     ((event, payload),) = kept.told
     assert event == 'dns.recordset.delete'
     assert (payload['zone_id'], payload['zone_name'], payload['serial'], payload['records']) == (
