@@ -73,7 +73,7 @@ def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Stored
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it has expired; a new one is made at the next try')
     domain = domains.get(tx, plan.domain_id)
     assert domain is not None
-    store.settle(tx, plan.id, (PlanState.PARKED,), PlanState.APPROVED, None, now, _who(context))
+    store.change_state(tx, plan.id, (PlanState.PARKED,), PlanState.APPROVED, None, now, _who(context))
     server_statuses.wake_domain(tx, plan.server_id, plan.domain_id, now, domain.is_going)
     return _stored(tx, plan), domain
 
@@ -83,7 +83,7 @@ def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
     plan = _locked(tx, context, given)
     if plan.state in (PlanState.APPLIED, PlanState.FAILED):
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
-    store.settle(tx, plan.id, (PlanState.STORED, *store.LIVE), PlanState.DROPPED, 'dropped by command', now,
+    store.change_state(tx, plan.id, (PlanState.STORED, *store.LIVE), PlanState.DROPPED, 'dropped by command', now,
                  _who(context))
     return _stored(tx, plan)
 
@@ -95,7 +95,7 @@ def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | No
         raise WrongPlanState(plan=plan.id, state=plan.state, why='its pool manager records how it ends')
     if plan.state not in (*_APPLICABLE, state):
         raise WrongPlanState(plan=plan.id, state=plan.state, why=f'it cannot become {state}')
-    store.settle(tx, plan.id, _APPLICABLE, state, why, now, _who(context))
+    store.change_state(tx, plan.id, _APPLICABLE, state, why, now, _who(context))
     return _stored(tx, plan)
 
 

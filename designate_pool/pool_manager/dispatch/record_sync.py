@@ -423,7 +423,7 @@ class _ZoneSync:
     def _finish_reserved(self, ok: bool, why: str = '') -> None:
         """Record how the reserved deletes ended; a partial failure is a failure."""
         if self._reserved is not None:
-            self._storage.run(plan_store.settle, self._reserved.id, (PlanState.FAILED,),
+            self._storage.run(plan_store.change_state, self._reserved.id, (PlanState.FAILED,),
                               PlanState.APPLIED if ok else PlanState.FAILED, why, self._storage.now())
 
     def _retire_plan(self) -> None:
@@ -432,7 +432,7 @@ class _ZoneSync:
         if live is None:
             return
         if live.state is PlanState.APPROVED and self._is_approved:
-            self._storage.run(plan_store.settle, live.id, (PlanState.APPROVED,), PlanState.APPLIED, None,
+            self._storage.run(plan_store.change_state, live.id, (PlanState.APPROVED,), PlanState.APPLIED, None,
                               self._storage.now())
         else:
             self._storage.run(plan_store.drop_live, self.domain.id, self._server.id, 'it is no longer needed',

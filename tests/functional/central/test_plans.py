@@ -126,7 +126,7 @@ class TestLive:
         plan = put(database, parked(create(central), state=APPROVED), at(clock))
 
         def settle(number: int) -> bool:
-            return database.run(plans.settle, plan.id, (PARKED, APPROVED), APPLIED, None, at(clock), f'w{number}')
+            return database.run(plans.change_state, plan.id, (PARKED, APPROVED), APPLIED, None, at(clock), f'w{number}')
 
         with ThreadPoolExecutor(4) as threads:
             won = list(threads.map(settle, range(8)))
@@ -169,7 +169,7 @@ class TestLive:
         now, domain = utcnow(), create(central)
         first = parked(domain, deletes=10)
         assert database.run(plans.reserve, first, 15, now - HOUR, now) is None
-        assert database.run(plans.settle, first.id, (FAILED,), APPLIED, '', now)
+        assert database.run(plans.change_state, first.id, (FAILED,), APPLIED, '', now)
         assert database.run(plans.reserve, parked(domain, deletes=10), 15, now - HOUR, now) == 10
 
     def test_zones_without_a_domain_each_keep_what_they_reserved(self, central: Central, database: Storage) -> None:
@@ -234,7 +234,7 @@ class TestHousekeeping:
             self, central: Central, database: Storage, clock: Clock) -> None:
         plan = put(database, parked(create(central), deletes=3, expires_at=at(clock)), at(clock))
         clock.now += 100_000
-        assert database.run(plans.settle, plan.id, (PARKED,), APPLIED, None, at(clock))
+        assert database.run(plans.change_state, plan.id, (PARKED,), APPLIED, None, at(clock))
         clock.now += 3000
         self.turn(database, clock, retention=0)
         assert database.read(plans.deletes_since, 'default', at(clock) - HOUR) == 3

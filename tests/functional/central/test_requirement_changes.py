@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from designate_pool.central.service import Central
 from designate_pool.errors import InvalidField
-from designate_pool.model import Domain, Outcome, PageRequest, Status
+from designate_pool.model import Domain, Outcome, PageRequest, Pool, Status
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, pool_attributes, records
 from tests.fixtures.central import WHO, WWW, create, succeed
@@ -84,3 +84,15 @@ def test_what_a_pool_notifies_and_its_name_servers_are_attributes(central: Centr
     central.update_pool(WHO, {'id': made.id, 'name_servers': ['c.example.']})
     assert [tuple(row) for row in database.read(lambda tx: tx.execute(query).all())] == [
         ('also_notify', '192.0.2.1:53'), ('name_server', 'c.example.')]
+
+
+def test_pools_are_found_page_by_page(central: Central) -> None:
+    names = ['default', *(central.create_pool(WHO, {'name': f'p{number}'}).name for number in range(4))]
+    for sort_dir, expected in (('asc', names), ('desc', names[::-1])):
+        pools: list[Pool] = []
+        while page := central.find_pools(WHO, marker=pools[-1].id if pools else None, limit=2, sort_key='name',
+                                         sort_dir=sort_dir):
+            assert len(page) <= 2
+            pools.extend(page)
+        assert [pool.name for pool in pools] == expected
+    assert [pool.name for pool in central.find_pools(WHO, {'name': 'p*'}, sort_key='name')] == names[1:]
