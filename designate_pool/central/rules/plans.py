@@ -84,7 +84,7 @@ def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
     if plan.state in (PlanState.APPLIED, PlanState.FAILED):
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
     store.change_state(tx, plan.id, (PlanState.STORED, *store.LIVE), PlanState.DROPPED, 'dropped by command', now,
-                 _who(context))
+                       _who(context))
     return _stored(tx, plan)
 
 

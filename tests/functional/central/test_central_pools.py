@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from designate_pool.storage.zones import nameserver_updates
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, succeed
+from tests.fixtures.notifications import Recorder
 
 
 class TestPools:
@@ -138,22 +138,9 @@ class TestPools:
         assert len(caller.cast_domains) == 1
 
 
-class Kept:
-    """Keeps the types of events."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
-        self.events.append(event_type)
-
-    def stop(self) -> None:
-        return
-
-
 def test_changes_of_what_belongs_to_no_zone_are_notified(database: Storage, caller: Caller, clock: Clock,
                                                          central: Central) -> None:
-    kept = Kept()
+    kept = Recorder()
     ours = Central(database, PoolManagerClient(caller), Inline(), notifications=kept,
                    settings=central_settings())
     pool = ours.create_pool(WHO, {'name': 'second'})
@@ -170,5 +157,5 @@ def test_changes_of_what_belongs_to_no_zone_are_notified(database: Storage, call
         with pytest.raises(errors.PoolError):
             entries.delete(WHO, made.id)
     ours.stop()
-    assert kept.events == ['dns.pool.create', *(f'dns.{kind}.{verb}' for kind, *_ in lists
+    assert [event for event, _ in kept.told] == ['dns.pool.create', *(f'dns.{kind}.{verb}' for kind, *_ in lists
                                                 for verb in ('create', 'update', 'delete'))]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.central.validation import fields, names_and_rdata, requests
+from designate_pool.central.validation import fields, masters, names_and_rdata, requests
 from designate_pool.errors import BadInput, InvalidField
 from designate_pool.model import Pool, RecordChange
 
@@ -284,3 +285,56 @@ def test_nonsense_is_bad_input_and_nothing_else(given: Any) -> None:
             check(given)
         except BadInput:
             pass
+
+
+@pytest.mark.parametrize('given, reverse', [
+    ('192.0.2.7.', '2.0.192.in-addr.arpa.'), ('192.0.2.64/26.', '2.0.192.in-addr.arpa.'),
+    ('192.0.2.7/24.', '2.0.192.in-addr.arpa.'), ('10.0.0.0/8.', '10.in-addr.arpa.'),
+    ('198.51.100.0/23.', '51.198.in-addr.arpa.'), ('0.0.0.0/0.', 'in-addr.arpa.'),
+    ('2001:DB8:1::/48.', '1.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.'), ('2001:db8::/31.', 'b.d.0.1.0.0.2.ip6.arpa.'),
+    ('2001:db8::1.', '0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.')])
+def test_an_address_or_a_network_is_refused_and_its_reverse_zone_named(given: str, reverse: str) -> None:
+    assert refused(requests.new_domain, {'name': given, 'email': 'hostmaster@example.com'}) == (
+        'name', 'it is an address or a network and no name; its reverse names are in '
+        f'{reverse}, or zones below')
+
+
+@pytest.mark.parametrize('given', ['ex ample.', 'example .com.', ' example.com.', r'ex\032ample.com.', 'a\tb.example.',
+                                   r'a\000b.example.', r'a\127b.example.'])
+def test_what_has_blanks_or_control_characters_is_refused(given: str) -> None:
+    assert refused(requests.new_domain, {'name': given, 'email': 'hostmaster@example.com'}) == (
+        'name', 'a blank or a control character is in it')
+
+
+@pytest.mark.parametrize('name', [
+    '2.0.192.in-addr.arpa.', '0/26.2.0.192.in-addr.arpa.', '1.2.3.', 'xn--bcher-kva.example.', '_tcp.example.com.',
+    r'a\.b.example.com.', r'\255.example.com.', r'a\\000.example.com.', 'a/b.example.net.', 'com.'])
+def test_what_may_be_meant_is_taken(name: str) -> None:
+    assert requests.new_domain({'name': name, 'email': 'hostmaster@example.com'}).name == name
+
+
+ALLOWED = (ipaddress.ip_network('10.1.0.0/16'),)
+
+
+@pytest.mark.parametrize('given, kept', [
+    ('192.0.2.1', '192.0.2.1:53'), ('192.0.2.1:5300', '192.0.2.1:5300'), ('2001:DB8::1', '[2001:db8::1]:53'),
+    ('[2001:db8::1]:5300', '[2001:db8::1]:5300'), ('10.1.2.3', '10.1.2.3:53'),
+    ('::ffff:198.51.100.1', '198.51.100.1:53'),
+])
+def test_masters_that_are_kept(given: str, kept: str) -> None:
+    assert masters.parse('masters', [given, given], ALLOWED) == kept
+
+
+@pytest.mark.parametrize('given', [
+    '10.2.0.1', '172.31.0.1', '192.168.0.1', '100.64.0.1', 'fd00::1', '127.0.0.1', '::1', '0.0.0.0', '::', '0.1.2.3',
+    '169.254.169.254', 'fe80::1', 'fe80::1%eth0', '224.0.0.1', 'ff02::1', '255.255.255.255', '::ffff:127.0.0.1',
+    '::127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', 'ns1.example.com.', '192.0.2.1:0', '192.0.2.1:65536', '', 5])
+def test_masters_that_are_refused(given: object) -> None:
+    with pytest.raises(InvalidField, match='masters.0'):
+        masters.parse('masters', [given], ALLOWED)
+
+
+def test_how_many_masters() -> None:
+    for count in (0, 11):
+        with pytest.raises(InvalidField):
+            masters.parse('masters', [f'192.0.2.{number}' for number in range(count)])
