@@ -157,5 +157,5 @@ def test_changes_of_what_belongs_to_no_zone_are_notified(database: Storage, call
         with pytest.raises(errors.PoolError):
             entries.delete(WHO, made.id)
     ours.stop()
-    assert [event for event, _ in kept.told] == ['dns.pool.create', *(f'dns.{kind}.{verb}' for kind, *_ in lists
-                                                for verb in ('create', 'update', 'delete'))]
+    assert [event for event, _ in kept.told] == [
+        'dns.pool.create', *(f'dns.{kind}.{verb}' for kind, *_ in lists for verb in ('create', 'update', 'delete'))]
