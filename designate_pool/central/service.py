@@ -30,7 +30,7 @@ from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_sha
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
-from designate_pool.central.validation import fields, requests
+from designate_pool.central.validation import fields, names_and_rdata, requests
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField
 from designate_pool.model import (Context, Domain, FloatingIp, ManagedRecord, Outcome, PageRequest, PlanState, Pool,
@@ -314,7 +314,9 @@ class Central:
         new = requests.recordset_values(values)
         is_large = requests.count_records([values]) > _LARGE
         if is_large:
-            new = self._runtime.compute(new.parse, self.get_recordset(context, domain_id, recordset_id).type)
+            rtype = self.get_recordset(context, domain_id, recordset_id).type
+            rdatas = self._runtime.compute(names_and_rdata.rdatas, 'records', rtype, new.records)
+            new = dataclasses.replace(new, rdatas=rdatas)
         request = RecordSetRequest(context, domain_id, recordset_id, values=new)
         return self._change_recordset(request, events.UPDATE, is_large)
 

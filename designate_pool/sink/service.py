@@ -13,7 +13,7 @@ from designate_pool.errors import BadInput, DomainNotFound, PoolError, ServiceUn
 from designate_pool.model import Context, dashed, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.central import CentralClient
-from designate_pool.rpc.notification_listener import Notification, NotificationListener
+from designate_pool.rpc.notifications import Notification, NotificationListener
 from designate_pool.sink.handlers import NotificationHandler, ResourceRecords
 
 LOG = logging.getLogger(__name__)

@@ -69,15 +69,11 @@ class RecordSetValues:
     description: Any = KEEP
     rdatas: Any = None
 
-    def parse(self, rtype: str) -> RecordSetValues:
-        """The values with the rdata of a recordset of a type."""
-        if self.records is KEEP or self.rdatas is not None:
-            return self
-        return dataclasses.replace(self, rdatas=names_and_rdata.rdatas('records', rtype, self.records))
-
     def of(self, recordset: RecordSet) -> WantedRecordSet:
         """The wanted state of *recordset*."""
-        rdatas = KEEP if self.records is KEEP else self.parse(recordset.type).rdatas
+        rdatas = self.rdatas
+        if rdatas is None:
+            rdatas = KEEP if self.records is KEEP else names_and_rdata.rdatas('records', recordset.type, self.records)
         return WantedRecordSet(recordset.name, recordset.type, rdatas, self.ttl, self.description)
 
 

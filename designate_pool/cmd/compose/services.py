@@ -40,8 +40,7 @@ from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.direct import Direct
-from designate_pool.rpc.notification_listener import Notification, NotificationListener
-from designate_pool.rpc.notifications import SILENT, Sink
+from designate_pool.rpc.notifications import SILENT, Notification, NotificationListener, Sink
 from designate_pool.settings import KEYSTONE, NOAUTH, TOKEN, ApiSettings, PoolManagerSettings
 from designate_pool.sink.handlers import ADDRESS_HANDLERS, NotificationHandler
 from designate_pool.sink.service import MakeHandler, SinkService
