@@ -105,8 +105,8 @@ def live(tx: Tx, domain_id: str, server_id: str, now: datetime) -> StoredPlan | 
                 .order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1))
 
 
-def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: PlanState, why: str | None, now: datetime,
-           asked_by: str | None = None) -> bool:
+def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: PlanState, why: str | None,
+                 now: datetime, asked_by: str | None = None) -> bool:
     """Change a plan from one of *from_states* to *state*; whether it was in one of them.
 
     :param why: None leaves it unchanged; *asked_by* likewise
@@ -140,7 +140,7 @@ def drop_live_of_pool(tx: Tx, domain_id: str, pool_id: str, why: str, now: datet
 
 
 def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime) -> int | None:
-    """Store *plan* as begun, unless the deletes of the pool since then would exceed *limit*; change its state afterwards.
+    """Store *plan* as begun, unless the deletes of the pool since then would exceed *limit*.
 
     Other reservations for the pool wait meanwhile, so that each sees those before it.  A plan that began and whose end
     is not known is replaced by the next one for the same domain, or zone without a domain, on the same server.
