@@ -20,11 +20,10 @@ from designate_pool.model import (Action, Context, Domain, Outcome, PageRequest,
                                   ServerState, ServerStatus, StoredPlan, new_id, utcnow)
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
-from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
 from testing.databases import count_statements
-from tests.fixtures.central import WHO, WWW, Caller, Clock, contents, create
+from tests.fixtures.central import WHO, Caller, Clock, contents, create
 
 ONE, TWO = '1' * 32, '2' * 32
 STORED, PARKED, APPROVED, APPLIED, FAILED, DROPPED = PlanState
@@ -308,36 +307,8 @@ class TestOwned:
         assert self.keys(database, ONE, domain) == set(self.KEYS), 'the other pool still has to take them away'
 
 
-class TestTexts:
-    def test_what_is_served_but_the_soa(self, central: Central, database: Storage) -> None:
-        domain = create(central, 'example.com.', WWW, ('a.example.com.', 'TXT', ['"x" "y"']),
-                        ('gone.example.com.', 'A', ['192.0.2.9']))
-        changed = central.apply_changes(WHO, domain.id, [
-            RecordChange('gone.example.com.', 'A'), RecordChange('www.example.com.', 'A', ('192.0.2.2',), 60)])
-        found = database.run(zone_snapshot.texts, domain.id)
-        assert found is not None
-        head, rows = found
-        assert (head.name, head.serial, head.name_servers) == (
-            'example.com.', changed.serial, ('ns1.example.net.', 'ns2.example.net.'))
-        assert rows == [('a.example.com.', 'TXT', None, '"x" "y"'), ('example.com.', 'NS', None, 'ns1.example.net.'),
-                        ('example.com.', 'NS', None, 'ns2.example.net.'), ('www.example.com.', 'A', 60, '192.0.2.2')]
-
-    def test_what_goes_or_is_not_there_is_not_served(self, central: Central, database: Storage) -> None:
-        domain = create(central)
-        central.delete_domain(WHO, domain.id)
-        assert database.run(zone_snapshot.texts, domain.id) is None
-        assert database.run(zone_snapshot.texts, new_id()) is None
-
-
 class TestChangesOfASerial:
     CHANGE = [RecordChange('www.example.com.', 'A', ('192.0.2.7',), 60)]
-
-    def test_of_the_one_that_was_read(self, central: Central, clock: Clock) -> None:
-        domain = create(central)
-        changed = central.apply_changes(WHO, domain.id, self.CHANGE, domain.serial)
-        assert changed.serial > domain.serial
-        clock.now += 1
-        assert central.apply_changes(WHO, domain.id, self.CHANGE, changed.serial) == changed
 
     def test_of_one_that_moved_nothing_is_done(self, central: Central, caller: Caller, clock: Clock) -> None:
         domain = create(central)
@@ -351,11 +322,6 @@ class TestChangesOfASerial:
         assert contents(central, domain) == before
         assert len(caller.cast_domains) == cast
         assert central.get_domain(WHO, domain.id) == changed
-
-    @pytest.mark.parametrize('serial', ['7', -1, 2**32, True])
-    def test_what_is_no_serial(self, central: Central, serial: Any) -> None:
-        with pytest.raises(errors.InvalidField, match='serial'):
-            central.apply_changes(WHO, create(central).id, self.CHANGE, serial)
 
 
 class TestApproving:

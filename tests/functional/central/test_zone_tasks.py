@@ -144,14 +144,6 @@ class TestAnImport:
         ended = tasks.get(IMPORT, RED, task.id)
         assert ended.status is ZoneTaskStatus.ERROR and silver.id in (ended.message or '')
 
-    def test_many_pieces_and_parts(self, central: Central, tasks: ZoneTaskStore,
-                                   monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr('designate_pool.central.zonefile_parser.PART', 70)
-        task = tasks.store_import(RED, hosts(700))  # twelve pieces, three transactions
-        central.imports.run_next()
-        domain_id = tasks.get(IMPORT, RED, task.id).domain_id
-        assert domain_id is not None and export_zone(central, RED, domain_id).count('\n') == 3 + 2 + 700
-
     def test_a_line_without_an_end_is_refused(self, central: Central, tasks: ZoneTaskStore) -> None:
         for text in (b'; ' + b'x' * 2_000_000, HEAD + b'a TXT (\n' + (b'"' + b'x' * 250 + b'"\n') * 5000):
             task = tasks.store_import(RED, [text])
@@ -438,29 +430,6 @@ class TestNotifications:
             ('dns.zone_import.create', 'PENDING', 1, 'req-1'),
             ('dns.zone_import.update', ended, shown.version, 'req-1'),
             ('dns.zone_import.delete', ended, shown.version, 'req-2')]
-
-    def test_one_of_many_pieces_is_asked_for_when_all_have_arrived(self, notifying: ZoneTaskStore,
-                                                                   kept: Recorder) -> None:
-        def pieces() -> Iterator[bytes]:
-            for _ in range(PIECES_PER_TRANSACTION + 1):
-                assert not kept.told
-                yield SMALL
-
-        task = notifying.store_import(RED, pieces())
-        assert self.of(kept, task) == [('dns.zone_import.create', 'PENDING', 1, 'req-1')]
-
-    def test_one_that_is_deleted_meanwhile_does_not_end(self, notifying: ZoneTaskStore, notifying_central: Central,
-                                                        kept: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-        task = notifying.store_import(RED, [SMALL])
-        create_one = notifying_central.creator.create_one
-
-        def deleted_first(*given: Any, **named: Any) -> Any:
-            notifying.remove(IMPORT, RED, task.id)
-            return create_one(*given, **named)
-
-        monkeypatch.setattr(notifying_central.creator, 'create_one', deleted_first)
-        notifying_central.imports.run_next()
-        assert [event for event, *_ in self.of(kept, task)] == ['dns.zone_import.create', 'dns.zone_import.delete']
 
     @pytest.mark.all_databases
     def test_an_export_is_complete_at_once(self, notifying: ZoneTaskStore, central: Central, kept: Recorder) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, PageRequest, Status, TransferStatus, ZoneTransferRequest, new_id
+from designate_pool.model import Context, Domain, PageRequest, Status, TransferStatus, ZoneTransferRequest
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, WWW, Clock, at_once, contents, create, refused, succeed
@@ -160,40 +159,6 @@ def test_a_request_of_a_former_owner_moves_nothing(central: Central, database: S
     request = ask(central, domain)
     database.run(lambda tx: tx.execute(sa.update(schema.domains).values(project_id='green')))
     assert refused(central.create_transfer_accept, BLUE, request.id, request.key) == 'invalid_zone_transfer_request'
-
-
-def test_lists_have_ones_own_and_what_is_offered_to_one(central: Central, clock: Clock) -> None:
-    made = []
-    for number, target in enumerate([None, 'blue', 'green']):
-        clock.now += 1
-        made.append(ask(central, create(central, f'{number}.example.', who=RED), target))
-
-    def look(who: Context, **query: Any) -> list[str]:
-        return [each.zone_name[0] for each in central.find_transfer_requests(who, PageRequest(**query))]
-
-    assert look(RED) == look(WHO) == ['0', '1', '2']
-    assert (look(BLUE), look(GREEN), look(Context(project_id='none')), look(Context())) == (['1'], ['2'], [], [])
-    assert look(RED, sort_dir='desc', sort_key='created_at', limit=2) == ['2', '1']
-    assert look(RED, marker=made[0].id, limit=1) == ['1']
-    assert refused(look, BLUE, marker=made[0].id) == 'invalid_marker'
-    central.create_transfer_accept(BLUE, made[1].id, made[1].key)
-    assert look(RED, criterion={'status': 'active'}) == ['0', '2']
-    assert look(RED, criterion={'status': 'COMPLETE'}) == ['1'] and look(RED, criterion={'status': 'nothing'}) == []
-    accepts = central.find_transfer_accepts(BLUE)
-    assert [each.request_id for each in accepts] == [made[1].id]
-    assert central.find_transfer_accepts(WHO, PageRequest({'status': 'COMPLETE'})) == accepts
-    assert central.find_transfer_accepts(WHO, PageRequest({'status': 'zahlabut'})) == []
-    assert central.find_transfer_accepts(RED) == []
-    assert refused(central.find_transfer_accepts, RED, PageRequest(marker=accepts[0].id)) == 'invalid_marker'
-
-
-def test_what_is_not_there(central: Central) -> None:
-    for request_id in (new_id(), 'x'):
-        assert refused(central.get_transfer_request, RED, request_id) == 'zone_transfer_request_not_found'
-        assert refused(central.delete_transfer_request, RED, request_id) == 'zone_transfer_request_not_found'
-        assert refused(central.create_transfer_accept, RED, request_id, 'x') == 'zone_transfer_request_not_found'
-        assert refused(central.get_transfer_accept, RED, request_id) == 'zone_transfer_accept_not_found'
-        assert refused(central.create_transfer_request, RED, request_id, {}) == 'zone_not_found'
 
 
 @pytest.mark.all_databases

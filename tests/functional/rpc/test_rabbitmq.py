@@ -6,9 +6,6 @@ import contextlib
 import gc
 import logging
 import pathlib
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -143,51 +140,6 @@ def test_of_processes_with_a_rank_one_gets_all_and_the_next_one_when_it_has_ende
     callers[other].stop_serving()
     cast_numbers(client, topic, range(40, 60))
     wait_until(lambda: len(endpoints[one].heard) == 40, 'the first is back')
-
-
-#: A process that serves a topic with the first rank, and writes to a file what it hears.
-SERVE = '''
-import sys
-from oslo_config import cfg
-from designate_pool.rpc.messaging import Messaging
-
-url, topic, path = sys.argv[1:]
-
-
-class Endpoint:
-    def hear(self, context, number):
-        with open(path, 'a', buffering=1) as file:
-            file.write(f'{number}\\n')
-
-cfg.CONF([], project='test')
-caller = Messaging(cfg.CONF, 'other process', transport_url=url)
-caller.serve(topic, Endpoint, Endpoint(), 0)
-print('serving', flush=True)
-sys.stdin.read()
-caller.stop()
-'''
-
-
-def test_a_process_that_is_stopped_holds_back_no_more_than_was_delivered_to_it(
-        rabbitmq: RabbitMq, processes: Callable[[str], Messaging], tmp_path: pathlib.Path) -> None:
-    topic, ours, path = f'pool_manager.{new_id()}', Hearing(), tmp_path / 'heard'
-    path.touch()
-    with subprocess.Popen([sys.executable, '-c', SERVE, rabbitmq.url, topic, str(path)], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None and process.stdout.readline() == b'serving\n'
-            client = processes('ours')
-            client.serve(topic, Hearing, ours, 1)
-            cast_numbers(client, topic, [0])
-            wait_until(path.read_text, 'the other process hears it')
-            process.send_signal(signal.SIGSTOP)
-            cast_numbers(client, topic, range(1, 301))
-            wait_until(lambda: len(ours.heard) > 100, 'we hear what is not delivered to it')
-            process.send_signal(signal.SIGCONT)
-            wait_until(lambda: len(path.read_text().split()) + len(ours.heard) == 301, 'nothing is lost')
-        finally:
-            process.send_signal(signal.SIGCONT)
-    assert sorted([*map(int, path.read_text().split()), *ours.heard]) == list(range(301))
 
 
 def test_a_host_that_is_called_as_a_pool_gets_nothing_of_it(processes: Callable[[str], Messaging]) -> None:
