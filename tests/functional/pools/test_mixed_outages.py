@@ -65,15 +65,3 @@ def test_a_server_that_lost_all_zones_is_given_them_again(pool: Mixed, make: str
     for zone in zones:
         wait_until(lambda: pool.row(zone, make)['current'], 'the server is known to serve it')
         assert pool.stack.zone(zone)['status'] == 'ACTIVE'
-
-
-@pytest.mark.parametrize('make', MAKES)
-def test_a_server_that_comes_back_empty_is_given_all_zones_again(pool: Mixed, make: str) -> None:
-    zone, recordset = pool.create(f'emptied.{make}.example.com.')
-    pool.servers[make].stop()
-    pool.servers[make].forget_zones()
-    pool.stack.set_recordset(zone, recordset, '192.0.2.2')
-    pool.stack.wait_for(zone)
-    pool.servers[make].start()
-    pool.wait_until_all_served([make], 30)
-    pool.wait_until_served(f'emptied.{make}.example.com.', '192.0.2.2', [make])

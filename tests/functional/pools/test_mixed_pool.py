@@ -1,13 +1,18 @@
-"""A BIND, an NSD, a Knot and a PowerDNS in one pool: all in one process, on SQLite, with green threads."""
+"""A BIND, an NSD, a Knot and a PowerDNS in one pool: all in one process, on SQLite, with green threads.
+
+Each server has a TSIG key of its own, so that what is transferred, notified and polled has the right one.  The
+threshold is 100 %: ACTIVE means that all four serve it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import dns.xfr
 import pytest
 
-from tests.fixtures.mixed import Mixed
-from tests.functional.pools.mixed_contract import MixedContract
+from testing.processes import wait_until
+from tests.fixtures.mixed import MAKES, Mixed, for_all
 
 
 @pytest.fixture(scope='module')
@@ -18,5 +23,70 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
         running.stack.must_be_sound()
 
 
-class TestMixedPool(MixedContract):
-    """All that holds for such a pool."""
+def test_create_change_and_delete(pool: Mixed) -> None:
+    zone, recordset = pool.begin('plain.example.com.')
+    pool.stack.wait_for(zone)
+    pool.all_serve('plain.example.com.', '192.0.2.1')
+    pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+    active = pool.stack.wait_for(zone)
+    pool.all_serve('plain.example.com.', '192.0.2.2')
+    for make in MAKES:
+        assert pool.servers[make].serial('plain.example.com.') == active['serial']
+        assert pool.listed(make, ['plain.example.com.']) == {'plain.example.com.': active['serial']}
+        row = pool.row(zone, make)
+        assert (row['status'], row['serial'], row['current'], row['last_error'], row['next_attempt_at']) == (
+            'SUCCESS', active['serial'], True, None, None)
+    pool.stack.delete_zone(zone)
+    pool.stack.wait_for(zone, 'gone')
+    pool.wait_until_gone(['plain.example.com.'])
+
+
+def test_a_name_deleted_and_made_again_in_quick_succession_ends_with_the_new_zone(pool: Mixed) -> None:
+    zone, _ = pool.create('again.example.com.', '192.0.2.1')
+    for number in range(2, 6):
+        pool.stack.delete_zone(zone)
+        zone, recordset = pool.begin('again.example.com.', f'192.0.2.{number}')
+    pool.stack.wait_for(zone)
+    pool.wait_until_served('again.example.com.', '192.0.2.5')
+    # What is left of the old ones must not take the new one with it, not even later.
+    pool.stack.set_recordset(zone, recordset, '192.0.2.6')
+    active = pool.stack.wait_for(zone)
+    pool.all_serve('again.example.com.', '192.0.2.6')
+    assert {make: pool.listed(make, ['again.example.com.']) for make in MAKES} == dict.fromkeys(
+        MAKES, {'again.example.com.': active['serial']})
+
+
+def test_many_changes_in_quick_succession_end_with_the_last_one(pool: Mixed) -> None:
+    zone, recordset = pool.create('busy.example.com.')
+    for number in range(2, 22):
+        pool.stack.set_recordset(zone, recordset, f'192.0.2.{number}')
+    pool.stack.wait_for(zone)
+    pool.all_serve('busy.example.com.', '192.0.2.21')
+
+
+def test_each_server_transfers_with_its_own_key_and_nothing_else_is_let_in(pool: Mixed) -> None:
+    zone, _ = pool.create('keyed.example.com.')
+    serial = pool.stack.zone(zone)['serial']
+    for key in pool.keys.values():
+        assert pool.transfer('keyed.example.com.', key) == serial
+    with pytest.raises(dns.xfr.TransferError, match='REFUSED'):
+        pool.transfer('keyed.example.com.', None)
+    for make in MAKES:
+        assert not pool.row(zone, make)['last_error']
+
+
+def test_many_domains_are_imported_and_deleted(pool: Mixed) -> None:
+    names = [f'import{number}.example.org.' for number in range(100)]
+    zones = pool.import_all(names)
+    pool.wait_for_all(180)
+    expected = {name: serial for name, serial in pool.expected().items() if name in set(names)}
+    assert len(expected) == len(names)
+    for make in MAKES:
+        assert pool.serials(make, names) == expected
+        assert pool.listed(make, names) == expected
+        assert [pool.servers[make].addresses(name) for name in (names[0], names[-1])] == [['192.0.2.1']] * 2
+    for_all(zones, pool.stack.delete_zone)
+    path = '/v2/zones?name=import*.example.org.&limit=1'
+    wait_until(lambda: not pool.stack.request('GET', path, 200)['zones'], 'all are gone', 180)
+    pool.wait_until_gone(names[::50])
+    assert {make: pool.listed(make, names) for make in MAKES} == {make: {} for make in MAKES}

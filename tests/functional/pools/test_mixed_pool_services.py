@@ -10,19 +10,14 @@ from testing.databases import PostgreSQL
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
 from tests.fixtures.mixed import MAKES, Mixed
-from tests.functional.pools.mixed_contract import MixedContract
 
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Mixed]:
     with Mixed(tmp_path_factory.mktemp('mixed'), postgresql.create_database(), rabbitmq.url,
-               manager={'delete_zones_of_removed_servers': 'true', 'contents_audit_interval': '4'}) as running:
+               manager={'delete_zones_of_removed_servers': 'true'}) as running:
         yield running
         running.stack.must_be_sound()
-
-
-class TestMixedPoolServices(MixedContract):
-    """All that holds for such a pool."""
 
 
 @pytest.fixture(scope='module')
@@ -30,21 +25,6 @@ def second_manager(pool: Mixed) -> Iterator[str]:
     pool.stack.launch('manager', key='second')
     yield 'second'
     pool.stack.stop('second')
-
-
-def test_two_pool_managers_compare_the_contents_of_each_zone_once_in_a_round(pool: Mixed, second_manager: str) -> None:
-    zone, _ = pool.create('compared.example.com.')
-    domains = len(pool.expected())
-    pairs = domains * len(MAKES)
-    pool.stack.wait_for_round('CONTENTS', domains=domains, asked=pairs, unanswered=0, findings=0)
-    pool.servers['pdns'].alter('compared.example.com.', '192.0.2.254')
-    wait_until(lambda: any('DIVERGED' in process.log.read_text() for process in pool.stack.processes.values()),
-               'one of them has found it', 60)
-    wait_until(lambda: pool.row(zone, 'pdns')['current'], 'it is mended', 60)
-    pool.all_serve('compared.example.com.', '192.0.2.1')
-    pool.stack.stop('manager')
-    pool.stack.wait_for_round('CONTENTS', domains=domains, asked=pairs, unanswered=0, findings=0)
-    pool.stack.launch('manager')
 
 
 def test_what_one_pool_manager_has_read_anew_the_other_follows(pool: Mixed, second_manager: str) -> None:

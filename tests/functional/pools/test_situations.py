@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 import dns.rdatatype
 
-from testing.processes import wait_until
 from tests.functional.pools.conftest import ALL, ThreeBinds
 
 ZONE_FILE = '''\
@@ -52,31 +51,6 @@ def standing_still(binds: ThreeBinds, number: int) -> Iterator[None]:
         os.kill(binds.named[number].pid, signal.SIGCONT)
 
 
-def test_a_first_create_is_served_everywhere_by_the_time_that_it_is_active(binds: ThreeBinds) -> None:
-    zone = binds.stack.create_zone('first.example.com.')
-    assert (zone['status'], zone['action']) == ('PENDING', 'CREATE')
-    binds.stack.create_recordset(zone['id'], 'www.first.example.com.', 'A', '192.0.2.1', '192.0.2.2')
-    active = binds.stack.wait_for(zone['id'])
-    assert [named.addresses('first.example.com.') for named in binds.named] == [['192.0.2.1', '192.0.2.2']] * 3
-    assert [named.serial('first.example.com.') for named in binds.named] == [active['serial']] * 3
-    assert [named.texts('first.example.com.', 'NS') for named in binds.named] == [
-        ['ns1.example.org.', 'ns2.example.org.']] * 3
-    for number in ALL:
-        row = binds.row(zone['id'], number)
-        assert (row['status'], row['serial'], row['current'], row['last_error'], row['next_attempt_at']) == (
-            'SUCCESS', active['serial'], True, None, None)
-    assert active['action'] == 'NONE'
-
-
-def test_a_second_create_of_the_same_name_is_a_conflict_and_changes_nothing(binds: ThreeBinds) -> None:
-    zone, _ = binds.create('twice.example.com.')
-    before = binds.stack.zone(zone), binds.stack.servers(zone)
-    answer = binds.stack.request('POST', '/v2/zones', 409,
-                                 json={'name': 'Twice.example.com.', 'email': 'hostmaster@example.com'})
-    assert answer['type'] == 'duplicate_zone'
-    assert (binds.stack.zone(zone), binds.stack.servers(zone)) == before
-
-
 def test_a_zone_that_one_server_has_already_is_taken_over(binds: ThreeBinds) -> None:
     binds.rndc(1, 'addzone', f'there.example.com {{ type secondary; primaries {{ 127.0.0.1 port '
                              f'{binds.stack.minidns_port}; }}; file "there.db"; }};')
@@ -95,25 +69,6 @@ def test_an_update_while_an_update_is_in_flight_ends_with_the_last_one(binds: Th
     active = binds.stack.wait_for(zone)
     binds.all_serve('busy.example.com.', '192.0.2.3')
     assert [named.serial('busy.example.com.') for named in binds.named] == [active['serial']] * 3
-
-
-def test_many_updates_in_quick_succession_end_with_the_last_one_and_serials_only_grow(binds: ThreeBinds) -> None:
-    zone, recordset = binds.create('many.example.com.')
-    serials = [binds.stack.zone(zone)['serial']]
-    for number in range(2, 22):
-        binds.stack.set_recordset(zone, recordset, f'192.0.2.{number}')
-        serials.append(binds.stack.zone(zone)['serial'])
-    assert serials == sorted(set(serials))
-    binds.stack.wait_for(zone)
-    binds.all_serve('many.example.com.', '192.0.2.21')
-
-
-def test_a_delete_is_gone_from_every_server_by_the_time_that_it_is_reported(binds: ThreeBinds) -> None:
-    zone, _ = binds.create('going.example.com.')
-    assert binds.stack.delete_zone(zone)['action'] == 'DELETE'
-    binds.stack.wait_for(zone, 'gone')
-    assert binds.who_has('going.example.com.') == []
-    binds.stack.request('DELETE', f'/v2/zones/{zone}', 404)
 
 
 def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(binds: ThreeBinds) -> None:
@@ -187,53 +142,3 @@ def test_the_command_tells_by_its_exit_code_whether_the_pool_agreed(binds: Three
     binds.stack.wait_for(zone)
     command('zone', 'delete', 'cli.example.com.', '--wait', '30')
     assert binds.who_has('cli.example.com.') == []
-
-
-def test_one_server_dead_at_create(binds: ThreeBinds) -> None:
-    name = 'born.example.com.'
-    with dead(binds, 1):
-        zone, _ = binds.begin(name)
-        binds.stack.wait_for(zone, 'ERROR')
-        binds.wait_until_served(name, '192.0.2.1', [0, 2])
-        row = binds.wait_for_row(zone, 1, lambda row: row['status'] == 'ERROR', 'the dead server is in ERROR')
-        assert 'refused' in row['last_error'] and row['next_attempt_at'] and not row['current']
-        assert row['reason'] == 'UNREACHABLE'
-        advice = binds.stack.request('GET', f'/v2/zones/{zone}/explain', 200)['advice']
-        assert len(advice) == 1 and 'check that the server runs and listens' in advice[0]
-        assert [binds.row(zone, number)['current'] for number in (0, 2)] == [True, True]
-    binds.wait_for_row(zone, 1, lambda row: row['current'], 'the server has caught up')
-    binds.stack.wait_for(zone)
-    binds.all_serve(name, '192.0.2.1')
-    assert [count for number, count in enumerate(binds.calls('addzone', name)) if number != 1] == [1, 1]
-
-
-def test_one_server_dead_at_update(binds: ThreeBinds) -> None:
-    name = 'changed.example.com.'
-    zone, recordset = binds.create(name)
-    old_serial = binds.stack.zone(zone)['serial']
-    with dead(binds, 0):
-        binds.stack.set_recordset(zone, recordset, '192.0.2.2')
-        binds.stack.wait_for(zone, 'ERROR')
-        binds.all_serve(name, '192.0.2.2', [1, 2])
-        row = binds.wait_for_row(zone, 0, lambda row: row['status'] == 'ERROR', 'the dead server is in ERROR')
-        assert (row['action'], row['serial']) == ('UPDATE', old_serial)
-        assert row['last_error'] and row['next_attempt_at'] and not row['current']
-    binds.wait_for_row(zone, 0, lambda row: row['current'], 'the server has caught up')
-    binds.stack.wait_for(zone)
-    binds.all_serve(name, '192.0.2.2')
-    assert binds.calls('addzone', name) == [1, 1, 1]
-
-
-def test_one_server_dead_at_delete(binds: ThreeBinds) -> None:
-    name = 'gone.example.com.'
-    zone, _ = binds.create(name)
-    with dead(binds, 2):
-        binds.stack.delete_zone(zone)
-        binds.stack.wait_for(zone, 'ERROR')
-        row = binds.row(zone, 2)
-        assert (row['action'], row['status']) == ('DELETE', 'ERROR')
-        assert row['last_error'] and row['next_attempt_at']
-        assert binds.who_has(name, [0, 1]) == []
-    wait_until(lambda: binds.who_has(name) == [], 'the server that was dead has lost the zone too')
-    binds.stack.wait_for(zone, 'gone')
-    assert binds.calls('addzone', name) == [1, 1, 1]

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from designate_pool.model import Endpoint
-from designate_pool.nameserver.server import NameServer
 from testing.databases import MariaDB
-from testing.processes import free_port, wait_until
+from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
 from testing.stack import SERVICES
 from tests.functional.pools.conftest import ALL, ThreeBinds
@@ -21,17 +19,11 @@ from tests.functional.pools.conftest import ALL, ThreeBinds
 QUEUE = 'pool_manager.default'
 
 
-@pytest.fixture(scope='module')
-def manager_options() -> dict[str, str]:
-    return {'contents_audit_interval': '0'}
-
-
 @pytest.fixture
 def second_manager(binds: ThreeBinds) -> Iterator[str]:
-    """One more pool manager, which compares contents; its commands to the first BIND do not go through the proxy."""
+    """One more pool manager; its commands to the first BIND do not go through the proxy."""
     config = binds.stack.folder / 'second.conf'
     binds.stack.configure(config, binds.direct, binds.stack.threshold)
-    config.write_text(config.read_text().replace('contents_audit_interval = 0', 'contents_audit_interval = 2'))
     binds.stack.launch('manager', key='second manager', config=config)
     yield 'second manager'
     if 'second manager' in binds.stack.processes:
@@ -70,22 +62,6 @@ def test_a_manager_killed_between_the_driver_s_call_and_the_row(binds: ThreeBind
     binds.all_serve('killed.example.com.', '192.0.2.1')
 
 
-def test_a_manager_killed_between_the_driver_s_call_and_the_row_of_a_deletion(binds: ThreeBinds) -> None:
-    zone, _ = binds.create('killed-twice.example.com.')
-    binds.proxy.hold()
-    try:
-        binds.stack.delete_zone(zone)
-        wait_until(lambda: binds.who_has('killed-twice.example.com.', [1, 2]) == [], 'the others have deleted it')
-        wait_until(lambda: binds.row(zone, 1)['current'] and binds.row(zone, 2)['current'], 'their rows say so')
-        assert binds.row(zone, 0)['status'] == 'PENDING'
-        binds.stack.kill('manager')
-    finally:
-        binds.proxy.release()
-    binds.stack.launch('manager')
-    binds.stack.wait_for(zone, 'gone')
-    assert binds.who_has('killed-twice.example.com.') == []
-
-
 def test_the_first_of_two_managers_does_the_work_and_the_second_when_that_is_killed(binds: ThreeBinds,
                                                                                     second_manager: str) -> None:
     names = [f'shared{number}.example.com.' for number in range(20)]
@@ -109,26 +85,6 @@ def test_the_first_of_two_managers_does_the_work_and_the_second_when_that_is_kil
     for name in names:
         binds.all_serve(name, '192.0.2.1')
     binds.stack.launch('manager')
-
-
-def test_other_contents_under_the_same_serial_are_found_and_mended(binds: ThreeBinds, second_manager: str) -> None:
-    name = 'altered.example.com.'
-    zone, _ = binds.create(name)
-    primary = Endpoint(binds.stack.minidns_host, binds.stack.minidns_port)
-    rogue = NameServer(Endpoint('127.0.0.1', free_port()))
-    rogue.set_fault('altered')
-    try:
-        rogue.start().add_zone(name, [primary])
-        wait_until(lambda: rogue.serial(name) == binds.stack.zone(zone)['serial'], 'the rogue has the zone')
-        binds.fetch_from(1, name, rogue.endpoint)
-        binds.wait_until_served(name, '192.0.2.254', [1])
-        log = binds.stack.processes[second_manager].log
-        wait_until(lambda: f'{name} on bind9' in log.read_text() and 'DIVERGED' in log.read_text(), 'it is found', 60)
-        binds.fetch_from(1, name, primary, now=False)
-        binds.wait_for_row(zone, 1, lambda row: row['current'] and not row['diverged'], 'it is mended')
-    finally:
-        rogue.stop()
-    binds.all_serve(name, '192.0.2.1')
 
 
 def test_casts_that_never_arrived_are_made_up_for(binds: ThreeBinds, rabbitmq: RabbitMq) -> None:

@@ -200,15 +200,3 @@ def test_a_new_server_of_the_pool_is_given_every_domain_by_the_sweep(pool: Scrip
     pool.sweep()
     pool.deliver()
     assert pool.serial(SERVERS[2]) == domain.serial
-
-
-def test_the_specification_s_update_status_is_the_same_as_a_poll(pool: ScriptedPool) -> None:
-    pool.lose_casts = True
-    domain = pool.create()
-    pool.lose_casts = False
-    pool.endpoint.create_domain(CONTEXT, domain)
-    pool.asked.clear()
-    for name_server in (SERVERS[0], '192.0.2.1:54'):
-        assert pool.get(domain).status is Status.PENDING
-        pool.endpoint.update_status(CONTEXT, domain, name_server, Outcome.SUCCESS, domain.serial)
-    assert pool.get(domain).status is Status.ACTIVE

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Action, CallResult, Domain, Outcome, Status
-from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, Operation, ServerWorker
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, Operation
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.reconcile import reconciler
 from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, held_up, later,
@@ -160,29 +160,6 @@ def test_a_late_deletion_of_the_former_domain_is_made_up_for_before_the_new_one_
     assert [pool.serial(server) for server in SERVERS] == [second.serial] * 3
 
 
-@all_needed
-def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(pool: ScriptedPool, clock: Clock) -> None:
-    first = pool.create()
-    other = pool.new_manager('two')
-    pool.lose_casts = True
-    gone = pool.central.delete_domain(CONTEXT, first.id)
-    worker = pool.manager.workers[FIRST]
-    with held_up(pool.manager) as operations:
-        pool.manager.queue_changes([gone.id])
-        # Its claim runs out while the call is under way, and the server still has the zone by that name.
-        clock.offset += timedelta(seconds=31)
-        second = new_domain(pool)
-        other.queue_changes([second.id])
-        pool.deliver()
-        assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
-        late, operations[:] = operations[:], []
-    pool.manager._outcomes.put(*_done(worker, late))
-    assert pool.rows(second)[FIRST, Action.UPDATE].serial_number is None
-    pool.deliver()
-    assert NAME in pool.servers[FIRST].zones and pool.serial(FIRST) == second.serial
-    assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
-
-
 @contextlib.contextmanager
 def late_deletion(pool: ScriptedPool, clock: Clock) -> Iterator[Domain]:
     """A domain that was given to a server, which then lost it to a deletion of the former one of its name.
@@ -201,7 +178,18 @@ def late_deletion(pool: ScriptedPool, clock: Clock) -> Iterator[Domain]:
         other.queue_changes([second.id])
         yield second
         late, operations[:] = operations[:], []
-    pool.manager._outcomes.put(*_done(worker, late))
+    pool.manager._outcomes.put(*(CallOutcome(work, worker.backend.delete_domain(work.domain)) for work in late))
+
+
+@all_needed
+def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(pool: ScriptedPool, clock: Clock) -> None:
+    with late_deletion(pool, clock) as second:
+        pool.deliver()  # the server still has the zone by that name
+        assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
+    assert pool.rows(second)[FIRST, Action.UPDATE].serial_number is None
+    pool.deliver()
+    assert NAME in pool.servers[FIRST].zones and pool.serial(FIRST) == second.serial
+    assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
 
 
 @all_needed
@@ -241,11 +229,6 @@ def test_what_was_called_before_a_late_deletion_ran_counts_no_more_when_it_is_to
     server.dead = False
     later(pool, clock, 31)
     assert NAME in server.zones and pool.rows(second)[FIRST, Action.CREATE].status is Outcome.SUCCESS
-
-
-def _done(worker: ServerWorker, operations: list[Operation]) -> list[CallOutcome]:
-    """The calls for *operations*, made without looking at their claims."""
-    return [CallOutcome(work, worker.backend.delete_domain(work.domain)) for work in operations]
 
 
 def test_what_is_known_of_a_deleted_domain_stays_until_its_last_call_has_ended(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from designate_pool.model import Status
-from tests.unit.state_machines.cluster import NAMES, RESERVE, SERVERS, Cluster, Event, UserOperation, simulated_pool
+from tests.unit.state_machines.cluster import NAMES, RESERVE, SERVERS, Cluster, simulated_pool
 from tests.unit.state_machines.invariants import Invariants
 from tests.unit.state_machines.machine import database
 from tests.unit.state_machines.simulation import Fate, SimulatedClock
@@ -193,106 +193,6 @@ def test_a_server_joins_and_another_is_drained(mixed_cluster: Cluster) -> None:
     mixed_cluster.live(20)
     assert mixed_cluster.states()[RESERVE] == 'active' and mixed_cluster.states()[FIRST] == 'removed'
     assert NAME not in mixed_cluster.servers[FIRST].zones and NAME in mixed_cluster.servers[RESERVE].zones
-
-
-def ask_together(cluster: Cluster, kind: str, last: str = NAMES[4]) -> tuple[list[UserOperation], Event]:
-    """Three requests that have come to a Central during the transaction of another one, and theirs."""
-    if kind != 'create':
-        for name in NAMES[1:5]:
-            cluster.ask('create', name)
-        cluster.live(3)
-    asked = [cluster.ask(kind, name, at_once=True, central=0, until='writes') for name in (*NAMES[1:4], last)]
-    assert not any(each.is_over for each in asked), 'the first one is held before its transaction'
-    return asked[1:], cluster.reach('writes together')
-
-
-def changed_by(cluster: Cluster) -> dict[str, int]:
-    """The requests that have last changed a domain, and the serials that they gave it."""
-    return dict(cluster.database.rows('SELECT request_id, serial FROM domains'))
-
-
-def serials_of(operations: Sequence[UserOperation]) -> dict[str, int]:
-    """What users were told that they have changed."""
-    return {f'req-{each.number}': each.told.serial for each in operations if each.told is not None}
-
-
-KINDS = pytest.mark.parametrize('kind', ['create', 'edit', 'remove', 'delete'])
-
-
-@KINDS
-def test_requests_that_come_during_a_transaction_share_the_next_one(cluster: Cluster, kind: str) -> None:
-    asked, together = ask_together(cluster, kind)
-    commits = cluster.commits
-    cluster.happen(together)
-    assert cluster.commits == commits + 1
-    done = changed_by(cluster)
-    cluster.drain()
-    assert len(serials_of(asked)) == 3 and serials_of(asked).items() <= done.items()
-
-
-@KINDS
-@pytest.mark.parametrize('fate', [Fate.FAILS, Fate.UNHEARD], ids=lambda fate: fate.name.lower())
-def test_a_shared_transaction_is_lost_before_or_after_its_commit(cluster: Cluster, kind: str, fate: Fate) -> None:
-    asked, together = ask_together(cluster, kind)
-    cluster.happen(together, fate)
-    done = changed_by(cluster)
-    cluster.drain()
-    told = serials_of(asked)
-    assert len(told) == 3 and told.items() <= changed_by(cluster).items()
-    assert (told.items() <= done.items()) == (fate is Fate.UNHEARD), 'what was done is not done again'
-
-
-@KINDS
-@pytest.mark.parametrize('fate', [None, Fate.WELL, Fate.UNHEARD], ids=str)
-def test_a_central_dies_with_requests_that_share_a_transaction(cluster: Cluster, kind: str, fate: Fate | None) -> None:
-    asked, together = ask_together(cluster, kind)
-    if fate is not None:
-        cluster.happen(together, fate)
-    cluster.restart(0)
-    assert all(each.is_over and not each.is_refused for each in asked)
-    assert sum(each.told is not None for each in asked) <= 1, 'of the one that carries it out'
-    done = {f'req-{each.number}' for each in asked} & changed_by(cluster).keys()
-    assert len(done) == (0 if fate is None else 3)
-    for each in asked:
-        cluster.ask(kind, each.name)
-
-
-@KINDS
-def test_requests_do_not_wait_long_for_a_transaction_that_is_held_up(cluster: Cluster, kind: str) -> None:
-    asked, together = ask_together(cluster, kind)
-    late = [cluster.ask(kind, NAMES[5] if kind == 'create' else NAME, at_once=True, central=0) for _ in range(2)]
-    assert not any(each.is_over for each in late)
-    cluster.live(1, held=[together.source])
-    assert all(each.is_over for each in late) and not any(each.is_over for each in asked)
-
-
-@KINDS
-def test_two_of_the_requests_that_share_a_transaction_are_for_one_domain(cluster: Cluster, kind: str) -> None:
-    asked, together = ask_together(cluster, kind, last=NAMES[3])
-    cluster.happen(together)
-    cluster.drain()
-    refused = [False, False, kind in ('create', 'remove')]
-    assert [each.is_refused for each in asked] == refused
-    assert [each.told is None for each in asked] == refused
-
-
-@KINDS
-def test_somebody_else_is_faster_than_one_of_the_requests_that_share_a_transaction(cluster: Cluster,
-                                                                                   kind: str) -> None:
-    asked, together = ask_together(cluster, kind)
-    cluster.ask('create' if kind == 'create' else 'delete', NAMES[3], at_once=True, central=1)
-    cluster.happen(together)
-    cluster.drain()
-    assert [each.is_refused for each in asked] == [False, kind != 'delete', False]
-
-
-def test_a_deletion_that_is_done_again_is_answered_with_what_it_has_deleted(cluster: Cluster) -> None:
-    asked, together = ask_together(cluster, 'remove')
-    changed = cluster.ask('change', asked[-1].name, at_once=True, central=1)  # at the very same time
-    cluster.happen(together, Fate.UNHEARD)
-    cluster.drain()
-    assert asked[-1].told is not None and asked[-1].told.value == changed.value
-    assert asked[-1].told.serial == changed_by(cluster)[f'req-{asked[-1].number}']
 
 
 def test_a_change_of_which_no_manager_has_heard_is_fetched_by_all_servers_but_one(cluster: Cluster) -> None:

@@ -97,8 +97,34 @@ class FedPool(ScriptedPool):
     def served_serial(self) -> int | None:
         return self.fed.provider.zones(())[0].get(NAME)
 
+    def hosts(self) -> list[str]:
+        """The A records that the fed server holds."""
+        return [line for line in self.there() if ' A ' in line]
+
     def live(self, domain: Domain) -> StoredPlan | None:
         return self.storage.read(plans.live, domain.id, FED, utcnow())
+
+    def parked(self, domain: Domain) -> StoredPlan:
+        plan = self.live(domain)
+        assert plan is not None and plan.state is PlanState.PARKED
+        return plan
+
+    def fill_and_park(self) -> tuple[Domain, StoredPlan]:
+        """A domain with twenty hosts, and the parked plan that deletes ten of them."""
+        domain = self.apply(self.fill(), *(f'h{number}.{NAME} A' for number in range(10)))
+        return domain, self.parked(domain)
+
+    def approve(self, plan: StoredPlan, clock: Clock) -> None:
+        self.central.approve_plan(CONTEXT, plan.id)
+        later(self, clock, 0)
+
+    def state_of(self, plan: StoredPlan) -> PlanState:
+        return self.storage.read(plans.get, plan.id).state
+
+    def share(self, ownership: str, *records: str) -> Domain:
+        """A domain with these records on a server where others may have records in its zone."""
+        self.refit(ownership=ownership, policy='sync')
+        return self.apply(self.create(), *records)
 
 
 @pytest.fixture(params=[100])
@@ -185,8 +211,7 @@ def test_a_dangerous_plan_is_parked_while_the_others_go_on(pool: FedPool, clock:
     changed = pool.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
     assert pool.get(domain).status is Status.ACTIVE
     assert pool.there() == before
-    parked = pool.live(domain)
-    assert parked is not None and parked.state is PlanState.PARKED
+    parked = pool.parked(domain)
     assert (parked.deletes, parked.zone) == (10, NAME)
     row = pool.row(domain)
     assert row.status is Outcome.ERROR
@@ -195,86 +220,68 @@ def test_a_dangerous_plan_is_parked_while_the_others_go_on(pool: FedPool, clock:
     later(pool, clock, 400)
     assert pool.live(domain) == parked, 'looked at again, it is the same plan'
 
-    pool.central.approve_plan(CONTEXT, parked.id)
-    later(pool, clock, 0)
+    pool.approve(parked, clock)
     assert is_settled(pool, domain) and pool.row(domain).serial_number == changed.serial
     assert len(pool.there()) == 11
-    assert pool.storage.read(plans.get, parked.id).state is PlanState.APPLIED
+    assert pool.state_of(parked) is PlanState.APPLIED
     assert pool.storage.read(plans.deletes_since, 'default', utcnow() - timedelta(hours=1)) == 10
     assert pool.live(domain) is None
 
 
 @two_of_three
 def test_an_approved_plan_that_was_interrupted_is_finished(pool: FedPool, clock: Clock) -> None:
-    domain = pool.fill()
-    pool.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
-    parked = pool.live(domain)
-    assert parked is not None
+    domain, parked = pool.fill_and_park()
     pool.fed.provider.fail_after = 2
-    pool.central.approve_plan(CONTEXT, parked.id)
-    later(pool, clock, 0)
+    pool.approve(parked, clock)
     assert len(pool.there()) == 19
     pool.fed.provider.fail_after = None
     later(pool, clock, 400)
     assert is_settled(pool, domain) and len(pool.there()) == 11
-    assert pool.storage.read(plans.get, parked.id).state is PlanState.APPLIED
+    assert pool.state_of(parked) is PlanState.APPLIED
 
 
 @two_of_three
 def test_an_approval_is_for_that_plan_only(pool: FedPool, clock: Clock) -> None:
-    domain = pool.fill()
-    pool.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
-    parked = pool.live(domain)
-    assert parked is not None
+    domain, parked = pool.fill_and_park()
     pool.fed.provider.behave('populate', 'fail')
-    pool.central.approve_plan(CONTEXT, parked.id)
-    later(pool, clock, 0)
+    pool.approve(parked, clock)
     pool.fed.provider.behave('populate', 'succeed')
     pool.apply(domain, f'h10.{NAME} A')
     assert len(pool.there()) == 21, 'eleven are not the ten that were approved'
-    second = pool.live(domain)
-    assert second is not None and (second.state, second.deletes) == (PlanState.PARKED, 11)
-    assert pool.storage.read(plans.get, parked.id).state is PlanState.DROPPED
+    assert pool.parked(domain).deletes == 11
+    assert pool.state_of(parked) is PlanState.DROPPED
 
 
 @two_of_three
 def test_an_approval_holds_when_only_the_serial_has_moved_since(pool: FedPool, clock: Clock) -> None:
-    domain = pool.fill()
-    pool.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
-    parked = pool.live(domain)
-    assert parked is not None
+    domain, parked = pool.fill_and_park()
     changed = pool.central.update_domain(CONTEXT, domain.id, {'email': 'other@example.com'})
     pool.deliver()
     later(pool, clock, 400)
     assert changed.serial != domain.serial and pool.live(domain) == parked
-    pool.central.approve_plan(CONTEXT, parked.id)
-    later(pool, clock, 0)
+    pool.approve(parked, clock)
     assert is_settled(pool, domain) and pool.served_serial() == changed.serial, pool.row(domain).last_error
-    assert pool.storage.read(plans.get, parked.id).state is PlanState.APPLIED
+    assert pool.state_of(parked) is PlanState.APPLIED
 
 
 @two_of_three
 def test_a_parked_plan_that_is_no_longer_needed_is_dropped(pool: FedPool, clock: Clock) -> None:
-    domain = pool.fill()
-    pool.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
-    parked = pool.live(domain)
-    assert parked is not None
+    domain, parked = pool.fill_and_park()
     pool.apply(domain, *(f'h{number}.{NAME} A 192.0.2.{number}' for number in range(10)))
     later(pool, clock, 0)
     assert is_settled(pool, domain)
     assert pool.live(domain) is None
-    assert pool.storage.read(plans.get, parked.id).state is PlanState.DROPPED
+    assert pool.state_of(parked) is PlanState.DROPPED
 
 
-def test_deletes_of_an_hour_are_limited_across_the_pool(pool: FedPool, clock: Clock,
-                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletes_of_an_hour_are_limited_across_the_pool(pool: FedPool, clock: Clock) -> None:
     limit_deletes(pool, 3)
     domain = pool.fill()
     pool.apply(domain, f'h1.{NAME} A', f'h2.{NAME} A')
     assert is_settled(pool, domain)
     pool.apply(domain, f'h3.{NAME} A', f'h4.{NAME} A')
-    parked = pool.live(domain)
-    assert parked is not None and '2 deletes, after 2 in the last hour, exceed the limit of 3' in str(parked.why)
+    parked = pool.parked(domain)
+    assert '2 deletes, after 2 in the last hour, exceed the limit of 3' in str(parked.why)
     later(pool, clock, 3601)
     assert is_settled(pool, domain)
 
@@ -338,8 +345,7 @@ def foreign(pool: FedPool, *records: Sequence[Any]) -> None:
 def test_a_zone_that_is_shared(pool: FedPool, clock: Clock, ownership: str) -> None:
     with pytest.raises(InvalidField, match='policy'):
         pool.refit(ownership=ownership)
-    pool.refit(ownership=ownership, policy='sync')
-    domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
+    domain = pool.share(ownership, f'ours.{NAME} A 192.0.2.1')
     assert is_settled(pool, domain)
     foreign(pool, ('theirs', 'A', '198.51.100.1'), ('both', 'A', '198.51.100.2'))
     domain = pool.apply(domain, f'ours.{NAME} A 192.0.2.2', f'more.{NAME} A 192.0.2.3')
@@ -372,8 +378,7 @@ def meddle(provider: FakeProvider, meddler: Callable[[Zone], None]) -> None:
 
 @pytest.mark.parametrize('ownership', ['database', 'txt'])
 def test_what_others_create_while_a_plan_is_applied_stays_theirs(pool: FedPool, clock: Clock, ownership: str) -> None:
-    pool.refit(ownership=ownership, policy='sync')
-    domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
+    domain = pool.share(ownership, f'ours.{NAME} A 192.0.2.1')
     theirs = rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2'])
     meddle(pool.fed.provider, lambda zone: zone.add_record(theirs))
     pool.apply(domain, f'both.{NAME} A 192.0.2.4', f'more.{NAME} A 192.0.2.3')
@@ -387,8 +392,7 @@ def test_what_others_create_while_a_plan_is_applied_stays_theirs(pool: FedPool, 
 
 
 def test_the_mark_of_what_others_create_while_a_plan_is_applied_stays(pool: FedPool) -> None:
-    pool.refit(ownership='txt', policy='sync')
-    domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
+    domain = pool.share('txt', f'ours.{NAME} A 192.0.2.1')
     theirs = [rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2']),
               rrset(f'a-both.{NAME}', 'TXT', 60, ['"heritage=external-dns,external-dns/owner=other"'])]
 
@@ -415,8 +419,7 @@ def test_what_others_create_after_the_server_has_refused_ours_is_theirs(pool: Fe
 
 @pytest.mark.parametrize('fails', ['in part', 'without an answer'])
 def test_what_was_deleted_by_a_plan_that_failed_is_not_ours_any_more(pool: FedPool, clock: Clock, fails: str) -> None:
-    pool.refit(ownership='database', policy='sync')
-    domain = pool.apply(pool.create(), f'gone.{NAME} A 192.0.2.1')
+    domain = pool.share('database', f'gone.{NAME} A 192.0.2.1')
     provider = pool.fed.provider
     whole = provider._apply
 
@@ -531,8 +534,7 @@ def test_a_zone_that_was_made_there_by_hand_is_taken_over(pool: FedPool) -> None
 @pytest.mark.parametrize('ownership', ['database', 'txt'])
 def test_deleting_a_domain_leaves_what_others_have_in_a_shared_zone(pool: FedPool, clock: Clock,
                                                                     ownership: str) -> None:
-    pool.refit(ownership=ownership, policy='sync')
-    domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
+    domain = pool.share(ownership, f'ours.{NAME} A 192.0.2.1')
     theirs = [('theirs', 'A', '198.51.100.1'), ('mail', 'MX', '10 mx.example.net.')]
     foreign(pool, *theirs)
     pool.delete(domain)
@@ -561,8 +563,7 @@ def test_a_zone_that_others_made_stays_when_the_domain_is_deleted(pool: FedPool,
     zone.add_record(rrset(NAME, 'NS', 3600, ['ns1.example.org.']))
     zone.add_record(rrset(NAME, 'SOA', 300, ['ns.example.net. hostmaster.example.net. 1 3600 600 86400 300']))
     pool.fed.provider.put(zone)
-    pool.refit(ownership=ownership, policy='sync')
-    domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
+    domain = pool.share(ownership, f'ours.{NAME} A 192.0.2.1')
     assert is_settled(pool, domain), pool.row(domain).last_error
     pool.delete(domain)
     assert pool.there() == [f'{NAME} 3600 NS ns1.example.org.']
@@ -582,15 +583,14 @@ def test_deleting_a_domain_keeps_within_the_deletes_of_an_hour(pool: FedPool, cl
     limit_deletes(pool, 10)
     domain = pool.fill()
     pool.delete(domain)
-    parked = pool.live(domain)
-    assert parked is not None and '21 deletes, after 0 in the last hour, exceed the limit of 10' in str(parked.why)
+    parked = pool.parked(domain)
+    assert '21 deletes, after 0 in the last hour, exceed the limit of 10' in str(parked.why)
     assert parked.id in str(pool.row(domain, Action.DELETE).last_error)
     assert len(pool.there()) == 21
-    pool.central.approve_plan(CONTEXT, parked.id)
-    later(pool, clock, 0)
+    pool.approve(parked, clock)
     assert pool.get(domain).status is Status.DELETED
     assert pool.fed.provider.zone(NAME) is None
-    assert pool.storage.read(plans.get, parked.id).state is PlanState.APPLIED
+    assert pool.state_of(parked) is PlanState.APPLIED
 
 
 def limit_deletes(pool: FedPool, limit: int) -> None:
@@ -601,8 +601,7 @@ def limit_deletes(pool: FedPool, limit: int) -> None:
 @pytest.mark.parametrize('ownership', ['database', 'txt', 'zone'])
 def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(pool: FedPool, clock: Clock,
                                                                            ownership: str) -> None:
-    pool.refit(ownership=ownership, policy='sync')
-    former = pool.apply(pool.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
+    former = pool.share(ownership, f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
     foreign(pool, *[('theirs', 'A', '198.51.100.1')] if ownership != 'zone' else [])
     pool.lose_casts = True
     gone = pool.central.delete_domain(CONTEXT, former.id)
@@ -614,13 +613,12 @@ def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(pool:
     pool.apply(domain, f'www.{NAME} A 192.0.2.9')
     assert is_settled(pool, domain), pool.row(domain).last_error
     assert pool.get(gone).status is Status.DELETED
-    hosts = [line for line in pool.there() if ' A ' in line]
+    hosts = pool.hosts()
     assert hosts == [f'theirs.{NAME} 60 A 198.51.100.1'] * (ownership != 'zone') + [f'www.{NAME} 3600 A 192.0.2.9']
 
 
 def test_a_zone_that_comes_back_before_its_server_has_deleted_it_is_managed_again(pool: FedPool) -> None:
-    pool.refit(ownership='database', policy='sync')
-    domain = pool.apply(pool.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
+    domain = pool.share('database', f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
     silver = pool.central.create_pool(CONTEXT, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
     for name, key in (('default', FED), ('silver', new_id())):
         servers = [PoolServer(key, '', f'fake:{key}', 'fake', ServerState.ACTIVE)]
@@ -635,16 +633,15 @@ def test_a_zone_that_comes_back_before_its_server_has_deleted_it_is_managed_agai
     pool.manager.queue_changes([back.id])
     pool.deliver()
     assert is_settled(pool, domain), pool.row(domain).last_error
-    assert [line for line in pool.there() if ' A ' in line] == [f'www.{NAME} 3600 A 192.0.2.1']
+    assert pool.hosts() == [f'www.{NAME} 3600 A 192.0.2.1']
 
 
 def test_a_drained_server_keeps_what_others_have_in_a_shared_zone(pool: FedPool) -> None:
-    pool.refit(ownership='database', policy='sync')
-    domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
+    domain = pool.share('database', f'ours.{NAME} A 192.0.2.1')
     foreign(pool, ('theirs', 'A', '198.51.100.1'))
     failed, waiting = JoinAndDrain(pool.manager, cast(Any, None))._delete(pool.fed, [domain])
     assert not failed and not waiting
-    assert [line for line in pool.there() if ' A ' in line] == [f'theirs.{NAME} 60 A 198.51.100.1']
+    assert pool.hosts() == [f'theirs.{NAME} 60 A 198.51.100.1']
 
 
 def test_a_server_is_drained_as_fast_as_the_deletes_of_an_hour_allow(pool: FedPool) -> None:
@@ -652,9 +649,7 @@ def test_a_server_is_drained_as_fast_as_the_deletes_of_an_hour_allow(pool: FedPo
     limit_deletes(pool, 10)
     failed, waiting = JoinAndDrain(pool.manager, cast(Any, None))._delete(pool.fed, [domain])
     assert (failed, waiting) == ([], {domain.id}) and len(pool.there()) == 21
-    parked = pool.live(domain)
-    assert parked is not None
-    pool.central.approve_plan(CONTEXT, parked.id)
+    pool.central.approve_plan(CONTEXT, pool.parked(domain).id)
     failed, waiting = JoinAndDrain(pool.manager, cast(Any, None))._delete(pool.fed, [domain])
     assert (failed, waiting) == ([], set()) and pool.there() == []
 
@@ -703,8 +698,8 @@ def test_those_who_delete_at_the_same_time_keep_within_the_hour_together(pool: F
     assert len(pool.there()) == 19
     kept = provider.zone('other.example.')
     assert kept is not None and len(kept) == 14, 'two and two are more than three'
-    parked = pool.live(other)
-    assert parked is not None and '2 deletes, after 2 in the last hour, exceed the limit of 3' in str(parked.why)
+    parked = pool.parked(other)
+    assert '2 deletes, after 2 in the last hour, exceed the limit of 3' in str(parked.why)
     assert pool.storage.read(plans.deletes_since, 'default', utcnow() - timedelta(hours=1)) == 2
 
 
@@ -754,8 +749,7 @@ def another_goes_on(pool: FedPool, clock: Clock, domain: Domain, address: str) -
     return changed
 
 
-def test_who_was_too_slow_writes_nothing_any_more(pool: FedPool, clock: Clock,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_was_too_slow_writes_nothing_any_more(pool: FedPool, clock: Clock) -> None:
     domain = pool.apply(pool.create(), f'www.{NAME} A 192.0.2.1')
     provider, changed = pool.fed.provider, []
     plan_here = provider.plan
@@ -777,8 +771,7 @@ def test_who_was_too_slow_writes_nothing_any_more(pool: FedPool, clock: Clock,
 
 
 @pytest.mark.parametrize('fails', [True, False])
-def test_what_is_written_too_late_is_not_left_standing(pool: FedPool, clock: Clock,
-                                                       monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+def test_what_is_written_too_late_is_not_left_standing(pool: FedPool, clock: Clock, fails: bool) -> None:
     """A server that cannot be told what has to be there before takes the older contents over the newer."""
     domain = pool.apply(pool.create(), f'www.{NAME} A 192.0.2.1')
     provider, changed = pool.fed.provider, []
@@ -802,7 +795,7 @@ def test_what_is_written_too_late_is_not_left_standing(pool: FedPool, clock: Clo
 
 @pytest.mark.parametrize('anew', [False, True], ids=['deleted', 'created again as a secondary zone'])
 def test_what_is_written_after_the_domain_was_deleted_goes_again(
-        pool: FedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch, anew: bool) -> None:
+        pool: FedPool, clock: Clock, anew: bool) -> None:
     domain = pool.apply(pool.create(), f'www.{NAME} A 192.0.2.1')
     provider, done = pool.fed.provider, []
 
@@ -840,15 +833,14 @@ def test_what_a_server_had_before_it_lost_the_zone_stays_ours_when_it_is_back(po
     provider.put(zone)
     pool.apply(domain, f'old.{NAME} A', f'www.{NAME} A 192.0.2.4')
     later(pool, clock, 4000)
-    assert [line for line in pool.there() if ' A ' in line] == [
+    assert pool.hosts() == [
         f'new.{NAME} 60 A 198.51.100.1', f'www.{NAME} 3600 A 192.0.2.4']
     assert f'Update new.{NAME}' in str(pool.row(domain).last_error)
 
 
 def test_what_a_former_domain_had_is_deleted_though_a_secondary_one_waits_for_its_master(
         pool: FedPool, clock: Clock) -> None:
-    pool.refit(ownership='database', policy='sync')
-    domain = pool.apply(pool.create(), f'www.{NAME} A 192.0.2.1')
+    domain = pool.share('database', f'www.{NAME} A 192.0.2.1')
     pool.fed.provider.behave('populate', 'unreachable')
     pool.delete(domain)
     pool.create_secondary()
@@ -861,8 +853,7 @@ def test_what_a_former_domain_had_is_deleted_though_a_secondary_one_waits_for_it
 
 def test_a_secondary_domain_owns_what_is_left_of_a_former_one_from_its_first_transfer_on(
         pool: FedPool) -> None:
-    pool.refit(ownership='database', policy='sync')
-    domain = pool.apply(pool.create(), f'www.{NAME} A 192.0.2.1')
+    domain = pool.share('database', f'www.{NAME} A 192.0.2.1')
     keys = pool.storage.read(rrset_ownership.keys, FED, domain.id)
     pool.fed.provider.behave('populate', 'unreachable')
     pool.delete(domain)
