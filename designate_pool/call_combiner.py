@@ -41,7 +41,7 @@ class CallCombiner(Generic[K, V]):
         self._last_size = 0
         self._lock = threading.Lock()
         self._turn = threading.Lock()
-        self._next: _Batch[K, V] = _Batch()
+        self._next: _Batch[K, V] = _Batch(threading.Event())
 
     def call(self, keys: Collection[K]) -> Mapping[K, V]:
         """The values of *keys* (at least one key) and of other callers' keys, as they are now or later.
@@ -83,7 +83,7 @@ class CallCombiner(Generic[K, V]):
                     self._last_size = len(batch.keys)
             finally:
                 with self._lock:
-                    self._next = _Batch()  # callers that come from now on join this one
+                    self._next = _Batch(threading.Event())  # callers that come from now on join this one
             batch.result = self._function(batch.keys)
         except Exception as error:
             batch.error = error
@@ -100,11 +100,11 @@ class _Batch(Generic[K, V]):
     :ivar complete: set when there are as many as are waited for; None if none are
     """
 
+    done: threading.Event
     keys: dict[K, None] = dataclasses.field(default_factory=dict)
     complete: threading.Event | None = None
     result: Mapping[K, V] | None = None
     error: Exception | None = None
-    done: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 class RequestCombiner(Generic[R, V]):
