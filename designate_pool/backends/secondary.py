@@ -6,14 +6,13 @@ Requests and answers on the control socket are JSON objects, one per line: ``{"o
 
 from __future__ import annotations
 
+import contextlib
 import json
-import socket
 from collections.abc import Collection
 from typing import Any, ClassVar
 
 from designate_pool import model
 from designate_pool.backends.base import Backend, Capabilities
-from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline, connect, receive, send
 from designate_pool.errors import BackendError, BackendRefused
 
@@ -39,11 +38,6 @@ class Secondary(Backend):
         key = server.tsig_key
         self._key = None if key is None else {'name': key.name, 'algorithm': key.algorithm, 'secret': key.secret}
         self._primaries = [{'host': endpoint.host, 'port': endpoint.port} for endpoint in server.primaries]
-        self._connections = ConnectionPool(self._connect, keep=max(1, server.max_in_flight))
-
-    def close(self) -> None:
-        """Close the connections that are kept between calls."""
-        self._connections.close()
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         self._ask(deadline, 'add_zone', name=domain.name, primaries=self._primaries, key=self._key)
@@ -62,41 +56,29 @@ class Secondary(Backend):
         self._ask(deadline, 'ping')
 
     def _ask(self, deadline: Deadline, verb: str, **arguments: Any) -> Any:
-        line = json.dumps({'secret': self._secret, 'verb': verb, **arguments}).encode() + b'\n'
-        answer = self._connections.use(lambda connection, deadline: connection.ask(line, deadline), deadline)
-        if not isinstance(answer, dict) or 'ok' not in answer:
-            raise BackendError(why=f'{self._address[0]} port {self._address[1]} is not a control socket')
-        if not answer['ok']:
-            kind = BackendRefused if answer.get('kind') in PERMANENT else BackendError
-            reason = model.Reason.BAD_KEY if answer.get('kind') == 'secret' else None
-            raise kind(why=f"{verb}: {answer.get('error')}", reason=reason)
-        return answer.get('result')
-
-    def _connect(self, deadline: Deadline) -> _JsonConnection:
-        return _JsonConnection(connect(self._address, deadline))
+        return ask(self._address, self._secret, deadline, verb, **arguments)
 
 
-class _JsonConnection:
-    """A connection on which each line is answered with a line of JSON."""
+def ask(address: tuple[str, int], secret: str, deadline: Deadline, verb: str, **arguments: Any) -> Any:
+    """Send one request to a control socket; its result.
 
-    def __init__(self, connected: socket.socket) -> None:
-        self._socket = connected
-
-    def ask(self, line: bytes, deadline: Deadline) -> Any:
-        """Send *line* and read the answer.
-
-        :raises BackendError: when the answer is not JSON
-        """
-        send(self._socket, line, deadline)
-        answer = bytearray()
-        while not answer.endswith(b'\n'):
-            answer += receive(self._socket, deadline)
-            if len(answer) > LONGEST_ANSWER:
+    :raises BackendError: when it is refused, or the answer is not that of a control socket
+    """
+    with contextlib.closing(connect(address, deadline)) as connection:
+        send(connection, json.dumps({'secret': secret, 'verb': verb, **arguments}).encode() + b'\n', deadline)
+        line = bytearray()
+        while not line.endswith(b'\n'):
+            line += receive(connection, deadline)
+            if len(line) > LONGEST_ANSWER:
                 raise BackendError(why=f'the answer of the control socket is longer than {LONGEST_ANSWER} octets')
-        try:
-            return json.loads(answer)
-        except (ValueError, RecursionError) as error:
-            raise BackendError(why='the answer of the control socket is not JSON') from error
-
-    def close(self) -> None:
-        self._socket.close()
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BackendError(why='the answer of the control socket is not JSON') from error
+    if not isinstance(answer, dict) or 'ok' not in answer:
+        raise BackendError(why=f'{address[0]} port {address[1]} is not a control socket')
+    if not answer['ok']:
+        kind = BackendRefused if answer.get('kind') in PERMANENT else BackendError
+        reason = model.Reason.BAD_KEY if answer.get('kind') == 'secret' else None
+        raise kind(why=f"{verb}: {answer.get('error')}", reason=reason)
+    return answer.get('result')

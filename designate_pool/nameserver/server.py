@@ -290,29 +290,6 @@ class ControlServer:
             return _refusal('failed', f'{type(error).__name__}: {error}')
 
 
-class ControlClient:
-    """Sends requests to a control socket, each on a new connection."""
-
-    def __init__(self, endpoint: Endpoint, secret: str, timeout: float = 5.0) -> None:
-        self._endpoint = endpoint
-        self._secret = secret
-        self._timeout = timeout
-
-    def ask(self, verb: str, **arguments: Any) -> Any:
-        """The result of *verb*.
-
-        :raises BadInput: when it is refused
-        :raises OSError: when there is no reply
-        """
-        with socket.create_connection((self._endpoint.host, self._endpoint.port), self._timeout) as connection:
-            connection.sendall(json.dumps({'secret': self._secret, 'verb': verb, **arguments}).encode() + b'\n')
-            with connection.makefile('rb') as stream:
-                answer = json.loads(stream.readline() or b'{"ok": false, "error": "the connection was closed"}')
-        if not answer['ok']:
-            raise BadInput(why=answer['error'])
-        return answer['result']
-
-
 def _refusal(kind: str, error: str) -> dict[str, Any]:
     return {'ok': False, 'kind': kind, 'error': error}
 

@@ -230,11 +230,11 @@ def rndc_answer(octets: bytes) -> None:
 @target
 def bind_statistics(octets: bytes) -> None:
     """What named's statistics channel says, in pieces whose size the first octet chooses."""
-    text, size = octets[1:].decode('utf-8', 'replace'), octets[0] + 1 if octets else 1
+    text, size = octets[1:], octets[0] + 1 if octets else 1
     pieces = (text[start:start + size] for start in range(0, len(text), size))
     try:
-        dict(statistics._zones(statistics._Json(pieces), 'inside'))
-    except (ValueError, BackendError):
+        dict(statistics._zones(pieces, 'inside'))
+    except (*statistics.MALFORMED, BackendError):
         pass
 
 

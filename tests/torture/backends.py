@@ -77,7 +77,6 @@ class LabDatabase:
 
     @staticmethod
     def _endpoint(node: DatabaseNode) -> Endpoint:
-        assert node.server is not None
         return Endpoint(node.host.address, node.server.port)
 
 
@@ -193,7 +192,6 @@ class LabBroker:
         if self._cluster is not None:
             return self._cluster.start().url
         for node in self.nodes:
-            assert node.server is not None
             node.server.start()
         return self.urls[0]
 

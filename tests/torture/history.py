@@ -86,12 +86,6 @@ class History:
             self._file.close()
 
 
-def read(path: pathlib.Path) -> list[Event]:
-    """The events of a file."""
-    with path.open(encoding='utf-8') as lines:
-        return [json.loads(line) for line in lines]
-
-
 def newer(one: int, other: int) -> bool:
     """Whether a serial is newer than another (RFC 1982 section 3.2)."""
     return 0 < (one - other) % _SPACE < _HALF

@@ -62,40 +62,21 @@ acl:
 '''
 
 
-def _bind(folder: pathlib.Path, host: Host) -> Daemon:
-    return Named(folder, host=host.address, clients=['any'])
-
-
-def _bind_with_key(folder: pathlib.Path, host: Host) -> Daemon:
-    return Named(folder, host=host.address, clients=['any'], keys=[KEY])
-
-
-def _knot(folder: pathlib.Path, host: Host) -> Daemon:
-    return Knotd(folder, host=host.address, keys=[KEY], sections=_OPEN_TO_ALL, templates='    acl: [open, signed]\n')
-
-
-def _nsd(folder: pathlib.Path, host: Host) -> Daemon:
-    # Its database does not survive a full disk: without one, it transfers its zones again.
-    return Nsd(folder, host=host.address, clients=['0.0.0.0/0'], keys=[KEY], database=False)
-
-
 def _pdns(folder: pathlib.Path, host: Host, driver: str = 'pdns') -> Daemon:
     return PowerDns(folder, host=host.address, driver=driver, settings={
         'webserver-allow-from': '0.0.0.0/0', 'allow-axfr-ips': '0.0.0.0/0'})
 
 
-def _pdns_native(folder: pathlib.Path, host: Host) -> Daemon:
-    return _pdns(folder, host, 'pdns-native')
-
-
-def _small(folder: pathlib.Path, host: Host) -> Daemon:
-    return SmallServer(folder, host, KEY)
-
-
-#: Name servers that a pool can have.
+#: Name servers that a pool can have.  NSD's database does not survive a full disk: without one, it transfers its zones
+#: again.
 SERVERS: dict[str, Callable[[pathlib.Path, Host], Daemon]] = {
-    'bind1': _bind_with_key, 'bind2': _bind, 'knot1': _knot, 'nsd1': _nsd, 'pdns1': _pdns, 'small1': _small,
-    'native1': _pdns_native}
+    'bind1': lambda folder, host: Named(folder, host=host.address, clients=['any'], keys=[KEY]),
+    'bind2': lambda folder, host: Named(folder, host=host.address, clients=['any']),
+    'knot1': lambda folder, host: Knotd(folder, host=host.address, keys=[KEY], sections=_OPEN_TO_ALL,
+                                        templates='    acl: [open, signed]\n'),
+    'nsd1': lambda folder, host: Nsd(folder, host=host.address, clients=['0.0.0.0/0'], keys=[KEY], database=False),
+    'pdns1': _pdns, 'small1': lambda folder, host: SmallServer(folder, host, KEY),
+    'native1': lambda folder, host: _pdns(folder, host, 'pdns-native')}
 #: Those that it has when nothing else is said.
 USUAL_SERVERS = tuple(name for name in SERVERS if name != 'bind2')
 #: Those whose transfers, polls and NOTIFY are signed.

@@ -16,14 +16,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import psutil
 
 from designate_pool.model import Endpoint
 from testing.daemon import Daemon
-from testing.databases import DatabaseServer
 from testing.processes import Place, Process, binary, wait_until
-from testing.rabbitmq import RabbitMq
 from tests.torture.network import Host
 
 _CLOCK = pathlib.Path(__file__).with_name('clock.c')
@@ -293,6 +292,7 @@ class BackendNode(Node):
 
     :cvar megabytes: of its file system
     :cvar log_name: of what it writes its log to
+    :ivar server: runs at :attr:`place`; to be set
     """
 
     megabytes: int
@@ -301,52 +301,40 @@ class BackendNode(Node):
     def __init__(self, host: Host, folder: pathlib.Path) -> None:
         super().__init__(host, folder, self.megabytes)
         (self.folder / self.log_name).symlink_to(self.log)
+        self.server: Any = None
 
     @property
     def place(self) -> Place:
         return Place(self.host.address, self.host.prefix, self.folder)
 
+    def leader(self) -> int | None:
+        return None if self.server is None else _alive(self.server._process)
+
 
 class DatabaseNode(BackendNode):
-    """A database server.
-
-    :ivar server: runs at :attr:`place`; to be set
-    """
+    """A database server."""
 
     kind, megabytes, log_name = 'database', 1024, 'log'
-    server: DatabaseServer | None = None
 
     def run(self) -> None:
-        assert self.server is not None
         self.server.start()
 
     def reap(self) -> None:
         if self.server is not None:
             self.server.stop()
 
-    def leader(self) -> int | None:
-        return None if self.server is None else _alive(self.server._process)
-
 
 class BrokerNode(BackendNode):
-    """A RabbitMQ.
-
-    :ivar server: runs at :attr:`place`; to be set
-    """
+    """A RabbitMQ."""
 
     kind, megabytes, log_name = 'broker', 512, 'rabbitmq.log'
-    server: RabbitMq | None = None
 
     def run(self) -> None:
-        assert self.server is not None
         self.server.restart()
 
     def reap(self) -> None:
         if self.server is not None:
             self.server._process.wait(30)
-
-    def leader(self) -> int | None:
-        return None if self.server is None else _alive(self.server._process)
 
 
 class Supervisor:

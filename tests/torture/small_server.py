@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import dns.exception
 
 from designate_pool.model import Endpoint, TsigKey
-from designate_pool.nameserver.server import ControlClient
 from testing.daemon import Daemon
 from testing.processes import Process, binary, free_port
+from tests.fixtures.nameservers import ControlClient
 from tests.torture.network import Host
 
 _SECRET = 'only for tests'

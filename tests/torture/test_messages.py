@@ -14,9 +14,8 @@ from designate_pool.model import Context
 from designate_pool.rpc.messaging import Messaging
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
-from tests.torture import lab, messages
+from tests.torture import messages
 from tests.torture.messages import Messages
-from tests.torture.workload import TIMEOUT
 
 #: With the ranks that the services have.
 TOPICS = {'central': None, 'pool_manager.default': 0, 'minidns.default': 0, 'pool_manager-spread.default': None,
@@ -98,13 +97,6 @@ def test_messages_are_kept_past_later_ones_and_delivered_in_the_end(struck: Mess
     wait_until(lambda: len(service.came) >= service.sent + copies, 'the copies have come as well')
 
 
-def test_messages_come_late_by_themselves(struck: Messages, service: Service) -> None:
-    strike(struck, service, dataclasses.replace(messages.KEPT, shortest=1, longest=2))
-    service.wait_for_all()
-    wait_until(lambda: struck.held == 0, 'nothing is held', 60)
-    assert struck.latest['kept'] >= 1
-
-
 def test_kept_messages_outlive_the_broker(struck: Messages, service: Service, broker: RabbitMq) -> None:
     strike(struck, service, FOR_HOURS, 5)
     wait_until(lambda: struck.held == struck.counts['kept'], 'all others are given back', 60)
@@ -124,11 +116,3 @@ def test_taking_ends_while_messages_come_due_at_once(struck: Messages, service: 
         service.send_until(lambda: service.sent >= already + 50)
         struck.fault = None
         service.wait_for_all()
-
-
-def test_kept_messages_are_later_than_anything_is_tried_again() -> None:
-    periods = [float(value) for name, value in lab.MANAGER.items()
-               if name.endswith(('seconds', 'interval', 'timeout', 'maximum', 'initial'))]
-    assert len(periods) >= 6
-    assert messages.KEPT.shortest >= 10 * max(*periods, TIMEOUT)
-    assert messages.KEPT.longest == 240

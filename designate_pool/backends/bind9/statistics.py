@@ -1,17 +1,17 @@
-"""Lists the zones of a BIND through its statistics channel: ``/json/v1/zones`` over HTTP.
+"""Lists the zones of a BIND through its statistics channel: ``/xml/v3/zones`` over HTTP.
 
-The answer has about 200 octets per zone, so it is parsed as a stream: only one zone of it is in memory at a time.
+The answer has about 250 octets per zone, so it is parsed while it arrives: only one zone of it is in memory at a time.
 """
 
 from __future__ import annotations
 
-import codecs
 import http.client
-import json
+import itertools
 import re
 import urllib.parse
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
+from xml.etree import ElementTree
 
 import dns.exception
 import dns.name
@@ -19,9 +19,13 @@ import dns.name
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, InvalidField
 
-PATH = '/json/v1/zones'
-#: Characters that one value in the answer, such as a zone, may have.
-LARGEST_VALUE = 1 << 20
+PATH = '/xml/v3/zones'
+#: Octets; the list of a million zones has some 250 million.
+LONGEST_ANSWER = 1 << 29
+#: What an answer of another form raises.
+MALFORMED = (ElementTree.ParseError, LookupError, ValueError)
+#: The serial of a zone that is not loaded.
+NOT_LOADED = '-'
 
 _PLAIN_NAME = re.compile(r'[a-z0-9_-]+(\.[a-z0-9_-]+)*')
 #: What named calls zones of a type, now and formerly.
@@ -54,8 +58,8 @@ class StatisticsChannel:
         :raises OSError: when it cannot be reached
         """
         try:
-            yield from _zones(_Json(codecs.iterdecode(self._pieces(deadline), 'utf-8')), view, types)
-        except (ValueError, RecursionError, http.client.HTTPException) as error:
+            yield from _zones(self._pieces(deadline), view, types)
+        except (*MALFORMED, http.client.HTTPException) as error:
             raise BackendError(why=f'{self._where} has sent an answer that cannot be parsed: {error}') from error
 
     def _pieces(self, deadline: Deadline) -> Iterator[bytes]:
@@ -68,110 +72,40 @@ class StatisticsChannel:
             with connection.getresponse() as response:
                 if response.status != 200:
                     raise BackendError(why=f'{self._where} answered {response.status} {response.reason}')
+                octets = 0
                 while piece := response.read1(1 << 16):
+                    octets += len(piece)
+                    if octets > LONGEST_ANSWER:
+                        raise ValueError(f'it is longer than {LONGEST_ANSWER} octets')
                     yield piece
                     connected.settimeout(deadline.left())
         finally:
             connection.close()
 
 
-class _Json:
-    """Parses a JSON text that arrives in pieces, value by value."""
-
-    def __init__(self, pieces: Iterator[str]) -> None:
-        self._pieces = pieces
-        self._text = ''
-        self._at = 0
-        self._decode = json.JSONDecoder().raw_decode
-
-    def keys(self) -> Iterator[str]:
-        """The keys of the next object; the caller must read the value of a key before it takes the next key."""
-        for _ in self._parts('{', '}'):
-            key = self.value()
-            if not isinstance(key, str) or self._next_character() != ':':
-                raise ValueError('an object with a key that is not text')
-            yield key
-
-    def values(self) -> Iterator[Any]:
-        """The values of the next array."""
-        for _ in self._parts('[', ']'):
-            yield self.value()
-
-    def value(self) -> Any:
-        """The next value, complete."""
-        self._skip_space()
-        while True:
-            try:
-                value, end = self._decode(self._text, self._at)
-            except ValueError:
-                end = len(self._text)
-            if end < len(self._text):  # a number at the end of what has arrived may be incomplete
-                self._at = end
-                return value
-            if len(self._text) - self._at > LARGEST_VALUE:
-                raise ValueError(f'a value of more than {LARGEST_VALUE} characters')
-            self._read_more()
-
-    def _parts(self, opening: str, closing: str) -> Iterator[None]:
-        if self._next_character() != opening:
-            raise ValueError(f'no {opening} where one is expected')
-        self._skip_space()
-        if self._text[self._at] == closing:
-            self._at += 1
-            return
-        separator = ','
-        while separator == ',':
-            yield
-            separator = self._next_character()
-        if separator != closing:
-            raise ValueError(f'no {closing} where one is expected')
-
-    def _next_character(self) -> str:
-        self._skip_space()
-        self._at += 1
-        return self._text[self._at - 1]
-
-    def _skip_space(self) -> None:
-        while True:
-            while self._at < len(self._text):
-                if self._text[self._at] not in ' \t\r\n':
-                    return
-                self._at += 1
-            self._read_more()
-
-    def _read_more(self) -> None:
-        piece = next(self._pieces, '')
-        if not piece:
-            raise ValueError('it is cut short')
-        self._text = self._text[self._at:] + piece
-        self._at = 0
-
-
-def _zones(answer: _Json, view: str, types: Collection[str] = SECONDARY) -> Iterator[tuple[str, int | None]]:
-    views = []
-    for key in answer.keys():
-        if key != 'views':
-            answer.value()
-            continue
-        for name in answer.keys():
-            views.append(name)
-            for zone in _zones_in_view(answer):
-                if name == view and zone['class'] == 'IN' and zone['type'] in types:
-                    serial = zone.get('serial')
-                    yield _normal_name(str(zone['name'])), None if serial is None else int(serial)
+def _zones(pieces: Iterable[bytes], view: str, types: Collection[str] = SECONDARY) -> Iterator[tuple[str, int | None]]:
+    parser: Any = ElementTree.XMLPullParser(('start', 'end'))
+    views: list[str] = []
+    zones: ElementTree.Element | None = None
+    for piece in itertools.chain(pieces, (b'',)):
+        if piece:
+            parser.feed(piece)
+        else:
+            parser.close()
+        for event, element in parser.read_events():
+            if event == 'start' and element.tag == 'view':
+                views.append(element.get('name', ''))
+            elif event == 'start' and element.tag == 'zones':
+                zones = element
+            elif event == 'end' and element.tag == 'zone':
+                if zones is None:
+                    raise ValueError('a zone that is in no view')
+                if views[-1:] == [view] and element.get('rdataclass') == 'IN' and element.findtext('type') in types:
+                    serial = element.findtext('serial', NOT_LOADED)
+                    yield _normal_name(element.attrib['name']), None if serial == NOT_LOADED else int(serial)
+                zones.clear()
     if view not in views:
         raise BackendError(why=f"named has no view '{view}', but has {', '.join(views) or 'none'}")
-
-
-def _zones_in_view(answer: _Json) -> Iterator[dict[str, Any]]:
-    for key in answer.keys():
-        if key != 'zones':
-            answer.value()
-            continue
-        for zone in answer.values():
-            if not isinstance(zone, dict) or not {'name', 'class', 'type'} <= zone.keys():
-                raise ValueError('a zone without name, class or type')
-            yield zone
 
 
 def _normal_name(name: str) -> str:

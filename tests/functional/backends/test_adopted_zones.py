@@ -55,7 +55,7 @@ def watched(server: Daemon) -> Iterator[set[object]]:
 
 
 def adopt(server: Daemon, primary: Primary, facts: dict[str, Any], between: str | None = None) -> set[object]:
-    """Create the domain, refused at first; what was served until it had the new contents.
+    """Create the domain, refused at first like its deletion; what was served until it had the new contents.
 
     :param between: what a BIND says before ``rndc reconfig``
     """
@@ -63,8 +63,8 @@ def adopt(server: Daemon, primary: Primary, facts: dict[str, Any], between: str 
         assert backend.list_zones(['example.com.']).serials == {}
         listed = backend.list_primary_zones()
         assert listed.result.ok and listed.complete and listed.serials['example.com.'] in (OLD, None)
-        refused = backend.create_domain(a_domain())
-        assert refused.reason is Reason.CONFLICT and 'already exists there' in str(refused.error)
+        for refused in (backend.create_domain(a_domain()), backend.delete_domain(a_domain())):
+            assert refused.reason is Reason.CONFLICT and 'already exists there' in str(refused.error)
         assert server.serial('example.com.') == OLD
     with opened(server.server([primary.endpoint], adopts_zones=True, **facts)) as backend, watched(server) as said:
         if between is not None:

@@ -96,15 +96,6 @@ def test_created_again_with_the_same_settings_changes_nothing(named: Start, prim
     assert 'modzone' not in server.log
 
 
-def test_zone_whose_primaries_never_answered_is_fetched_from_others(named: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(1))
-    server = named()
-    assert create(server.server([NOWHERE])).ok
-    assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
-    assert create(server.server([primary.endpoint])).ok
-    wait_until(lambda: is_told_and_serves(server, 1), 'it is fetched')
-
-
 def test_zone_moves_to_another_folder_when_named_starts_next(named: Start, primary: Primary,
                                                              tmp_path: pathlib.Path) -> None:
     primary.publish('example.com.', zone_text(1))
@@ -171,16 +162,6 @@ def test_zone_that_somebody_has_given_another_file(named: Start, primary: Primar
         assert create(server.server([source.endpoint])).ok
         wait_until(lambda serial=serial: is_told_and_serves(server, serial), f'serial {serial} is served')
         assert 'file "example.com.1.db"' in settings(server)
-
-
-def test_primary_zone_is_not_touched(named: Start) -> None:
-    server = named()
-    (server.folder / 'master.db').write_text(zone_text(1))
-    assert server.command('addzone "example.com" { type primary; file "master.db"; };').result == 0
-    for result in (create(server.server([NOWHERE])), delete(server.server([NOWHERE]))):
-        assert 'as a primary zone' in str(result.error)
-    assert server.serial('example.com.') == 1
-    assert (server.folder / 'master.db').exists()
 
 
 @pytest.mark.parametrize('situation', ['loaded', 'other primaries', 'never loaded'])
@@ -259,16 +240,6 @@ def test_zone_lost_from_the_list_before_it_was_served_is_added_anew(named: Start
     assert first.retryable
     wait_until(lambda: create(facts).ok and 'file "example.com.1.db"' in settings(server), 'it is added')
     wait_for(server, 1)
-
-
-def test_zone_lost_from_the_list_before_it_was_served_is_deleted(named: Start) -> None:
-    server = named()
-    facts = server.server([NOWHERE])
-    assert create(facts).ok
-    server.lose_from_list('example.com')
-    assert delete(facts).ok
-    assert server.query('example.com.').rcode() == dns.rcode.REFUSED
-    assert server.running
 
 
 def test_automatic_empty_zone_has_to_be_disabled(named: Start) -> None:

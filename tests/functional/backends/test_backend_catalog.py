@@ -17,7 +17,7 @@ from designate_pool.minidns.zones import catalog_zone
 from designate_pool.model import Outcome
 from designate_pool.testing import ODD_NAMES, a_domain, opened
 from testing.processes import wait_until
-from tests.fixtures.catalog import KEY, ZONE, CatalogPool
+from tests.fixtures.catalog import ZONE, CatalogPool
 
 Start = Callable[..., tuple[CatalogPool, Any]]
 #: (server, whether it has the key of the example).  PowerDNS 4.7 signs no transfer of a member.
@@ -177,27 +177,6 @@ def test_what_is_still_a_member_is_not_taken_for_gone(start: Start, kind: str, s
         result = backend.delete_domain(a_domain('a.example.'))
     assert result.error == 'the server still serves a.example. (serial 7); it has left the catalog'
     assert result.retryable and not result.unreachable
-
-
-@each_make
-def test_a_server_that_is_gone_is_unreachable(start: Start, kind: str, signed: bool) -> None:
-    pool, server = start(kind, signed)
-    server.stop()
-    with opened(pool.server(server)) as backend:
-        assert backend.delete_domain(a_domain()).unreachable
-        assert backend.check()[0].serious
-    server.start()
-    with opened(pool.server(server)) as backend:
-        assert backend.delete_domain(a_domain()).ok
-
-
-def test_a_key_that_the_server_does_not_know_is_said(start: Start) -> None:
-    pool, _ = start('bind', False)
-    (known,) = pool.servers.values()
-    with opened(dataclasses.replace(known, tsig_key=dataclasses.replace(KEY, name='other.example.com.'))) as backend:
-        (finding,) = backend.check()
-    assert 'does not know the key other.example.com. by hmac-sha256 (BADKEY)' in finding.what
-    assert 'tsig_key' in finding.advice
 
 
 def test_a_catalog_zone_is_not_shown_to_everybody(start: Start) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import socket
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -179,32 +177,3 @@ def test_a_call_that_ends_before_the_commit_does_leaves_no_transaction(knotd: St
         assert patient.create_domain(a_domain()).ok
         assert 'example.com.' in patient.list_zones([]).serials
     assert_no_transaction_is_open(server)
-
-
-def test_where_too_many_wait_already_the_call_waits_too(knotd: Start) -> None:
-    server = knotd()
-    path = str(server.run / 'crowded')
-    with (socket.socket(socket.AF_UNIX) as listening,
-          opened(server.server(control_socket=path, call_timeout=0.3)) as hasty,
-          opened(server.server(control_socket=path)) as patient):
-        listening.bind(path)
-        listening.listen(1)
-        with contextlib.ExitStack() as waiting, contextlib.suppress(BlockingIOError):
-            for _ in range(100):
-                each = waiting.enter_context(socket.socket(socket.AF_UNIX))
-                each.setblocking(False)
-                each.connect(path)
-        assert hasty.ping().error == 'no answer within 0.3 s'
-        server_thread = threading.Thread(target=_answer_the_first_that_asks, args=(listening,), daemon=True)
-        server_thread.start()
-        assert patient.ping().ok
-        server_thread.join()
-
-
-def _answer_the_first_that_asks(listening: socket.socket) -> None:
-    for _ in range(100):
-        connection, _ = listening.accept()
-        with connection:
-            if connection.recv(4096):
-                connection.sendall(b'\3')
-                return

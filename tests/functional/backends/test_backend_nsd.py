@@ -13,21 +13,16 @@ from collections.abc import Callable, Iterator
 
 import dns.rcode
 import pytest
-from oslo_config import cfg
 
-from designate_pool import backends
-from designate_pool.config import load, pools
 from designate_pool.model import Endpoint, Reason, TsigKey
-from designate_pool.testing import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig,
-                                    a_domain, opened)
+from designate_pool.testing import NOWHERE, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig, a_domain, opened
 from designate_pool.testing.contract import ChannelContract
 from testing.asking import Asked
 from testing.nsd import Nsd, tls_files
 from testing.processes import binary, free_port, listens, running, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.rigs import KEY, ProcessRig
+from tests.fixtures.rigs import ETC, KEY, ProcessRig, example_servers, put_in
 
-ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 Start = Callable[..., Nsd]
 Keys = Callable[[str], pathlib.Path]
 #: The name that takes most characters to write down: 250 octets that are escaped.
@@ -114,26 +109,6 @@ def test_a_pattern_changed_in_nsd_conf_changes_its_zones_while_they_are_served(n
         assert set(seen) <= {5, 6}
     finally:
         other.stop()
-
-
-def test_zones_survive_a_restart_whatever_their_names(nsd: Start, primary: Primary) -> None:
-    names = {*ODD_NAMES.values(), ESCAPES}
-    for name in names:
-        primary.publish(name, zone_text(1))
-    server = nsd()
-    pattern = server.pattern([primary.endpoint], name='pool')
-    with opened(server.server(pattern=pattern)) as backend:
-        assert all(result.ok for result in backend.create_domains([a_domain(name) for name in names]))
-        wait_until(lambda: all(server.serial(name) == 1 for name in names), 'all are served')
-        primary.stop()
-        server.restart()
-        assert [name for name in names if server.serial(name) != 1] == []
-        listed = backend.list_zones([]).serials
-        assert set(listed.values()) == {1}
-        assert len(listed) == len(names)
-        server.kill()
-        server.start()
-        assert backend.list_zones([]).serials == dict.fromkeys(listed)  # a killed NSD has lost their contents
 
 
 def test_contents_lost_in_a_restart_are_not_listed_though_nsd_remembers_their_serial(
@@ -324,23 +299,16 @@ def test_under_eventlet(nsd: Start, nsd_keys: Keys, tls: bool) -> None:
 
 
 def test_the_example_runs(nsd_keys: Keys, tmp_path: pathlib.Path) -> None:
-    example = (ETC / 'example-nsd.conf').read_text()
-    server_side = (ETC / 'example-nsd.nsd.conf').read_text()
-    (tmp_path / 'pool.conf').write_text(example.replace('/etc/designate-pool/ns1', str(nsd_keys('own'))))
-    conf = cfg.ConfigOpts()
-    load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
-    first, second = pools.read_pool(conf, backends.options()).servers
+    first, second = example_servers('example-nsd.conf', tmp_path, {'/etc/designate-pool/ns1': str(nsd_keys('own'))})
     assert first.tsig_key is not None
     primary = Primary(keys=[first.tsig_key])
     primary.start()
     port, control_port = free_port(), free_port()
-    for old, new in {'192.0.2.1@53': f'127.0.0.1@{port}', 'interface: 192.0.2.1': 'interface: 127.0.0.1',
-                     'control-port: 8952': f'control-port: {control_port}', 'username: "nsd"': 'username: ""',
-                     '/var/lib/nsd': str(tmp_path), '/run/nsd': str(tmp_path), '/etc/nsd': str(nsd_keys('own')),
-                     '192.0.2.10@5354': f'127.0.0.1@{primary.port}', 'notify: 192.0.2.10': 'notify: 127.0.0.1'}.items():
-        assert old in server_side, old
-        server_side = server_side.replace(old, new)
-    (tmp_path / 'nsd.conf').write_text(server_side)
+    (tmp_path / 'nsd.conf').write_text(put_in((ETC / 'example-nsd.nsd.conf').read_text(), {
+        '192.0.2.1@53': f'127.0.0.1@{port}', 'interface: 192.0.2.1': 'interface: 127.0.0.1',
+        'control-port: 8952': f'control-port: {control_port}', 'username: "nsd"': 'username: ""',
+        '/var/lib/nsd': str(tmp_path), '/run/nsd': str(tmp_path), '/etc/nsd': str(nsd_keys('own')),
+        '192.0.2.10@5354': f'127.0.0.1@{primary.port}', 'notify: 192.0.2.10': 'notify: 127.0.0.1'}))
     here = dataclasses.replace(first, host='127.0.0.1', port=port, primaries=(primary.endpoint,),
                                options={**first.options, 'control_port': control_port})
     asked = Asked()
@@ -359,11 +327,3 @@ def test_the_example_runs(nsd_keys: Keys, tmp_path: pathlib.Path) -> None:
             wait_until(lambda: asked.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
     finally:
         primary.stop()
-
-
-def test_over_ipv6(nsd: Start, nsd_keys: Keys) -> None:
-    server = nsd(host='::1', tls=nsd_keys('own'))
-    with opened(server.server([Endpoint('::1', 9)])) as backend:
-        assert backend.check() == []
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.SERVFAIL, 'the zone is there')

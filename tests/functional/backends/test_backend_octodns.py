@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import pathlib
-import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.config import load, pools
 from designate_pool.errors import InvalidField
 from designate_pool.model import Server, new_id
 from designate_pool.planner.targets.fake import zone_of
@@ -20,16 +17,14 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.testing import a_domain, opened
 from testing.bind import Named
 from testing.pdns import PowerDns
-from testing.processes import wait_until
-from testing.stack import Stack
 from tests.fixtures.fed_servers import feed
+from tests.fixtures.rigs import ETC, example_servers
 from tests.fixtures.updates import KEY, NEW, named_with
 
 Start = Callable[..., PowerDns]
 #: octodns-bind and octodns-powerdns use what octoDNS 1.22 calls old.
 pytestmark = pytest.mark.filterwarnings('ignore::DeprecationWarning')
 NAME = 'example.com.'
-ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 PDNS = 'octodns_powerdns.PowerDnsProvider'
 SOA = '@ 300 SOA ns1.example.net. hostmaster.example.com. 7 3600 600 86400 300\n@ 300 NS ns1.example.net.\n'
 
@@ -42,13 +37,6 @@ def fed(server: PowerDns, **options: Any) -> Server:
     """A PowerDNS as a server of a pool, through octoDNS."""
     return Server(id=new_id(), driver='octodns', host=server.host, port=server.port, call_timeout=10,
                   options={'class': PDNS, 'settings': settings(server)} | options)
-
-
-def section(server: PowerDns, server_id: str, **options: object) -> str:
-    lines = [f'[backend:octodns:{server_id}]', f'host = {server.host}', f'port = {server.port}', f'class = {PDNS}',
-             f'settings = {settings(server)}', 'call_timeout = 4',
-             *(f'{name} = {text}' for name, text in options.items())]
-    return '\n'.join(lines) + '\n'
 
 
 def zone(text: str) -> Zone:
@@ -154,34 +142,6 @@ def test_options_that_cannot_be_used(options: dict[str, Any], why: str) -> None:
         backends.build(server)
 
 
-def test_a_pool_with_an_octodns_server_from_create_to_delete(
-        powerdns: Start, named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
-    bind, pdns = named(), powerdns('ns2')
-    sections = [bind.section(str(uuid.uuid4()), call_timeout=2), section(pdns, str(uuid.uuid4()))]
-    with Stack(tmp_path / 'stack', sections, f'sqlite:///{tmp_path}/database.sqlite') as stack:
-        def both(name: str, rtype: str, *expected: str) -> bool:
-            return all(server.texts(name, rtype) == list(expected) for server in (bind, pdns))
-
-        zone_id = stack.create_zone(NAME)['id']
-        www = stack.create_recordset(zone_id, f'www.{NAME}', 'A', '192.0.2.1', '192.0.2.2')['id']
-        stack.wait_for(zone_id)
-        assert both(f'www.{NAME}', 'A', '192.0.2.1', '192.0.2.2')
-        assert both(NAME, 'NS', 'ns1.example.org.', 'ns2.example.org.')
-        pdns.stop()
-        stack.set_recordset(zone_id, www, '192.0.2.3')
-        stack.wait_for(zone_id, 'ERROR')
-        pdns.start()
-        stack.wait_for(zone_id)
-        assert both(f'www.{NAME}', 'A', '192.0.2.3')
-        stack.request('DELETE', f'/v2/zones/{zone_id}/recordsets/{www}', 202)
-        stack.create_recordset(zone_id, f'www.{NAME}', 'CNAME', 'www.example.net.')
-        wait_until(lambda: both(f'www.{NAME}', 'CNAME', 'www.example.net.'), 'the alias is served')
-        stack.wait_for(zone_id)
-        stack.delete_zone(zone_id)
-        stack.wait_for(zone_id, 'gone')
-        assert pdns.texts(f'www.{NAME}', 'CNAME') == [] and bind.serial(NAME) is None
-
-
 def test_the_example_runs(powerdns: Start, named: Callable[..., Named], tmp_path: pathlib.Path,
                           monkeypatch: pytest.MonkeyPatch) -> None:
     """A zone is fed to both of its servers, served and deleted."""
@@ -193,13 +153,9 @@ def test_the_example_runs(powerdns: Start, named: Callable[..., Named], tmp_path
     statements = text[text.index('key "'):].replace('/var/lib/bind/example.com.zone', str(zone_file))
     bind = named('ns2', statements=statements)
     monkeypatch.setitem(os.environ, 'PDNS_API_KEY', pdns.api_key)
-    shown = (ETC / 'example-octodns.conf').read_text()
-    shown = shown.replace('{host: 192.0.2.1, ', f'{{host: {pdns.host}, port: {pdns.api_port}, ')
-    shown = shown.replace('{host: 198.51.100.1, ', f'{{host: {bind.host}, port: {bind.port}, ')
-    (tmp_path / 'pool.conf').write_text(shown)
-    conf = cfg.ConfigOpts()
-    load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
-    configured = pools.read_pool(conf, backends.options()).servers
+    configured = example_servers('example-octodns.conf', tmp_path, {
+        '{host: 192.0.2.1, ': f'{{host: {pdns.host}, port: {pdns.api_port}, ',
+        '{host: 198.51.100.1, ': f'{{host: {bind.host}, port: {bind.port}, '})
     assert [each.host for each in configured] == ['192.0.2.1', '198.51.100.1']
     for each, server in zip(configured, (pdns, bind), strict=True):
         with opened(each) as backend:

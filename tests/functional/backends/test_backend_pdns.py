@@ -17,20 +17,16 @@ import dns.opcode
 import dns.query
 import dns.rcode
 import pytest
-from oslo_config import cfg
 
-from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.config import load, pools
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.testing import NOWHERE, ODD_NAMES, KeyedContract, RemoteContract, a_domain, opened
 from testing.pdns import PowerDns
 from testing.processes import binary, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.rigs import KEY, PdnsApiRig
+from tests.fixtures.rigs import KEY, PdnsApiRig, example_servers
 
 Start = Callable[..., PowerDns]
-ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 
 #: The API takes names of letters, digits, hyphens, underscores and slashes only.
 UNSUPPORTED = [ODD_NAMES[what] for what in (
@@ -134,18 +130,6 @@ def test_create_again_with_the_same_settings_changes_nothing(
                      ('GET', '/zones/example.com./metadata/IXFR'), ('PUT', '/zones/example.com./axfr-retrieve')]
 
 
-def test_a_zone_of_another_kind_is_an_operator_s_own(powerdns: Start) -> None:
-    server = powerdns()
-    by_hand(server, "INSERT INTO domains (name, type) VALUES (?, 'NATIVE')", 'example.com')
-    server.restart()  # it would come upon the zone by itself only when its zone cache is made anew
-    with opened(server.server([NOWHERE])) as backend:
-        for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain())):
-            assert "example.com. already exists there, as a Native zone: remove it with 'pdnsutil" in str(result.error)
-            assert result.retryable
-        assert backend.list_zones([]).serials == {}
-    assert list(server.zones()) == [dns.name.from_text('example.com')]
-
-
 def test_retrieval_that_fails_does_not_fail_the_create(powerdns: Start, monkeypatch: pytest.MonkeyPatch,
                                                        caplog: pytest.LogCaptureFixture) -> None:
     server = powerdns()
@@ -164,32 +148,6 @@ def test_retrieval_that_fails_does_not_fail_the_create(powerdns: Start, monkeypa
     assert holding(server) == ('SLAVE', str(NOWHERE))
     said = [record.levelname for record in caplog.records if 'retrieve example.com.' in record.getMessage()]
     assert said == ['DEBUG']
-
-
-def test_zones_and_contents_survive_a_restart_and_a_kill(powerdns: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(3))
-    server = powerdns()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served')
-        server.restart()
-        assert server.serial('example.com.') == 3
-        server.kill()
-        server.start()
-        assert server.serial('example.com.') == 3
-        assert backend.delete_domain(a_domain()).ok
-        server.restart()
-        assert server.query('example.com.').rcode() == dns.rcode.REFUSED
-
-
-def test_primary_that_comes_late_is_followed_from_its_notify(powerdns: Start, primary: Primary) -> None:
-    server = powerdns()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-    wait_until(lambda: 'unable to xfr zone' in server.log, 'the first transfer has failed')
-    primary.publish('example.com.', zone_text(1))
-    assert server.notify('example.com.', 1).rcode() == dns.rcode.NOERROR
-    wait_until(lambda: server.serial('example.com.') == 1, 'the contents are served', 10)
 
 
 def test_list_tells_what_is_served(powerdns: Start, primary: Primary) -> None:
@@ -218,14 +176,6 @@ def test_zones_that_were_made_by_hand_are_deleted_whatever_their_names(powerdns:
             assert server.zones() == {}
 
 
-def test_over_ipv6(powerdns: Start) -> None:
-    server = powerdns(host='::1')
-    with opened(server.server([Endpoint('::1', 9)])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        assert backend.check() == []
-    assert holding(server) == ('SLAVE', '[::1]:9')
-
-
 def test_another_server_id_is_permanent_for_create_and_for_delete(powerdns: Start) -> None:
     server = powerdns().server([NOWHERE])
     options = {**server.options, 'server_id': 'elsewhere'}
@@ -234,17 +184,6 @@ def test_another_server_id_is_permanent_for_create_and_for_delete(powerdns: Star
         for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain()), backend.ping()):
             assert "no API for a server 'elsewhere'" in str(result.error)
             assert not result.retryable
-
-
-def test_notify_from_an_address_that_is_no_primary_needs_a_trusted_proxy(powerdns: Start) -> None:
-    notify = dns.message.make_query('example.com.', 'SOA', flags=0)
-    notify.set_opcode(dns.opcode.NOTIFY)
-    for settings, answer in (({}, dns.rcode.REFUSED), ({'trusted-notification-proxy': '127.0.0.2'}, dns.rcode.NOERROR)):
-        server = powerdns(f'ns{len(settings)}', settings=settings)
-        with opened(server.server([NOWHERE])) as backend:
-            assert backend.create_domain(a_domain()).ok
-        said = dns.query.udp(notify, server.host, port=server.port, source='127.0.0.2', timeout=5)
-        assert said.rcode() == answer
 
 
 def test_trouble_inside_the_server_is_tried_again(powerdns: Start) -> None:
@@ -258,25 +197,52 @@ def test_trouble_inside_the_server_is_tried_again(powerdns: Start) -> None:
         assert backend.create_domain(a_domain()).ok
 
 
+@pytest.mark.parametrize(('settings', 'what', 'advice'), [
+    ({'secondary': 'no'}, 'secondary=no: PowerDNS transfers no zones', 'set secondary=yes and restart PowerDNS'),
+    ({'allow-unsigned-notify': 'no'}, 'allow-unsigned-notify=no, and the section has no tsig_key', 'give the section'),
+    ({'allow-notify-from': '192.0.2.0/24, ::/0'}, 'allow-notify-from does not have 127.0.0.1', 'add 127.0.0.1 to'),
+])
+def test_check_finds_a_setting(powerdns: Start, settings: dict[str, str], what: str, advice: str) -> None:
+    server = powerdns(settings=settings)
+    with opened(server.server([NOWHERE])) as backend:
+        [finding] = backend.check()
+        assert backend.create_domain(a_domain()).ok
+    assert what in finding.what
+    assert advice in finding.advice
+    assert finding.serious
+    assert server.notify('example.com.').rcode() == dns.rcode.REFUSED
+
+
+@pytest.mark.parametrize(('settings', 'what', 'serious'), [
+    ({}, 'ixfr = true and gsqlite3-dnssec=yes: PowerDNS does not answer for records that came by IXFR', True),
+    ({'gsqlite3-dnssec': 'no'}, 'ixfr = true: PowerDNS answers NXDOMAIN for a name without records', False),
+])
+def test_check_finds_that_changes_alone_are_fetched(powerdns: Start, settings: dict[str, str], what: str,
+                                                    serious: bool) -> None:
+    server = powerdns(settings=settings)
+    with opened(server.server([NOWHERE], ixfr=True)) as backend:
+        [finding] = backend.check()
+    assert what in finding.what and 'set ixfr = false' in finding.advice
+    assert finding.serious == serious
+
+
+def two_servers(first: PowerDns, second: PowerDns) -> dict[str, str]:
+    """What the examples say of their two servers, and what these are."""
+    return {'api_url = https://ns2.example.com:8443': f'api_url = {second.api_url}',
+            'host = 192.0.2.1\n': f'host = 127.0.0.1\nport = {first.port}\napi_url = {first.api_url}\n',
+            'host = 198.51.100.1\n': f'host = 127.0.0.1\nport = {second.port}\n'}
+
+
 def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
     """Both files together: a zone is created, transferred with the example's key, and deleted."""
-    text = (ETC / 'example-pdns.conf').read_text()
     key = TsigKey('transfer.example.com.', 'hmac-sha256', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')
     primary = Primary(keys=[key])
     primary.start()
     try:
         primary.publish('example.com.', zone_text(4))
         servers = [powerdns(name, keys=[key]) for name in ('ns1', 'ns2')]
-        text = text.replace('listen = 192.0.2.10:5354', f'listen = {primary.endpoint}')
-        text = text.replace('api_url = https://ns2.example.com:8443', f'api_url = {servers[1].api_url}')
-        text = text.replace('host = 192.0.2.1\n',
-                            f'host = 127.0.0.1\nport = {servers[0].port}\napi_url = {servers[0].api_url}\n')
-        text = text.replace('host = 198.51.100.1\n', f'host = 127.0.0.1\nport = {servers[1].port}\n')
-        (tmp_path / 'pool.conf').write_text(text)
-        conf = cfg.ConfigOpts()
-        load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
-        pool = pools.read_pool(conf, backends.options())
-        for configured, server in zip(pool.servers, servers, strict=True):
+        pairs = two_servers(*servers) | {'listen = 192.0.2.10:5354': f'listen = {primary.endpoint}'}
+        for configured, server in zip(example_servers('example-pdns.conf', tmp_path, pairs), servers, strict=True):
             with opened(configured) as backend:
                 assert backend.check() == []
                 assert backend.create_domain(a_domain()).ok

@@ -8,22 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.backends.records import RecordBackend
-from designate_pool.config import load, pools
 from designate_pool.errors import InvalidField
 from designate_pool.model import Server
 from designate_pool.testing import KeyedContract, RemoteContract, a_domain, opened
 from testing.pdns import PowerDns
 from tests.fixtures.fed_servers import feed
-from tests.fixtures.rigs import PdnsApiRig
-from tests.functional.backends.test_backend_pdns import UNSUPPORTED
+from tests.fixtures.rigs import ETC, PdnsApiRig, example_servers
+from tests.functional.backends.test_backend_pdns import UNSUPPORTED, two_servers
 from tests.functional.planner.test_target_pdns import a_zone, ask, there
 
 Start = Callable[..., PowerDns]
-ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 
 
 def native(powerdns: PowerDns, **facts: Any) -> Server:
@@ -96,15 +93,8 @@ def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
         name: value for name, value in settings.items() if not name.startswith(ours)}
     kept |= dict.fromkeys(('secondary', 'retrieval-threads'))
     servers = [powerdns(name, settings=kept) for name in ('ns1', 'ns2')]
-    text = (ETC / 'example-pdns-native.conf').read_text()
-    text = text.replace('host = 192.0.2.1\n',
-                        f'host = 127.0.0.1\nport = {servers[0].port}\napi_url = {servers[0].api_url}\n')
-    text = text.replace('host = 198.51.100.1\n', f'host = 127.0.0.1\nport = {servers[1].port}\n')
-    text = text.replace('api_url = https://ns2.example.com:8443', f'api_url = {servers[1].api_url}')
-    (tmp_path / 'pool.conf').write_text(text)
-    conf = cfg.ConfigOpts()
-    load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
-    for configured, server in zip(pools.read_pool(conf, backends.options()).servers, servers, strict=True):
+    shown_servers = example_servers('example-pdns-native.conf', tmp_path, two_servers(*servers))
+    for configured, server in zip(shown_servers, servers, strict=True):
         with opened(configured) as backend:
             assert backend.check() == []
             assert feed(backend, a_zone('www A 192.0.2.1\nold DNAME example.org.\n', 4))[0].ok

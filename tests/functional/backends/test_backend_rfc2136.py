@@ -8,10 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from oslo_config import cfg
 
-from designate_pool import backends
-from designate_pool.config import load, pools
 from designate_pool.model import Reason, Server, TsigKey, new_id
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
@@ -19,12 +16,11 @@ from designate_pool.testing import Contract, RemoteContract, a_domain, opened
 from testing.bind import Named
 from testing.processes import free_port
 from tests.fixtures.fed_servers import feed
-from tests.fixtures.rigs import ProcessRig
+from tests.fixtures.rigs import ETC, ProcessRig, example_servers, put_in
 from tests.fixtures.updates import KEY, NEW, SOA, LossyWay, named_with
 
 Start = Callable[..., Named]
 NAME = 'example.com.'
-ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 
 
 def updated(named: Named, **facts: Any) -> Server:
@@ -136,17 +132,14 @@ def test_the_example_runs(tmp_path: pathlib.Path) -> None:
     first_file = '\n'.join(line.removeprefix('#   ') for line in text.splitlines() if line.startswith('#   '))
     assert first_file.startswith('$TTL 300\n@ SOA')
     (server.folder / 'example.com.zone').write_text(first_file + '\n')
-    server.configuration = _put_in(text, {
+    server.configuration = put_in(text, {
         'directory "/var/lib/bind";': f'directory "{server.folder}"; pid-file "named.pid"; lock-file none;'
                                       ' session-keyfile "session.key";',
         'listen-on { 192.0.2.1; };': f'listen-on port {server.port} {{ 127.0.0.1; }};'}) + (
         f'\ninclude "{server.folder}/rndc.key";\ncontrols {{ inet 127.0.0.1 port {server.rndc_port}'
         ' allow { 127.0.0.1; } keys { "rndc-key"; }; };\nlogging { category default { default_stderr; }; };\n')
-    (tmp_path / 'pool.conf').write_text(_put_in((ETC / 'example-rfc2136.conf').read_text(), {
-        'host = 192.0.2.1\n': f'host = 127.0.0.1\nport = {server.port}\n'}))
-    conf = cfg.ConfigOpts()
-    load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
-    first = pools.read_pool(conf, backends.options()).servers[0]
+    first = example_servers('example-rfc2136.conf', tmp_path, {
+        'host = 192.0.2.1\n': f'host = 127.0.0.1\nport = {server.port}\n'})[0]
     try:
         server.start()
         with opened(first) as backend:
@@ -159,10 +152,3 @@ def test_the_example_runs(tmp_path: pathlib.Path) -> None:
             assert server.texts(NAME, 'MX') == []
     finally:
         server.stop()
-
-
-def _put_in(text: str, pairs: dict[str, str]) -> str:
-    for shown, here in pairs.items():
-        assert shown in text
-        text = text.replace(shown, here)
-    return text

@@ -38,13 +38,6 @@ class TestContract(RemoteContract, KeyedContract):
     pass
 
 
-def test_says_when_it_is_ready_and_ends_in_good_order(secondary_server: Start) -> None:
-    server = secondary_server()
-    assert server.ready == {'listen': f'127.0.0.1:{server.port}', 'control': f'127.0.0.1:{server.control_port}',
-                            'pid': server.pid}
-    assert server.stop() == 0
-
-
 def test_zone_is_transferred_and_follows(secondary_server: Start, primary: Primary) -> None:
     primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
     server = secondary_server()
@@ -110,8 +103,6 @@ def test_serves_bind_as_its_secondary(secondary_server: Start, named: Callable[.
 
 
 @pytest.mark.parametrize('arguments, said', [
-    (['--control', '192.0.2.1:0'], 'control: 192.0.2.1 is not a loopback address'),
-    (['--fault', 'sulk'], "'sulk' is no fault"),
     (['--listen', 'example.com:53'], 'is not ADDRESS:PORT'),
     (['--listen', '127.0.0.1:70000'], 'is not ADDRESS:PORT'),
 ])
@@ -121,13 +112,6 @@ def test_refuses_to_start(tmp_path: Any, arguments: list[str], said: str) -> Non
     assert ended.returncode != 0
     assert said in ended.stderr
     assert 'Traceback' not in ended.stderr
-
-
-def test_refuses_to_start_without_a_secret(tmp_path: Any) -> None:
-    (tmp_path / 'secret').write_text('\n')
-    ended = warm.run('designate_pool.cmd.programs.nameserver', '--secret-file', str(tmp_path / 'secret'))
-    assert ended.returncode == 1
-    assert 'the control socket needs one' in ended.stderr
 
 
 _GREEN = '''

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import dns.name
 import dns.rcode
 import pytest
 
-from designate_pool.testing import a_domain, opened
+from designate_pool.model import Endpoint
+from designate_pool.testing import NOWHERE, ODD_NAMES, a_domain, opened
 from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
 from tests.fixtures.rigs import KEY
@@ -62,3 +64,24 @@ def test_lost_zones_are_created_again(start: Start, primary: Primary) -> None:
             server.forget_zones()
             assert server.query('example.com.').rcode() == dns.rcode.REFUSED
             assert backend.list_zones(['example.com.']).serials == {}
+
+
+def test_over_ipv6(start: Start) -> None:
+    server = start(host='::1')
+    with opened(server.server([Endpoint('::1', 9)])) as backend:
+        assert backend.check() == []
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.query('example.com.').rcode() != dns.rcode.REFUSED, 'the zone is there')
+
+
+def test_zones_survive_a_restart_whatever_their_names(start: Start) -> None:
+    server = start()
+    with opened(server.server([NOWHERE])) as backend:
+        results = backend.create_domains([a_domain(name) for name in ODD_NAMES.values()])
+        names = {name for name, result in zip(ODD_NAMES.values(), results, strict=True) if result.ok}
+        assert len(names) >= 8
+        for end in (server.stop, server.kill):
+            end()
+            server.start()
+            listed = {dns.name.from_text(name) for name in backend.list_zones(names).serials}
+            assert listed == set(map(dns.name.from_text, names))

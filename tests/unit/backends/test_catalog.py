@@ -19,7 +19,7 @@ from designate_pool.backends.catalog import Catalog
 from designate_pool.deadline import Deadline
 from designate_pool.model import Answer, Server, TsigKey, new_id
 from designate_pool.protocol import soa_exchange
-from designate_pool.testing import ODD_NAMES, a_domain, opened
+from designate_pool.testing import a_domain, opened
 from testing.processes import free_port
 from tests.fixtures.answering import Answers, Scripted, soa_answer
 
@@ -193,18 +193,6 @@ def test_a_list_that_is_not_answered_whole_is_an_error() -> None:
             listing = backend.list_zones(['a.example.', 'b.example.'])
     assert listing.result.unreachable and listing.serials == {}
     assert listing.result.error == 'no answer to a query for a.example.'
-
-
-def test_odd_names() -> None:
-    asked = set()
-
-    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
-        asked.add(query.question[0].name)
-        return [refused(query)]
-
-    with driver(script) as (backend, _):
-        assert all(result.ok for result in backend.delete_domains([a_domain(name) for name in ODD_NAMES.values()]))
-    assert asked == {dns.name.from_text(name) for name in ODD_NAMES.values()}
 
 
 def test_with_a_key_queries_and_answers_are_signed() -> None:

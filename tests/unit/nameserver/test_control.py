@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import designate_pool
-from designate_pool.errors import BadInput, InvalidField
+from designate_pool.errors import BackendRefused, InvalidField
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.server import ControlClient, ControlServer, NameServer
+from designate_pool.nameserver.server import ControlServer, NameServer
 from testing.processes import wait_until
-from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.nameservers import ControlClient, Primary, zone_text
 
 NAME = 'example.com.'
 LOOPBACK = Endpoint('127.0.0.1', 0)
@@ -81,7 +81,7 @@ def test_ping_and_lost_zones(client: ControlClient, primary: Primary) -> None:
     ('clear_faults', {'zone': [None]}, 'name: [None] is not a text'),
 ])
 def test_requests_that_make_no_sense(client: ControlClient, verb: str, arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadInput) as caught:
+    with pytest.raises(BackendRefused) as caught:
         client.ask(verb, **arguments)
     assert said in str(caught.value)
     assert client.ask('ping')
@@ -89,7 +89,7 @@ def test_requests_that_make_no_sense(client: ControlClient, verb: str, arguments
 
 def test_a_wrong_secret(server: NameServer) -> None:
     assert server.control_endpoint is not None
-    with pytest.raises(BadInput, match='the secret is wrong'):
+    with pytest.raises(BackendRefused, match='the secret is wrong'):
         ControlClient(server.control_endpoint, 'another').ask('ping')
 
 

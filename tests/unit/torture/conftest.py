@@ -66,6 +66,10 @@ class Story:
         self.invoke(op, 'change', life, (f'{name}.{zone}', 'A', record), zone=zone, tenant=tenant)
         self.end(op, how, serial)
 
+    def begin(self, op: int, record: str) -> None:
+        """A change of the first zone is begun."""
+        self.invoke(op, 'change', 1, (f'w.{ZONE}', 'A', record))
+
     def delete(self, op: int, life: int, serial: int | None = None, how: str = 'ok', zone: str = ZONE) -> None:
         self.invoke(op, 'delete_zone', life, zone=zone)
         self.end(op, how, serial)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.server import ControlClient, ControlServer
+from designate_pool.nameserver.server import ControlServer
 from testing.bind import Named
 from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
+from tests.fixtures.nameservers import ControlClient
 from tests.torture import faults
 from tests.torture.backends import BACKENDS
 from tests.torture.schedule import FaultKind

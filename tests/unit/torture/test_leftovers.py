@@ -81,36 +81,25 @@ def test_claims_and_due_rows(tables: Tables, column: str, ago: datetime.timedelt
     assert tables.found() == (expected if is_late else [])
 
 
-def test_rows_of_an_unknown_server(tables: Tables) -> None:
-    tables.set(schema.pool_manager_status, server_id='b' * 32)
-    assert tables.found() == ['pool_manager_status: rows of servers that do not exist']
+@pytest.mark.parametrize(('table', 'values', 'found'), [
+    (schema.pool_manager_status, {'server_id': 'b' * 32}, 'pool_manager_status: rows of servers that do not exist'),
+    (schema.domains, {'status': Status.PENDING, 'action': Action.UPDATE},
+     'domains: zones that are neither ACTIVE nor DELETED'),
+    (schema.domains, {'status': Status.ERROR}, 'domains: zones that are neither ACTIVE nor DELETED')])
+def test_what_does_not_belong_there(tables: Tables, table: sa.Table, values: dict[str, Any], found: str) -> None:
+    tables.set(table, **values)
+    assert tables.found() == [found]
 
 
-@pytest.mark.parametrize('status', [Status.PENDING, Status.ERROR])
-def test_a_zone_that_is_not_done(tables: Tables, status: Status) -> None:
-    tables.set(schema.domains, status=status, action=Action.UPDATE)
-    assert tables.found() == ['domains: zones that are neither ACTIVE nor DELETED']
-
-
-def test_marks_of_a_deleted_zone(tables: Tables) -> None:
-    with tables.engine.begin() as tx:
-        tx.execute(schema.pool_manager_status.delete())
-        tx.execute(schema.owned_rrsets.insert(), {'server_id': SERVER, 'domain_id': tables.zone, 'name': 'a.example.',
-                                                  'type': 'A'})
-    assert tables.found() == []
-    tables.set(schema.domains, status=Status.DELETED, deleted=tables.zone)
-    assert tables.found() == ['owned_rrsets: marks of zones that were deleted']
-
-
-def test_the_ns_records_of_a_deleted_zone_that_others_have_records_in(tables: Tables) -> None:
+def test_marks_of_a_deleted_zone_but_for_ns_records_where_others_have_records(tables: Tables) -> None:
     with tables.engine.begin() as tx:
         tx.execute(schema.pool_manager_status.delete())
         name = tx.execute(sa.select(schema.domains.c.name)).scalar_one()
         tx.execute(schema.owned_rrsets.insert(), {'server_id': SERVER, 'domain_id': tables.zone, 'name': name,
                                                   'type': 'NS'})
+    assert tables.found() == []
     tables.set(schema.domains, status=Status.DELETED, deleted=tables.zone)
     assert tables.found(name) == []
     assert tables.found() == tables.found('other.example.') == ['owned_rrsets: marks of zones that were deleted']
-    with tables.engine.begin() as tx:
-        tx.execute(schema.owned_rrsets.update().values(name=f'www.{name}'))
+    tables.set(schema.owned_rrsets, name=f'www.{name}')
     assert tables.found(name) == ['owned_rrsets: marks of zones that were deleted']

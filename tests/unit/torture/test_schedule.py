@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.torture import schedule
-from tests.torture.relay import Disturbance
 from tests.torture.schedule import FaultKind
 
 KINDS = [FaultKind('kill', ('one', 'two'), 'process', 1, 10, 3), FaultKind('pause', ('one',), 'process', 6, 15),
@@ -50,14 +47,3 @@ def test_a_favoured_fault_comes_early_and_often() -> None:
 
     assert all(begin(seed, 'fill')[0] < 20 for seed in range(20))
     assert sum(len(begin(seed, 'fill')) for seed in range(20)) > 2 * sum(len(begin(seed)) for seed in range(20))
-
-
-@pytest.mark.parametrize(('disturbance', 'copies', 'least', 'most'), [
-    (Disturbance(), {1}, 0, 0), (Disturbance(0.5), {1}, 0.5, 0.5), (Disturbance(0.5, 1.0), {1}, 0.5, 1.5),
-    (Disturbance(doubled=1.0), {2}, 0, 0), (Disturbance(0.1, 0.2, 0.5), {1, 2}, 0.1, 0.3)],
-    ids=['nothing', 'late', 'overtaking', 'doubled', 'all'])
-def test_packets_are_late_and_doubled(disturbance: Disturbance, copies: set[int], least: float, most: float) -> None:
-    chance = random.Random(1)
-    found = [list(disturbance.due(chance)) for _ in range(200)]
-    assert {len(each) for each in found} == copies
-    assert all(least <= seconds <= most for each in found for seconds in each)

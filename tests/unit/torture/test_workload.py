@@ -7,7 +7,7 @@ import pytest
 
 from tests.torture import workload
 from tests.torture.clients import Answer, Http
-from tests.torture.history import CREATE, DELETE, History, lies_below, read
+from tests.torture.history import CREATE, DELETE, History
 
 
 @pytest.mark.parametrize('rtype', workload.TYPES)
@@ -24,24 +24,6 @@ def test_a_zone_tells_who_created_it() -> None:
     assert workload.life_of_email(workload.email_of(12)) == 12
     assert workload.life_of_rname('op12.kit.example.') == 12
     assert workload.life_of_rname('hostmaster.example.org.') is None
-
-
-def test_some_names_lie_below_others() -> None:
-    for names in (workload.own_names('alpha', 6), workload.contested_names(4)):
-        assert len(set(names)) == len(names)
-        assert sum(lies_below(one, other) for one in names for other in names) == 2
-    assert not set(workload.own_names('alpha', 6)) & set(workload.own_names('beta', 6))
-
-
-def test_a_history_is_read_as_it_was_written(tmp_path) -> None:
-    now = [100.0]
-    history = History(tmp_path / 'history.jsonl', lambda: now[0])
-    history.add('run', seed=1, servers=['x'], threshold=100, bound=60.0)
-    now[0] += 2.5
-    history.add('healed')
-    history.close()
-    assert read(tmp_path / 'history.jsonl') == history.events()
-    assert [each['t'] for each in history.events()] == [0.0, 2.5]
 
 
 def test_zones_whose_name_is_used_once_are_deleted_on_request(monkeypatch: pytest.MonkeyPatch) -> None:

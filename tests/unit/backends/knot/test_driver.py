@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from designate_pool.backends.knot.config_transaction import Settings, difference, normal_name
-from designate_pool.backends.knot.driver import Knot
+from designate_pool.backends.knot.driver import Knot, _address
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
 from designate_pool.testing import NOWHERE, a_domain
@@ -59,3 +59,7 @@ def test_without_primaries_no_zone_can_be_created() -> None:
     result = Knot(a_server(primaries=())).create_domain(a_domain())
     assert 'has no primaries' in str(result.error)
     assert not result.retryable
+
+
+def test_an_address_is_written_as_knot_shows_it() -> None:
+    assert _address(Endpoint('2001:DB8:0::1', 5354)) == '2001:db8::1@5354'

@@ -102,12 +102,6 @@ def test_options_that_cannot_work_are_named(options: dict[str, Any], said: str) 
         backends.build(Server(new_id(), 'nsd', '192.0.2.1', options=options))
 
 
-@pytest.mark.parametrize('options', [{'control_socket': '/s'}, TLS, {'control_host': 'ns1.example.com'} | TLS,
-                                     {'control_socket': '/s'} | TLS])
-def test_options_that_work(options: dict[str, Any]) -> None:
-    backends.build(Server(new_id(), 'nsd', '192.0.2.1', options={'pattern': 'pool'} | options)).close()
-
-
 @pytest.mark.parametrize('line, found', [
     ('key: name: "pool-key" secret: "c2VjcmV0" algorithm: hmac-md5', None),
     ('key: name: "POOL-KEY." secret: "c2VjcmV0" algorithm: hmac-md5', None),
