@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import psutil
 import pymysql
@@ -37,47 +37,28 @@ class Processors:
         return {name: seconds - before[name] for name, seconds in self.read().items()}
 
 
-class Counting(Protocol):
-    """Counts the statements that a database server has executed for anybody."""
-
-    def read(self) -> int:
-        """How many it has executed so far."""
-
-    def close(self) -> None:
-        """Leave the server."""
-
-
 class Statements:
-    """The statements that a MariaDB has executed for anybody, counted by the server itself."""
+    """The statements that a MariaDB has executed for anybody, counted by itself; of a PostgreSQL none are counted."""
 
     def __init__(self, url: str) -> None:
         parsed = sa.make_url(url)
-        self._connection: Any = pymysql.connect(host=parsed.host, port=parsed.port or 3306, user=parsed.username)
+        self._connection: Any = None
+        if parsed.get_backend_name() != 'postgresql':
+            self._connection = pymysql.connect(host=parsed.host, port=parsed.port or 3306, user=parsed.username)
 
     def read(self) -> int:
+        """How many it has executed so far."""
+        if self._connection is None:
+            return 0
         names = ', '.join(f"'{name}'" for name in _STATEMENTS)
         with self._connection.cursor() as cursor:
             cursor.execute(f'SHOW GLOBAL STATUS WHERE Variable_name IN ({names})')
             return sum(int(value) for _, value in cursor.fetchall())
 
     def close(self) -> None:
-        self._connection.close()
-
-
-class Uncounted:
-    """In the place of :class:`Statements` with a PostgreSQL, which does not count them by itself."""
-
-    def __init__(self, url: str) -> None:
-        pass
-
-    def read(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        pass
-
-
-STATEMENTS: Mapping[str, Callable[[str], Counting]] = {'mariadb': Statements, 'postgresql': Uncounted}
+        """Leave the server."""
+        if self._connection is not None:
+            self._connection.close()
 
 
 def percentile(samples: Sequence[float], share: float) -> float:

@@ -1,8 +1,7 @@
 """How long it takes to read a zone, as it is and as it is to be, and to find the changes; and how much memory.
 
-Ours and octoDNS do it on the same files, or with the same records made one by one, each time in a process of its own,
-by turns.  Both have to find the same changes.  *Streams* are ours alone: zone files that are in the order of their
-names, compared while they are read; they stand beside octoDNS with the same zone files.
+Ours and octoDNS do it on the same zone files, each time in a process of its own, by turns.  Both have to find the same
+changes.
 """
 
 from __future__ import annotations
@@ -16,17 +15,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from benchmarks import report
-from benchmarks.plan_clock import Place
 from benchmarks.plan_data import changed_blocks, write_all
 from benchmarks.plan_one import WAYS, Measured
 
-#: What both planners do: ``ours-files`` stands beside ``octodns-files``, and so on.
-KINDS = ('files', 'records', 'yaml')
-#: Records above which YAML is not read: it is slow for everybody.
-YAML_MOST = 100_000
 PEER = 'octodns'
 
 
@@ -37,45 +31,42 @@ def main(argv: Sequence[str] | None = None) -> int:
                                     'rounds': options.rounds, 'octoDNS up to': options.peer_most})
     with tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name:
         for records in options.sizes:
-            place = Place(pathlib.Path(name) / 'zone', records, changed_blocks(records, options.changed))
-            write_all(place.folder, records, place.changed, records <= YAML_MOST)
-            measure_size(place, options, result)
-            shutil.rmtree(place.folder)
+            folder, changed = pathlib.Path(name) / 'zone', changed_blocks(records, options.changed)
+            write_all(folder, records, changed)
+            measure_size(folder, records, changed, options, result)
+            shutil.rmtree(folder)
     result.finish(options.json)
     return 0
 
 
-def measure_size(place: Place, options: argparse.Namespace, result: report.Report) -> None:
-    """All ways by turns, the quicker round of each; a line where octoDNS is left out."""
-    some = ways(place.records, options.peer_most)
-    rounds: dict[str, list[Measured]] = {way: [] for way in some}
+def measure_size(folder: pathlib.Path, records: int, changed: int, options: argparse.Namespace,
+                 result: report.Report) -> None:
+    """Both by turns, the quicker round of each; octoDNS is left out above so many records."""
+    ways = [way for way in WAYS if way != PEER or records <= options.peer_most]
+    rounds: dict[str, list[Measured]] = {way: [] for way in ways}
     for _ in range(options.rounds):
-        for way in some:
-            rounds[way].append(run(way, place))
-            check(way, place.changed, rounds[way][-1], rounds[some[0]][0])
+        for way in ways:
+            rounds[way].append(run(way, folder))
+            check(way, changed, rounds[way][-1], rounds[ways[0]][0])
     best = {way: min(measured, key=lambda each: each.seconds) for way, measured in rounds.items()}
-    report.print_table(f'{place.records} records, {place.changed} creates, updates and deletes each', HEAD,
-                       [row(way, best[way]) for way in sorted(best)])
-    if place.records > options.peer_most:
-        result.say(f'octoDNS is left out above {options.peer_most} records (--peer-most)\n')
-    _add_figures(place.records, best, result)
-    result.details[str(place.records)] = {way: [dataclasses.asdict(each) for each in measured]
-                                          for way, measured in rounds.items()}
+    report.print_table(f'{records} records, {changed} creates, updates and deletes each', HEAD, [
+        [way, *map(report.number, (each.populate, each.plan, each.seconds, each.peak, each.imported, each.growth))]
+        for way, each in sorted(best.items())])
+    for title, unit, quantity in (('both', 's', 'seconds'), ('memory at most', 'MiB', 'peak'),
+                                  ('memory over imports', 'MiB', 'growth')):
+        other = getattr(best[PEER], quantity) if PEER in best else None
+        result.add(f'{records} records: {title}', getattr(best['ours'], quantity), unit, other,
+                   None if other is None else 'octoDNS')
+    result.details[str(records)] = {way: [dataclasses.asdict(each) for each in measured]
+                                    for way, measured in rounds.items()}
 
 
-def ways(records: int, peer_most: int) -> list[str]:
-    """Which of :data:`benchmarks.plan_one.WAYS` are measured with a zone of so many records."""
-    return [way for way in WAYS if not (way.endswith('-yaml') and records > YAML_MOST)
-            and not (way.startswith(PEER) and records > peer_most)]
-
-
-def run(way: str, place: Place) -> Measured:
+def run(way: str, folder: pathlib.Path) -> Measured:
     """
     :raises CalledProcessError: when it fails; what it said is on standard error
     """
-    command = [sys.executable, '-m', 'benchmarks.plan_one', way, str(place.folder), str(place.records),
-               str(place.changed)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, '-m', 'benchmarks.plan_one', way, str(folder)], check=True,
+                          stdout=subprocess.PIPE, text=True)
     return Measured(**json.loads(done.stdout))
 
 
@@ -90,24 +81,6 @@ def check(way: str, changed: int, found: Measured, other: Measured) -> None:
 
 
 HEAD = ('way', 'populate s', 'plan s', 'both s', 'MiB at most', 'MiB imported', 'MiB over that')
-
-
-def row(way: str, found: Measured) -> list[str]:
-    """A line of the table."""
-    return [way, *map(report.number, (found.populate, found.plan, found.seconds, found.peak, found.imported,
-                                      found.growth))]
-
-
-def _add_figures(records: int, best: Mapping[str, Measured], result: report.Report) -> None:
-    for kind in KINDS:
-        ours, other = best.get(f'ours-{kind}'), best.get(f'{PEER}-{kind}')
-        if ours is None:
-            continue
-        for title, unit, quantity in (('both', 's', 'seconds'), ('memory at most', 'MiB', 'peak'),
-                                      ('memory over imports', 'MiB', 'growth')):
-            result.add(f'{records} {kind}: {title}', getattr(ours, quantity), unit,
-                       None if other is None else getattr(other, quantity), None if other is None else
-                       f'octoDNS, {kind}')
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""The zone that is planned for, as it is and as it is to be, in all the forms it is read from.
+"""The zone that is planned for, as it is and as it is to be.
 
 It is made of blocks of ten records, nine RRsets, at eight names.  In a changed block one RRset gets other data, one
 goes, and one of another name comes in its place; all other blocks are the same on both sides.
@@ -6,9 +6,8 @@ goes, and one of another name comes in its place; all other blocks are the same 
 
 from __future__ import annotations
 
-import itertools
 import pathlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 ZONE = 'example.com.'
@@ -66,31 +65,11 @@ def write_zone_file(path: pathlib.Path, found: Iterable[Set]) -> None:
             file.writelines(f'{each.name} {TTL} IN {each.type} {value}\n' for value in each.values)
 
 
-def write_yaml(path: pathlib.Path, found: Iterable[Set]) -> None:
-    """octoDNS's YAML, as octoDNS writes it: a mapping for a name's only RRset, a list of them for several."""
-    with path.open('w', encoding='utf-8') as file:
-        file.write('---\n')
-        for name, at in itertools.groupby(found, lambda each: each.name):
-            label = name.removesuffix(ZONE).removesuffix('.')
-            file.write(f'{label or repr(label)}:\n')
-            several = list(at)
-            first, rest = ('  ', '  ') if len(several) == 1 else ('- ', '  ')
-            for each in several:
-                file.write(f'{first}ttl: {TTL}\n{rest}type: {each.type}\n')
-                values = [_YAML.get(each.type, str)(value) for value in each.values]
-                if len(values) == 1:
-                    file.write(f'{rest}value: {values[0]}\n')
-                else:
-                    file.writelines([f'{rest}values:\n', *(f'{rest}- {value}\n' for value in values)])
-
-
-def write_all(folder: pathlib.Path, records: int, changed: int, with_yaml: bool) -> None:
-    """Both sides, each in a folder of its own: the zone file ``example.com.`` and the YAML ``example.com.yaml``."""
+def write_all(folder: pathlib.Path, records: int, changed: int) -> None:
+    """Both sides, each as the zone file ``example.com.`` in a folder of its own."""
     for side in SIDES:
         (folder / side).mkdir(parents=True)
         write_zone_file(folder / side / ZONE, sets(side, records, changed))
-        if with_yaml:
-            write_yaml(folder / side / f'{ZONE}yaml', sets(side, records, changed))
 
 
 def _block(number: int, is_changed: bool, is_desired: bool) -> Iterator[Set]:
@@ -111,11 +90,3 @@ def _block(number: int, is_changed: bool, is_desired: bool) -> Iterator[Set]:
 
 def _a(number: int) -> str:
     return f'10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}'
-
-
-def _mx(value: str) -> str:
-    preference, _, exchange = value.partition(' ')
-    return f'{{exchange: {exchange}, preference: {preference}}}'
-
-
-_YAML: dict[str, Callable[[str], str]] = {'MX': _mx, 'TXT': lambda value: value.strip('"')}

@@ -1,10 +1,11 @@
-"""One way of planning in a process of its own: ``python -m benchmarks.plan_one WAY FOLDER RECORDS CHANGED``.
+"""One planner in a process of its own: ``python -m benchmarks.plan_one WAY FOLDER``.
 
 It prints a line of JSON: what :class:`Measured` has.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -12,13 +13,27 @@ import json
 import pathlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from benchmarks.plan_clock import Clock, Found, Place
+#: The modules of the planners, which import all that these need.
+WAYS = {'octodns': 'plan_peer', 'ours': 'plan_ours'}
+#: The changes found: kind, name and type of each.
+Found = list[tuple[str, str, str]]
 
-#: The modules that have them, which import all that the way needs.
-WAYS = {'octodns-files': 'plan_peer', 'octodns-records': 'plan_peer', 'octodns-yaml': 'plan_peer',
-        'ours-files': 'plan_ours', 'ours-records': 'plan_ours', 'ours-yaml': 'plan_ours'}
+
+class Clock:
+    """
+    :ivar populated: seconds that reading both sides took
+    """
+
+    def __init__(self) -> None:
+        self.populated = 0.0
+
+    @contextlib.contextmanager
+    def populating(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.populated += time.perf_counter() - began
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,17 +65,17 @@ class Measured:
 
 
 def main(argv: Sequence[str]) -> int:
-    way, folder, records, changed = argv
-    print(json.dumps(dataclasses.asdict(measure(way, Place(pathlib.Path(folder), int(records), int(changed))))))
+    way, folder = argv
+    print(json.dumps(dataclasses.asdict(measure(way, pathlib.Path(folder)))))
     return 0
 
 
-def measure(way: str, place: Place) -> Measured:
-    plan = getattr(importlib.import_module(f'benchmarks.{WAYS[way]}'), way.partition('-')[2])
+def measure(way: str, folder: pathlib.Path) -> Measured:
+    planner = importlib.import_module(f'benchmarks.{WAYS[way]}')
     clock = Clock()
     imported = _mib('VmRSS')
     began = time.perf_counter()
-    found: Found = plan(place, clock)
+    found: Found = planner.changes(folder, clock)
     ended, peak = time.perf_counter(), _mib('VmHWM')
     kinds = [kind for kind, _, _ in found]
     return Measured(clock.populated, ended - began - clock.populated, imported, peak,

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from benchmarks.makes import MAKES
-from benchmarks.measure import STATEMENTS
+from benchmarks.measure import Statements
 from designate_pool.central.service import Central
 from designate_pool.model import Endpoint, Status, TsigKey
 from designate_pool.rpc.messaging import Messaging
@@ -86,7 +86,7 @@ class System:
             for server in self.servers:
                 stack.callback(server.remove)
                 server.start()
-            self.statements = STATEMENTS[self._database_kind](url)
+            self.statements = Statements(url)
             stack.callback(self.statements.close)
             self.storage = Storage(url)
             stack.callback(self.storage.close)

@@ -12,19 +12,125 @@ import contextlib
 import dataclasses
 import pathlib
 import re
+import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import dns.message
+import dns.rrset
+import dns.tsig
 
 from benchmarks import report
 from benchmarks.queries import DATABASES
-from benchmarks.transfer_client import Taken, query, take
-from benchmarks.transfer_data import BESIDE, change, fill, raise_serial, write_zone_file
-from benchmarks.transfer_peers import LOADING, PEERS
+from benchmarks.transfer_data import BESIDE, NAME, change, fill, raise_serial, write_zone_file
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.storage.sql.database import Storage
+from testing.bind import Named
+from testing.knot import Knotd
 from testing.minidns import MiniDnsProcess
+from testing.nsd import Nsd
 from testing.processes import wait_until
+
+_CHUNK = 1 << 20
+_SECONDS = 120.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taken:
+    """
+    :ivar seconds: from sending the query to the last octet, the connection not counted
+    """
+
+    seconds: float
+    records: int
+    messages: int
+    octets: int
+
+
+def query(have: int | None = None, key: TsigKey | None = None) -> bytes:
+    """An AXFR, or an IXFR of who has the serial *have*, as it is sent."""
+    message = dns.message.make_query(NAME, 'AXFR' if have is None else 'IXFR', flags=0)
+    if have is not None:
+        message.authority.append(dns.rrset.from_text(NAME, 0, 'IN', 'SOA', f'. . {have} 0 0 0 0'))
+    if key is not None:
+        message.use_tsig(dns.tsig.Key(key.name, key.secret, key.algorithm))
+    wire = message.to_wire()
+    return len(wire).to_bytes(2, 'big') + wire
+
+
+def take(server: Endpoint, octets: bytes, records: int) -> Taken:
+    """Send a query, and take messages until they have as many *records* as there have to be.
+
+    :raises AssertionError: when the server refuses, or sends fewer or more
+    """
+    with socket.create_connection((server.host, server.port), timeout=_SECONDS) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        started = time.monotonic()
+        sock.sendall(octets)
+        buffer = bytearray()
+        found = messages = taken = 0
+        while found < records:
+            more = sock.recv(_CHUNK)
+            assert more, f'{server} closed the connection after {found} of {records} records'
+            taken += len(more)
+            buffer += more
+            at = 0
+            while len(buffer) >= at + 14 and len(buffer) >= (end := at + 2 + (buffer[at] << 8 | buffer[at + 1])):
+                assert not buffer[at + 5] & 15, f'{server} refuses with rcode {buffer[at + 5] & 15}'
+                found += buffer[at + 8] << 8 | buffer[at + 9]
+                messages += 1
+                at = end
+            del buffer[:at]
+        seconds = time.monotonic() - started
+    assert found == records, f'{server} sent {found} records, not {records}'
+    return Taken(seconds, found, messages, taken)
+
+
+#: Seconds that a server may take to load the zone.
+LOADING = 300.0
+_KNOT = '''
+acl:
+  - id: plain
+    address: 127.0.0.1
+    action: transfer
+  - id: signed
+    address: 127.0.0.1
+    key: {key}
+    action: transfer
+zone:
+  - domain: {name}
+    file: "{file}"
+    acl: [plain, signed]
+    zonefile-load: whole
+    journal-content: none
+'''
+
+
+def bind9(folder: pathlib.Path, zone_file: pathlib.Path, key: TsigKey) -> Named:
+    return Named(folder, keys=[key],
+                 statements=f'zone "{NAME}" {{ type primary; file "{zone_file}"; notify no; }};')
+
+
+def knot(folder: pathlib.Path, zone_file: pathlib.Path, key: TsigKey) -> Knotd:
+    # Of section templates, the one without a file stands in the fixture; so the zone's own items say where it is.
+    return Knotd(folder, keys=[key], templates=_KNOT.format(key=key.name, name=NAME, file=zone_file))
+
+
+def nsd(folder: pathlib.Path, zone_file: pathlib.Path, key: TsigKey) -> Nsd:
+    return Nsd(folder, keys=[key], database=False, statements=f'''
+zone:
+    name: "{NAME}"
+    zonefile: "{zone_file}"
+    provide-xfr: 127.0.0.1 NOKEY
+    provide-xfr: 127.0.0.1 {key.name}
+''')
+
+
+PEERS: dict[str, Callable[[pathlib.Path, pathlib.Path, TsigKey], Named | Knotd | Nsd]] = {
+    'bind9': bind9, 'knot': knot, 'nsd': nsd}
+
 
 KEY = TsigKey('transfer-key.', 'hmac-sha256', base64.b64encode(b'a secret of thirty-two octets...').decode())
 SERVERS = ({'id': 'a' * 32, 'driver': 'fake', 'host': '127.0.0.1', 'port': 1},

@@ -249,21 +249,14 @@ class Bind9(Backend):
         if _is_absent('showzone', zone, shown):
             return None
         statements = named_conf.read_zone(shown.text)
-        served_from = None
         if not self._is_our_file(zone, named_conf.zone_file(statements)):
-            said = self._ask(f'zonestatus {self._where(zone)}', deadline).text
-            served_from = SERVED_FROM.search(said)
-            if FIXED in said:
+            if FIXED in self._ask(f'zonestatus {self._where(zone)}', deadline).text:
                 raise _configured_zone(zone, named_conf.written(self._as_secondary(statements)) if adopting else '')
         kind = named_conf.zone_type(statements)
         if kind != 'secondary' and not (adopting and kind == 'primary'):
             raise BackendError(why=f"{zone.to_text()} already exists there, as a {kind} zone that was added by hand:"
                                    " remove it with 'rndc delzone', or have it taken over by adopts_zones",
                                reason=Reason.CONFLICT)
-        if served_from is not None and self._is_our_file(zone, served_from[1]):
-            # Somebody has given it another file with modzone: named lists the new settings, and uses the former ones.
-            return [('file', named_conf.quoted(served_from[1], 'zone_file_folder')),
-                    *(statement for statement in statements if statement[0] not in named_conf.SETTINGS)]
         return statements
 
     def _status(self, name: str, deadline: Deadline) -> tuple[bool, int | None]:

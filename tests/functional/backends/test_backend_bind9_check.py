@@ -84,23 +84,10 @@ def test_what_is_wrong_is_found(named: Start, statements: str, facts: dict[str, 
     assert advice in finding.advice
 
 
-def test_the_statistics_are_shown(named: Start) -> None:
-    server = named(statistics=True)
-    assert passes(server, statistics_url=server.statistics_url)
-
-
 def test_a_view_is_needed_where_there_are_views(named: Start) -> None:
     server = named(statements='view "inside" { };')
     assert 'has no default view' in check(server).advice
     assert passes(server, view='inside')
-
-
-def test_a_view_that_is_not_there_is_permanent(named: Start) -> None:
-    with opened(named().server([NOWHERE], view='outside')) as backend:
-        for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain()),
-                       backend.list_zones(['example.com.']).result):
-            assert 'no matching view' in str(result.error)
-            assert not result.retryable
 
 
 def test_the_clocks_are_too_far_apart(named: Start, monkeypatch: pytest.MonkeyPatch) -> None:

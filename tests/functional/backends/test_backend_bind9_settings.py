@@ -144,26 +144,6 @@ def test_zone_added_by_hand_gets_the_primaries_and_keeps_the_rest(named: Start, 
     assert (server.folder / 'x.db').exists() == bool(file)
 
 
-def test_zone_that_somebody_has_given_another_file(named: Start, primary: Primary,
-                                                   keyed: tuple[Primary, Primary]) -> None:
-    """named lists the settings of that modzone, and goes on with the former ones; create gives it those of now."""
-    second, third = keyed
-    primary.publish('example.com.', zone_text(1))
-    second.publish('example.com.', zone_text(2))
-    server = named()
-    assert create(server.server([primary.endpoint])).ok
-    wait_for(server, 1)
-    other = f'type secondary; file "other.db"; primaries {{ 127.0.0.1 port {second.port}; }};'
-    assert server.command(f'modzone "example.com" {{ {other} }};').result == 0
-    assert 'other.db' in settings(server)
-
-    for source, serial in ((second, 2), (third, 3)):
-        source.publish('example.com.', zone_text(serial))
-        assert create(server.server([source.endpoint])).ok
-        wait_until(lambda serial=serial: is_told_and_serves(server, serial), f'serial {serial} is served')
-        assert 'file "example.com.1.db"' in settings(server)
-
-
 @pytest.mark.parametrize('situation', ['loaded', 'other primaries', 'never loaded'])
 def test_zone_of_the_configuration_has_to_be_taken_out_of_it(named: Start, primary: Primary, situation: str) -> None:
     primary.publish('example.com.', zone_text(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable, Iterator
@@ -147,17 +146,6 @@ def _some_blocks(blocks: Any, head: Any, reading: Any, *ends: str, cuts: Any = (
 
 
 @each_make
-def test_a_restarted_server_still_has_its_zones_and_follows(start: Start, kind: str, signed: bool) -> None:
-    pool, server = start(kind, signed)
-    pool.add('a.example.')
-    wait_until(lambda: server.serial('a.example.') == 7, 'it is served')
-    server.restart()
-    wait_until(lambda: server.serial('a.example.') == 7, 'it is served again')
-    pool.add('b.example.')
-    wait_until(lambda: server.serial('b.example.') == 7, 'and so is the next')
-
-
-@each_make
 def test_odd_names(start: Start, kind: str, signed: bool) -> None:
     pool, server = start(kind, signed)
     names = [dns.name.from_text(name).to_text() for what, name in ODD_NAMES.items()
@@ -166,17 +154,6 @@ def test_odd_names(start: Start, kind: str, signed: bool) -> None:
     wait_until(lambda: all(server.serial(name) == 7 for name in names), 'all are served')
     pool.remove(*names)
     assert delete(pool, server, *names) == [None] * len(names)
-
-
-@each_make
-def test_what_is_still_a_member_is_not_taken_for_gone(start: Start, kind: str, signed: bool) -> None:
-    pool, server = start(kind, signed)
-    pool.add('a.example.')
-    wait_until(lambda: server.serial('a.example.') == 7, 'it is served')
-    with opened(dataclasses.replace(pool.server(server), call_timeout=1)) as backend:
-        result = backend.delete_domain(a_domain('a.example.'))
-    assert result.error == 'the server still serves a.example. (serial 7); it has left the catalog'
-    assert result.retryable and not result.unreachable
 
 
 def test_a_catalog_zone_is_not_shown_to_everybody(start: Start) -> None:

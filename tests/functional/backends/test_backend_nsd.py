@@ -87,60 +87,6 @@ def test_create_again_with_another_pattern_takes_effect_and_with_the_same_change
         other.stop()
 
 
-def test_a_pattern_changed_in_nsd_conf_changes_its_zones_while_they_are_served(nsd: Start, primary: Primary) -> None:
-    other = Primary()
-    other.start()
-    try:
-        primary.publish('example.com.', zone_text(5))
-        other.publish('example.com.', zone_text(6))
-        server = nsd()
-        with opened(server.server(pattern=server.pattern([primary.endpoint], name='pool'))) as backend:
-            assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 5, 'the first contents are served')
-        server.pattern([other.endpoint], name='pool')
-        server.notify('example.com.', 6)
-        seen: list[int | None] = []
-
-        def served() -> int | None:
-            seen.append(server.serial('example.com.'))
-            return seen[-1]
-
-        wait_until(lambda: served() == 6, 'the change is served')
-        assert set(seen) <= {5, 6}
-    finally:
-        other.stop()
-
-
-def test_contents_lost_in_a_restart_are_not_listed_though_nsd_remembers_their_serial(
-        nsd: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(4))
-    server = nsd(database=False)
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 4, 'the contents are served')
-        wait_until(lambda: 'served-serial: "4 since' in server.control('zonestatus', 'example.com'), 'NSD notes that')
-        primary.stop()
-        server.restart()
-        assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
-        assert 'served-serial: "4 since' in server.control('zonestatus', 'example.com')
-        assert backend.list_zones([]).serials == {'example.com.': None}
-
-
-def test_a_name_that_comes_back_does_not_bring_its_old_contents(nsd: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(4))
-    server = nsd()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 4, 'the contents are served')
-        primary.stop()
-        assert backend.delete_domain(a_domain()).ok
-        wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
-        assert backend.create_domain(a_domain(generation=2)).ok
-        wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.SERVFAIL, 'the zone is there, empty')
-        server.restart()
-        assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
-
-
 def test_a_zone_in_nsd_conf_is_refused_and_its_neighbours_in_the_batch_are_done(nsd: Start) -> None:
     server = nsd(statements='zone:\n    name: "example.com"\n    request-xfr: 127.0.0.1@9 NOKEY')
     batch = [a_domain(name) for name in ('before.example.com.', 'example.com.', 'after.example.com.')]

@@ -101,19 +101,6 @@ def test_a_server_that_cannot_list_its_zones_is_asked_for_each(
         assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
 
 
-def test_records_that_octodns_cannot_hold(powerdns: Start) -> None:
-    server = powerdns()
-    text = 'www 60 A 192.0.2.1\nh 60 HINFO "PC" "Linux"\n'
-    with opened(fed(server)) as backend:
-        result, _ = feed(backend, zone(text))
-        assert 'cannot hold h.example.com. HINFO' in str(result.error)
-        assert server.texts('www.example.com.', 'A') == []
-    with opened(fed(server, lenient_supports=True)) as backend:
-        assert feed(backend, zone(text))[0].ok
-        assert feed(backend, zone(text))[1] is None
-        assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
-
-
 def test_check_asks_whether_the_provider_answers(powerdns: Start) -> None:
     server = powerdns()
     with opened(fed(server)) as backend:

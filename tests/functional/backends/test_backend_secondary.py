@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -112,47 +109,3 @@ def test_refuses_to_start(tmp_path: Any, arguments: list[str], said: str) -> Non
     assert ended.returncode != 0
     assert said in ended.stderr
     assert 'Traceback' not in ended.stderr
-
-
-_GREEN = '''
-import json, sys
-from designate_pool import runtime
-runtime.patch()
-import socket, threading
-from designate_pool import backends, model
-from designate_pool.nameserver.server import NameServer
-from designate_pool.testing.processes import wait_until
-
-bind, primary = json.loads(sys.argv[1])
-primaries = (model.Endpoint(*primary),)
-own = NameServer(model.Endpoint('127.0.0.1', 0), model.Endpoint('127.0.0.1', 0), 'secret').start()
-silent = socket.create_server(('127.0.0.1', 0))
-def server(driver, port, **options):
-    return backends.build(model.Server('0' * 32, driver, '127.0.0.1', port, primaries=primaries, call_timeout=2.0,
-                                       options=options))
-both = [server('bind9', bind['port'], rndc_port=bind['rndc_port'], rndc_key_file=bind['key']),
-        server('secondary', own.endpoint.port, control_port=own.control_endpoint.port, control_secret='secret')]
-hung = server('bind9', 53, rndc_port=silent.getsockname()[1], rndc_key_file=bind['key'])
-domain = model.Domain('0' * 32, 'example.com.', '0' * 32, 'default', 'a@example.com', 300, 1)
-ended = []
-waiting = threading.Thread(target=lambda: ended.append(hung.create_domain(domain)))
-waiting.start()
-results = [backend.create_domain(domain).error for backend in both for _ in range(2)]
-wait_until(lambda: own.serial('example.com.') == 4, 'it is transferred', pause=0.01)
-meanwhile = waiting.is_alive()
-results += [backend.delete_domain(domain).error for backend in both for _ in range(2)]
-waiting.join()
-own.stop()
-print(json.dumps({'results': results, 'meanwhile': meanwhile, 'hung': ended[0].error}))
-'''
-
-
-def test_drivers_and_name_server_under_eventlet(named: Callable[..., Named], primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(4))
-    server = named()
-    bind = {'port': server.port, 'rndc_port': server.rndc_port, 'key': str(server.folder / 'rndc.key')}
-    ended = subprocess.run([sys.executable, '-W', 'ignore', '-c', _GREEN,
-                            json.dumps([bind, [primary.host, primary.port]])],
-                           capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout) == {'results': [None] * 8, 'meanwhile': True, 'hung': 'no answer within 2 s'}

@@ -10,7 +10,6 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.backends.fake import Fake, FakeCall
 from designate_pool.model import Server, TsigKey, new_id
 from designate_pool.testing import a_domain
 from testing.bind import Named
@@ -74,9 +73,3 @@ def test_a_driver_without_a_control_channel_says_that_it_cannot() -> None:
     for result in results:
         assert (result.retryable, result.error) == (False, 'the driver catalog cannot make the server transfer a zone '
                                                            'again that it already has; do it on the server by hand')
-
-
-def test_the_fake_server_remembers_it() -> None:
-    fake = Fake(Server(new_id(), 'fake', '192.0.2.1'))
-    assert fake.refetch_domain(a_domain('a.example.')).ok
-    assert fake.calls == [FakeCall('refetch', 'a.example.', 1)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -125,18 +124,6 @@ def test_only_the_unforeseen_is_logged_with_its_stack(caplog: pytest.LogCaptureF
     Raises(BackendRefused(why='no')).create_domain(a_domain())
     Raises(ZeroDivisionError()).create_domain(a_domain())
     assert [bool(record.exc_info) for record in caplog.records] == [False, True]
-
-
-def test_deadline_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [5.0]
-    monkeypatch.setattr(time, 'monotonic', lambda: clock[0])
-    deadline = Deadline(2.0)
-    assert deadline.left() == 2.0
-    clock[0] += 1.5
-    assert deadline.left() == 0.5
-    clock[0] += 0.5
-    with pytest.raises(TimeoutError):
-        deadline.left()
 
 
 def test_an_unknown_driver_is_named_with_those_there_are() -> None:

@@ -10,8 +10,7 @@ import dns.rdatatype
 import dns.zone
 import pytest
 
-from benchmarks.import_files import parsed_by_dnspython, parsed_by_us, write_large
-from benchmarks.import_zones import LARGE
+from benchmarks.import_zones import LARGE, parsed_by_dnspython, parsed_by_us, write_large
 from benchmarks.tiny_zones import SERIAL
 from designate_pool.central import zonefile_parser
 

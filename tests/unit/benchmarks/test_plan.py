@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import pathlib
 from typing import Any
 
 import pytest
 
 from benchmarks.plan import check, main
-from benchmarks.plan_data import TTL, ZONE, Set, sets, write_all
+from benchmarks.plan_data import ZONE, sets
 from benchmarks.plan_one import WAYS, Measured
-from designate_pool.planner.sources.zonefile import ZoneFileSource
-from designate_pool.planner.targets.yaml_target import YamlProvider
-from designate_pool.planner.zone.zone import Zone
 
 FOUND = Measured(1.0, 0.25, 25.0, 65.0, {'Create': 3, 'Delete': 3, 'Update': 3}, 'abc')
 
@@ -36,11 +32,11 @@ def test_all_ways_find_the_changes_that_were_made(report: dict[str, Any]) -> Non
 
 def test_octodns_is_left_out_of_what_is_too_large_for_it(report: dict[str, Any]) -> None:
     second = report['details']['600']
-    assert second.keys() == {'ours-files', 'ours-records', 'ours-yaml'}
+    assert second.keys() == {'ours'}
     assert all(measured['counts'] == {'Create': 2, 'Delete': 2, 'Update': 2} for [measured] in second.values())
     beside = {figure['name']: figure['other_name'] for figure in report['figures']}
-    assert beside['300 files: both'] == beside['300 files: memory at most'] == 'octoDNS, files'
-    assert beside['300 yaml: both'] == 'octoDNS, yaml' and beside['600 yaml: both'] is None
+    assert beside['300 records: both'] == beside['300 records: memory at most'] == 'octoDNS'
+    assert beside['600 records: both'] is None
 
 
 def test_what_was_measured_is_of_a_process_of_its_own(report: dict[str, Any]) -> None:
@@ -59,24 +55,10 @@ def test_the_sides_differ_by_the_changes_and_by_nothing_else() -> None:
     assert sum(before[key] != after[key] for key in before.keys() & after.keys()) == 4
 
 
-def test_all_forms_have_the_same_zone(tmp_path: pathlib.Path) -> None:
-    write_all(tmp_path, 200, 2, with_yaml=True)
-    for side in ('existing', 'desired'):
-        of_file, of_yaml = Zone(ZONE), Zone(ZONE)
-        ZoneFileSource('files', str(tmp_path / side)).populate(of_file)
-        YamlProvider('yaml', str(tmp_path / side)).populate(of_yaml)
-        soa = of_file.get(ZONE, 'SOA')
-        assert soa is not None
-        of_file.remove_record(soa)
-        assert of_file == of_yaml and of_file.root_ns is not None
-        made = [Set(each.name, each.type, each.rdatas) for each in of_yaml]
-        assert sorted(made) == sorted(sets(side, 200, 2)) and {each.ttl for each in of_yaml} == {TTL}
-
-
 def test_changes_that_are_missing_are_no_result() -> None:
-    check('ours-files', 3, FOUND, FOUND)
+    check('ours', 3, FOUND, FOUND)
     fewer = dataclasses.replace(FOUND, counts={'Create': 3, 'Update': 3})
-    with pytest.raises(AssertionError, match="ours-files found .*'Create': 3, 'Update': 3"):
-        check('ours-files', 3, fewer, FOUND)
+    with pytest.raises(AssertionError, match="ours found .*'Create': 3, 'Update': 3"):
+        check('ours', 3, fewer, FOUND)
     with pytest.raises(AssertionError, match='digest other'):
-        check('ours-files', 3, dataclasses.replace(FOUND, digest='other'), FOUND)
+        check('ours', 3, dataclasses.replace(FOUND, digest='other'), FOUND)

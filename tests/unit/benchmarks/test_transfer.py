@@ -11,7 +11,7 @@ import dns.rdatatype
 import dns.zone
 import pytest
 
-from benchmarks.transfer_client import query, take
+from benchmarks.transfer import query, take
 from benchmarks.transfer_data import BESIDE, NAME, change, fill, raise_serial, write_zone_file
 from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import Endpoint

@@ -23,7 +23,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.backends.nsd import control_protocol
 from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, ZoneStatus
 from designate_pool.backends.nsd.driver import key_findings
-from designate_pool.deadline import Deadline, connect
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
 from designate_pool.testing import a_domain
@@ -319,20 +319,3 @@ def test_a_line_without_an_end_is_not_read_for_ever(scripted: Callable[..., Scri
     server = scripted(b'x' * (1 << 20))
     with pytest.raises(BackendError, match='is too long'):
         NsdControl(server.path, None).ask('status', Deadline(5))
-
-
-def test_when_too_many_wait_for_the_socket_it_is_tried_until_there_is_room() -> None:
-    folder = pathlib.Path(tempfile.mkdtemp(prefix='nsd'))
-    try:
-        with socket.socket(socket.AF_UNIX) as listening, contextlib.ExitStack() as others:
-            listening.bind(str(folder / 's'))
-            listening.listen(0)
-            others.enter_context(socket.socket(socket.AF_UNIX)).connect(str(folder / 's'))
-            with pytest.raises(TimeoutError):
-                connect(str(folder / 's'), Deadline(0.1))
-            timer = threading.Timer(0.1, lambda: others.enter_context(listening.accept()[0]))
-            timer.start()
-            connect(str(folder / 's'), Deadline(5)).close()
-            timer.join()
-    finally:
-        shutil.rmtree(folder)
