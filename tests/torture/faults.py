@@ -19,10 +19,8 @@ from typing import Any
 import dns.exception
 import dns.tsig
 import requests
-import sqlalchemy as sa
 
 from designate_pool.errors import PoolError
-from designate_pool.storage.sql import migrate
 from testing.bind import Named
 from testing.knot import Knotd
 from testing.nsd import Nsd
@@ -35,9 +33,7 @@ from tests.torture.network import CLIENTS, Impairment
 from tests.torture.nodes import Node, ServerNode, ServiceNode
 from tests.torture.relay import Disturbance
 from tests.torture.schedule import FaultKind
-from tests.torture.small_server import SmallServer
 
-_UNKNOWN_REVISION = '9999'
 #: Seconds that a statement of the kit is tried.
 _PATIENCE = 45
 #: How many zones are deleted while a server is away, at most.
@@ -176,43 +172,6 @@ def other_concurrency(trouble: Trouble, target: str, chance: random.Random) -> S
     node.wanted = True
     yield node.concurrency
     return None
-
-
-def newer_tables(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    """Restarted when the tables are of a revision that it does not know."""
-    node = trouble.service(target)
-    if not node.running:
-        raise NotInjected('it does not run')
-    _set_revision(trouble, _UNKNOWN_REVISION)
-    try:
-        node.stop()
-        node.wanted = True
-        yield f'revision {_UNKNOWN_REVISION}'
-        return _is_ready(trouble, node)
-    finally:
-        _set_revision(trouble, migrate.head())
-
-
-def _is_ready(trouble: Trouble, node: ServiceNode) -> int:
-    return int(node.running and not trouble.lab.supervisor.is_starting(node.name))
-
-
-def _set_revision(trouble: Trouble, revision: str) -> None:
-    """
-    :raises NotInjected: when the database does not take it for too long
-    """
-    engine = sa.create_engine(trouble.lab.database_url, connect_args={'connect_timeout': 5})
-    until = time.monotonic() + _PATIENCE
-    while time.monotonic() < until:
-        with contextlib.suppress(sa.exc.SQLAlchemyError), engine.begin() as tx:
-            tx.execute(sa.text('UPDATE alembic_version SET version_num = :revision'), {'revision': revision})
-        with contextlib.suppress(sa.exc.SQLAlchemyError), engine.connect() as connection:
-            if connection.scalar(sa.text('SELECT version_num FROM alembic_version')) == revision:
-                break
-        time.sleep(0.5)
-    else:
-        raise NotInjected('the database does not take the revision')
-    engine.dispose()
 
 
 # File systems
@@ -493,10 +452,8 @@ def write_foreign(trouble: Trouble, target: str, chance: random.Random) -> Struc
 
 
 def lie(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    """A server has other contents at the right serial: one zone until it is repaired, or all until the end."""
+    """A server has other contents at the right serial."""
     daemon: Any = trouble.server(target).daemon
-    if isinstance(daemon, SmallServer):
-        return (yield from _scripted(daemon, 'altered'))
     altered = []
     for name in trouble.names():
         with contextlib.suppress(AssertionError, sqlite3.Error):
@@ -506,44 +463,6 @@ def lie(trouble: Trouble, target: str, chance: random.Random) -> Struck:
         raise NotInjected('no zone has an address')
     yield f'altered {", ".join(altered[:5])}'
     return len(altered)
-
-
-def break_transfers(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    """A server gives up transfers in the middle."""
-    return (yield from _scripted(trouble.server(target).daemon, 'broken'))
-
-
-def answer_servfail(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    return (yield from _scripted(trouble.server(target).daemon, 'servfail'))
-
-
-def stay_stale(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    """A server takes NOTIFY and fetches nothing."""
-    return (yield from _scripted(trouble.server(target).daemon, 'stale'))
-
-
-def _scripted(daemon: Any, kind: str) -> Struck:
-    try:
-        try:
-            daemon.control.ask('set_fault', kind=kind)
-            active = daemon.control.ask('list_faults')
-        except OSError:
-            raise NotInjected('it does not run') from None
-        assert kind in str(active), active
-        yield f'{kind} is on'
-    finally:  # one that did not answer has the request still, and carries it out when it goes on
-        until = time.monotonic() + _PATIENCE
-        while time.monotonic() < until:
-            try:
-                daemon.control.ask('clear_faults', kind=kind)
-                break
-            except ConnectionRefusedError:  # one that was started anew has no faults
-                break
-            except OSError:
-                time.sleep(0.5)
-        else:
-            raise AssertionError(f'{kind} could not be taken back within {_PATIENCE} s')
-    return None
 
 
 def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
@@ -606,11 +525,11 @@ def _refuses(daemon: Any, name: str) -> bool:
 
 
 FAULTS: dict[str, Callable[[Trouble, str, random.Random], Struck]] = {each.__name__: each for each in (
-    kill, restart, pause, skew_clock, wrong_server_clock, other_concurrency, newer_tables, fill_disk,
-    forbid_writing, cut, cut_one_way, lose_packets, disturb_packets, partition_broker, partition_database, isolate_node,
+    kill, restart, pause, skew_clock, wrong_server_clock, other_concurrency, fill_disk, forbid_writing,
+    cut, cut_one_way, lose_packets, disturb_packets, partition_broker, partition_database, isolate_node,
     isolate_clients, answer_late, truncate_transfers, double_messages, delay_messages, keep_messages, lose_commits,
-    lose_commit_answers, cut_connections, fail_over, wipe, move, miss_deletions, lose_zones, lie, break_transfers,
-    answer_servfail, stay_stale, refuse_tsig, write_foreign, refuse_api_key)}
+    lose_commit_answers, cut_connections, fail_over, wipe, move, miss_deletions, lose_zones, lie, refuse_tsig,
+    write_foreign, refuse_api_key)}
 #: Those that may leave other contents on a server than it was given.
 SPOILING = {'lie'}
 #: Those after which a server may have less than it has served; others make it slow or silent at most.
@@ -625,7 +544,6 @@ def kinds(lab: Lab) -> list[FaultKind]:
     of = {kind: tuple(name for name in services if name.startswith(kind))
           for kind in ('central', 'manager', 'minidns', 'api')}
     inner = (*of['central'], *of['manager'], *of['minidns'])
-    small = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, SmallServer))
     pdns = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, PowerDns))
     movable = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, Named | Nsd))
     fed = tuple(name for name, node in lab.server_nodes.items() if node.is_fed)
@@ -642,7 +560,6 @@ def kinds(lab: Lab) -> list[FaultKind]:
         FaultKind('skew_clock', (*of['api'], *inner), 'clock', 10, 30, 2),
         FaultKind('wrong_server_clock', servers, 'clock', 5, 20),
         FaultKind('other_concurrency', services, 'process', 3, 4, 0.5),
-        FaultKind('newer_tables', services, 'process', 10, 20, 0.5),
         FaultKind('fill_disk', (*servers, *inner, *single), 'disk', 5, 20),
         FaultKind('forbid_writing', (*servers, *inner), 'disk', 5, 20),
         FaultKind('cut', links, 'link', 5, 20, 2), FaultKind('cut_one_way', links, 'link', 5, 20, 2),
@@ -663,10 +580,8 @@ def kinds(lab: Lab) -> list[FaultKind]:
         *_of_clusters(lab)]
     if movable:
         found.append(FaultKind('move', movable, 'process', 1, 3, 0.5))
-    if small + pdns:
-        found.append(FaultKind('lie', small + pdns, 'contents', 5, 20))
-    if small:
-        found += [FaultKind(name, small, name, 5, 15) for name in ('break_transfers', 'answer_servfail', 'stay_stale')]
+    if pdns:
+        found.append(FaultKind('lie', pdns, 'contents', 5, 20))
     if keyed:
         found.append(FaultKind('refuse_tsig', keyed, 'key', 5, 15))
     if fed:

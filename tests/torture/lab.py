@@ -31,7 +31,6 @@ from tests.torture.backends import BACKENDS, make_broker, make_database
 from tests.torture.commit_proxy import CommitProxy
 from tests.torture.network import Host, Network
 from tests.torture.nodes import Node, ServerNode, ServiceNode, Supervisor, build_clock
-from tests.torture.small_server import SmallServer
 
 #: Of the servers that there are, these serve an ACTIVE change at least.
 THRESHOLD = 60
@@ -75,12 +74,9 @@ SERVERS: dict[str, Callable[[pathlib.Path, Host], Daemon]] = {
     'knot1': lambda folder, host: Knotd(folder, host=host.address, keys=[KEY], sections=_OPEN_TO_ALL,
                                         templates='    acl: [open, signed]\n'),
     'nsd1': lambda folder, host: Nsd(folder, host=host.address, clients=['0.0.0.0/0'], keys=[KEY], database=False),
-    'pdns1': _pdns, 'small1': lambda folder, host: SmallServer(folder, host, KEY),
-    'native1': lambda folder, host: _pdns(folder, host, 'pdns-native')}
-#: Those that it has when nothing else is said.
-USUAL_SERVERS = tuple(name for name in SERVERS if name != 'bind2')
+    'pdns1': _pdns, 'native1': lambda folder, host: _pdns(folder, host, 'pdns-native')}
 #: Those whose transfers, polls and NOTIFY are signed.
-_KEYED = ('bind1', 'knot1', 'nsd1', 'small1')
+_KEYED = ('bind1', 'knot1', 'nsd1')
 
 
 class Lab:
@@ -100,7 +96,7 @@ class Lab:
     """
 
     def __init__(self, backend: str = 'postgresql', concurrency: str = 'eventlet', seed: int = 0,
-                 servers: Iterable[str] = USUAL_SERVERS, tell: Callable[[str], None] = print,
+                 servers: Iterable[str] = tuple(SERVERS), tell: Callable[[str], None] = print,
                  environment: Mapping[str, str] = {}, manager: Mapping[str, str] = {}) -> None:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='torture-'))
         self.folder.chmod(0o755)
@@ -136,7 +132,7 @@ class Lab:
                           for name in ('minidns1', 'minidns2')]
         self.keyed = [name for name in self.server_nodes if name in _KEYED]
         self.keys = {self.server_nodes[name].server_id: KEY for name in self.keyed
-                     if isinstance(self.server_nodes[name].daemon, SmallServer | Nsd)}
+                     if isinstance(self.server_nodes[name].daemon, Nsd)}
 
     @property
     def servers(self) -> dict[str, Endpoint]:

@@ -17,7 +17,6 @@ from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
 from tests.torture.history import foreign_rrset
-from tests.torture.small_server import SmallServer
 
 #: The generation in the name of a zone's file, and what stands behind it.
 _GENERATION = re.compile(r'\.(\d+)(\.[a-z]+)*')
@@ -36,8 +35,6 @@ def drop(daemon: Any, name: str) -> None:
         daemon.change(['conf-unset', f'zone[{name}]'])
     elif isinstance(daemon, PowerDns):
         _ask_api(daemon, 'DELETE', name).raise_for_status()
-    elif isinstance(daemon, SmallServer):
-        assert daemon.control.ask('delete_zone', name=name)
 
 
 def write_foreign(daemon: PowerDns, name: str) -> None:
@@ -117,7 +114,5 @@ def is_configured(daemon: Any, name: str) -> bool:
         return daemon.holds(name)
     if isinstance(daemon, Knotd):
         return name in daemon.knotc('conf-read', 'zone.domain').split()
-    if isinstance(daemon, PowerDns):
-        return name in {each.to_text() for each in daemon.zones()}
-    assert isinstance(daemon, SmallServer)
-    return name in {each['name'] for each in daemon.control.ask('list_zones')}
+    assert isinstance(daemon, PowerDns)
+    return name in {each.to_text() for each in daemon.zones()}

@@ -25,7 +25,7 @@ from tests.torture import checker, faults, leftovers, name_servers, planted, sch
 from tests.torture.backends import BACKENDS
 from tests.torture.checker import Breach
 from tests.torture.history import Event, History, of_zone
-from tests.torture.lab import SERVERS, THRESHOLD, USUAL_SERVERS, Lab
+from tests.torture.lab import SERVERS, THRESHOLD, Lab
 from tests.torture.messages import Messages
 from tests.torture.observer import Observer
 from tests.torture.schedule import PlannedFault
@@ -298,8 +298,8 @@ def main() -> int:
     parser.add_argument('--at-once', type=float, default=3, help='faults at the same time, in the mean (default: 3)')
     parser.add_argument('--rate', type=float, default=4, help='operations a second of each client at most')
     parser.add_argument('--clients', type=int, default=3, help='of each tenant (default: 3)')
-    parser.add_argument('--servers', type=lambda text: text.split(','), default=list(USUAL_SERVERS),
-                        help=f'the name servers, of {",".join(SERVERS)} (default: {",".join(USUAL_SERVERS)})')
+    parser.add_argument('--servers', type=lambda text: text.split(','), default=list(SERVERS),
+                        help=f'the name servers (default: {",".join(SERVERS)})')
     parser.add_argument('--replay', type=pathlib.Path, help='a schedule.json in place of that of the seed')
     parser.add_argument('--keep', type=pathlib.Path, default=pathlib.Path('build/torture'),
                         help='where history, schedule and logs of a run with breaches go (default: build/torture)')

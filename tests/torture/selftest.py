@@ -23,7 +23,7 @@ from tests.torture.backends import BACKENDS
 #: Seconds of faults in a run, and for healing where a bug may prevent it.
 SECONDS, BOUND = 75.0, 75.0
 #: The name servers: faults are scheduled by them, and with these each bug was found.
-SERVERS = 'bind1,bind2,knot1,nsd1,pdns1,small1'
+SERVERS = 'bind1,bind2,knot1,nsd1,pdns1'
 
 
 def run(database: str, plant: str | None, seed: int) -> list[str]:

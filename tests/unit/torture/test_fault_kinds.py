@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from designate_pool.model import Endpoint
-from designate_pool.nameserver.server import ControlServer
 from testing.bind import Named
 from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
-from tests.fixtures.nameservers import ControlClient
 from tests.torture import faults
 from tests.torture.backends import BACKENDS
 from tests.torture.schedule import FaultKind
-from tests.torture.small_server import SmallServer
 
-SERVERS = {'bind1': Named, 'knot1': Knotd, 'native1': PowerDns, 'nsd1': Nsd, 'pdns1': PowerDns, 'small1': SmallServer}
+SERVERS = {'bind1': Named, 'knot1': Knotd, 'native1': PowerDns, 'nsd1': Nsd, 'pdns1': PowerDns}
 
 
 def some(*names: str, can_fail_over: bool = False) -> SimpleNamespace:
@@ -100,30 +94,3 @@ def test_a_server_whose_clock_was_far_ahead_is_started_anew(seed: int) -> None:
     assert len(list(faults.wrong_server_clock(trouble, 'bind1', random.Random(seed)))) == 1
     assert done == [done[0], 0, *(['stop'] if done[0] in (600, 7200) else [])]
     assert server.wanted
-
-
-def test_a_fault_that_a_paused_server_has_not_answered_is_taken_back() -> None:
-    active: list[object] = []
-    goes_on, is_set = threading.Event(), threading.Event()
-
-    def set_fault(request: Mapping[str, Any]) -> None:
-        assert goes_on.wait(60)
-        active.append(request['kind'])
-        is_set.set()
-
-    def clear_faults(request: Mapping[str, Any]) -> None:
-        goes_on.set()
-        assert is_set.wait(60)
-        active.remove(request['kind'])
-
-    server = ControlServer('secret', {'set_fault': set_fault, 'clear_faults': clear_faults})
-    try:
-        daemon = SimpleNamespace(control=ControlClient(server.start(Endpoint('127.0.0.1', 0)), 'secret', timeout=0.5))
-        trouble: Any = SimpleNamespace(server=lambda target: SimpleNamespace(daemon=daemon))
-        with pytest.raises(faults.NotInjected):
-            next(faults.answer_servfail(trouble, 'small1', random.Random(1)))
-        assert is_set.is_set()
-        assert active == []
-    finally:
-        goes_on.set()
-        server.stop()
