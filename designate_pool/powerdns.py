@@ -28,7 +28,7 @@ from designate_pool.backoff import Backoff
 from designate_pool.deadline import ClosedUnanswered, Deadline, abort, connect, receive, send
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 from designate_pool.model import Reason
-from designate_pool.protocol.names_and_rdata import parse_name
+from designate_pool.protocol.names_and_rdata import escaped, name_of_server, parse_name
 
 #: The API's names for the kinds of zones, in lower case: for secondary zones the old and the new one.
 SECONDARY_KINDS = ('slave', 'secondary')
@@ -42,7 +42,6 @@ TRIES = 8
 PAUSES = Backoff(0.02, jitter=(0.0, 1.0))
 
 _PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/')
-_PLAIN_NAME = re.compile(r'([a-z0-9_/-]+\.)+')
 _PLAIN_ID = re.compile(r'[A-Za-z0-9_-]+')
 _NOT_IN_ID = re.compile(r'[^A-Za-z0-9.-]')
 _PATH = re.compile(r'(/[A-Za-z0-9._~-]+)*')
@@ -194,7 +193,7 @@ class PdnsServer:
                 kind, serial = str(zone['kind']).lower(), int(zone['serial'])
                 # A zone that was never transferred has serial 0 as well, but was never checked either.
                 is_empty = kind in SECONDARY_KINDS and not serial and not zone['last_check']
-                yield absolute(zone['name']), kind, None if is_empty else serial
+                yield name_of_server(zone['name']), kind, None if is_empty else serial
 
     def zone(self, name: str, deadline: Deadline, kinds: Collection[str] = (),
              with_rrsets: bool = False) -> dict[str, Any] | None:
@@ -284,7 +283,7 @@ class PdnsServer:
         """Raises :meth:`unexpected` when what is read in its body does not have the expected form."""
         try:
             yield
-        except (TypeError, KeyError, ValueError, AttributeError, dns.exception.DNSException) as error:
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise self.unexpected() from error
 
     def _read(self, what: str, path: str, deadline: Deadline) -> Any:
@@ -301,22 +300,12 @@ def zone_path(name: str) -> str:
 
 def api_text(name: dns.name.Name) -> str:
     """*name* as the API takes it in JSON: lower case, with every octet but letters, digits and ``-_/`` as ``\\DDD``."""
-    labels = (''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
-              for label in name.labels[:-1])
-    return '.'.join(labels).lower() + '.'
+    return escaped(name, _PLAIN_OCTETS).lower()
 
 
 def api_id(name: dns.name.Name) -> str:
     """*name* as the API takes it in a path: :func:`api_text`, with all but letters, digits and ``.-`` as ``=XX``."""
     return _NOT_IN_ID.sub(lambda found: f'={ord(found[0]):02X}', api_text(name))
-
-
-def absolute(text: str) -> str:
-    """A name that the API has given, in the pool's form.
-
-    :raises dns.exception.DNSException: when it is not a name
-    """
-    return text if _PLAIN_NAME.fullmatch(text) else dns.name.from_text(text).to_text().lower()
 
 
 class _Received:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import dns.exception
 import dns.name
@@ -98,6 +98,21 @@ def parse_name(text: str) -> dns.name.Name:
         return dns.name.from_text(text)
     except (dns.exception.DNSException, ValueError) as error:
         raise BackendRefused(why=f'{text!r} is not a domain name ({error})') from error
+
+
+def name_of_server(text: str) -> str:
+    """A name that a server has given, with or without the final dot, in normal form.
+
+    :raises BackendRefused: when it is not a domain name
+    """
+    name = text if text.endswith('.') else f'{text}.'
+    return name if len(name) < 250 and _PLAIN_NAME.fullmatch(name) else parse_name(text).canonicalize().to_text()
+
+
+def escaped(name: dns.name.Name, plain: Collection[int]) -> str:
+    """*name*, absolute, with every octet of its labels that is not in *plain* as ``\\DDD``."""
+    return ''.join(''.join(chr(octet) if octet in plain else f'\\{octet:03d}' for octet in label) + '.'
+                   for label in name.labels[:-1]) or '.'
 
 
 def lies_in(name: str, zone: str) -> bool:

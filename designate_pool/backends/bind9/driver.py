@@ -30,7 +30,7 @@ from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 from designate_pool.model import Reason
-from designate_pool.protocol.names_and_rdata import parse_name
+from designate_pool.protocol.names_and_rdata import escaped, parse_name
 
 # What named answers, as the name of the result or in the text beside it.
 EXISTS = 'already exists'
@@ -282,7 +282,7 @@ class Bind9(Backend):
         return named_conf.is_file_of(path, zone, self._view)
 
     def _where(self, zone: dns.name.Name) -> str:
-        return f'"{named_conf.escaped(zone)}" IN {self._view}'
+        return f'"{escaped(zone, named_conf.PLAIN_OCTETS)}" IN {self._view}'
 
     def _ask(self, command: str, deadline: Deadline) -> rndc.RndcAnswer:
         return self._channels.use(lambda channel, deadline: channel.ask(command, deadline), deadline)

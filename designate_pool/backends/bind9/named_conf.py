@@ -20,19 +20,14 @@ Statement = tuple[str, ...]
 #: The statements that :func:`secondary` writes, with their former names.
 SETTINGS = ('type', 'file', 'primaries', 'masters')
 
-_PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_')
+#: The octets of a name that need no escape.
+PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_')
+
 _PLAIN_NAME = re.compile(r'[a-z0-9_][a-z0-9_.-]{0,179}')
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[{};]|[^\s{};"]+', re.DOTALL)
 _FORMER_TYPES = {'slave': 'secondary', 'master': 'primary'}
 #: Statements that only a primary zone can have.
 _PRIMARY_ONLY = ('allow-update', 'update-policy', 'serial-update-method', 'auto-dnssec', 'check-integrity')
-
-
-def escaped(name: dns.name.Name) -> str:
-    """*name* with every octet but letters, digits, hyphen and underscore as ``\\DDD``."""
-    labels = (''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
-              for label in name.labels[:-1])
-    return '.'.join(labels) + '.'
 
 
 def quoted(text: str, field: str) -> str:

@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import http.client
 import itertools
-import re
 import urllib.parse
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-import dns.exception
-import dns.name
-
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, InvalidField
+from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.protocol.names_and_rdata import name_of_server
 
 PATH = '/xml/v3/zones'
 #: Octets; the list of a million zones has some 250 million.
 LONGEST_ANSWER = 1 << 29
 #: What an answer of another form raises.
-MALFORMED = (ElementTree.ParseError, LookupError, ValueError)
+MALFORMED = (ElementTree.ParseError, LookupError, ValueError, BackendRefused)
 #: The serial of a zone that is not loaded.
 NOT_LOADED = '-'
 
-_PLAIN_NAME = re.compile(r'[a-z0-9_-]+(\.[a-z0-9_-]+)*')
 #: What named calls zones of a type, now and formerly.
 SECONDARY, PRIMARY = ('secondary', 'slave'), ('primary', 'master')
 
@@ -102,17 +98,7 @@ def _zones(pieces: Iterable[bytes], view: str, types: Collection[str] = SECONDAR
                     raise ValueError('a zone that is in no view')
                 if views[-1:] == [view] and element.get('rdataclass') == 'IN' and element.findtext('type') in types:
                     serial = element.findtext('serial', NOT_LOADED)
-                    yield _normal_name(element.attrib['name']), None if serial == NOT_LOADED else int(serial)
+                    yield name_of_server(element.attrib['name']), None if serial == NOT_LOADED else int(serial)
                 zones.clear()
     if view not in views:
         raise BackendError(why=f"named has no view '{view}', but has {', '.join(views) or 'none'}")
-
-
-def _normal_name(name: str) -> str:
-    """*name*, absolute, in lower case and with dnspython's escapes."""
-    if _PLAIN_NAME.fullmatch(name):
-        return f'{name}.'
-    try:
-        return dns.name.from_text(name).canonicalize().to_text()
-    except dns.exception.DNSException as error:
-        raise ValueError(f'{name!r} is not a domain name') from error

@@ -20,7 +20,7 @@ from designate_pool.backends.knot.control_protocol import Block, KnotControl, Un
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Reason
-from designate_pool.protocol.names_and_rdata import parse_name
+from designate_pool.protocol.names_and_rdata import name_of_server
 
 #: The prefix of the ids of our own sections.
 OURS = 'designate-pool-'
@@ -43,14 +43,6 @@ class TransactionIsOpen(BackendError):
 
     reason = Reason.BUSY
     is_empty = False
-
-
-def normal_name(text: str) -> str:
-    """A name in the pool's form: absolute, lower case.
-
-    :raises BackendRefused: when it is not a domain name
-    """
-    return parse_name(text).canonicalize().to_text()
 
 
 def read(control: KnotControl, section: str, ids: Sequence[str], deadline: Deadline) -> list[Settings | None]:
@@ -155,7 +147,7 @@ def _commit(control: KnotControl, zones: Mapping[str, Change], deadline: Deadlin
                                ' refreshes that are in progress', reason=Reason.TIMEOUT) from error
     if trouble is None:
         return {}
-    name = normal_name(trouble['id']) if trouble.get('section') == 'zone' and 'id' in trouble else ''
+    name = name_of_server(trouble['id']) if trouble.get('section') == 'zone' and 'id' in trouble else ''
     if name not in zones:
         raise _error(trouble)
     return {name: _error(trouble)}

@@ -30,6 +30,7 @@ from designate_pool.backoff import Backoff
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 from designate_pool.model import Reason
+from designate_pool.protocol.names_and_rdata import name_of_server
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -131,8 +132,7 @@ class Knot(Backend):
                     chosen = name if (unit.get('data') == 'slave') is is_secondary else ''
                 if unit.get('type') != 'serial' or name != chosen:
                     continue
-                plain = _PLAIN_NAME.fullmatch(name)
-                yield name if plain else config_transaction.normal_name(name), _serial(unit.get('data'))
+                yield name_of_server(name), _serial(unit.get('data'))
 
     def _ping(self, deadline: Deadline) -> None:
         with self._connected(deadline) as control:
@@ -223,7 +223,7 @@ class Knot(Backend):
         outcomes: dict[str, BackendError] = {}
         for domain in domains:
             try:
-                names[domain.id] = config_transaction.normal_name(domain.name)
+                names[domain.id] = name_of_server(domain.name)
             except BackendRefused as error:
                 outcomes[domain.id] = error
         distinct = [*dict.fromkeys(names.values())]

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from designate_pool.deadline import Deadline, abort, connect, send
 from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Endpoint, Reason
+from designate_pool.protocol import names_and_rdata
 from designate_pool.protocol.names_and_rdata import parse_name
 
 MAGIC = b'NSDCT1 '
@@ -36,7 +37,6 @@ WINDOW = 16384
 
 _TOTAL = re.compile(rb'(?:added|deleted) \d+ zones')
 _PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyz0123456789-_')
-_PLAIN_NAME = re.compile(rb'[a-z0-9_-]+(?:\.[a-z0-9_-]+)*')
 _SERIAL = re.compile(rb'"(\d+) since ')
 _ASKED = re.compile(rb'"(?:sent UDP|TCP connected) to ([0-9a-fA-F.:]+)(?:@(\d+))?"')
 
@@ -313,9 +313,7 @@ def escaped(name: str) -> str:
 
     :raises BackendRefused: when it is not a domain name
     """
-    labels = parse_name(name).canonicalize().labels[:-1]
-    return '.'.join(''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
-                    for label in labels) or '.'
+    return names_and_rdata.escaped(parse_name(name).canonicalize(), _PLAIN_OCTETS).removesuffix('.') or '.'
 
 
 def statuses(lines: Iterable[bytes]) -> Iterator[ZoneStatus]:
@@ -360,11 +358,9 @@ def _asked(transfer: bytes) -> Endpoint | None:
 
 def _name(octets: bytes) -> str:
     """A name in any form that NSD accepts: the zone may have been added by hand."""
-    plain = octets.removesuffix(b'.')
-    if _PLAIN_NAME.fullmatch(plain):
-        return plain.decode('ascii') + '.'
+    text = octets.decode('ascii') if octets.isascii() else ''.join(
+        chr(octet) if octet < 0x80 else f'\\{octet:03d}' for octet in octets)
     try:
-        return parse_name(''.join(chr(octet) if octet < 0x80 else f'\\{octet:03d}' for octet in octets)) \
-            .canonicalize().to_text()
+        return names_and_rdata.name_of_server(text)
     except BackendRefused as error:
         raise BackendError(why=f'NSD lists a zone whose name cannot be parsed: {error}') from error

@@ -37,8 +37,8 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, absolute, zone_path
-from designate_pool.protocol.names_and_rdata import LOWER, normal_rdata
+from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, zone_path
+from designate_pool.protocol.names_and_rdata import LOWER, name_of_server, normal_rdata
 from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_rdata import serial_of, with_serial
 
@@ -277,7 +277,7 @@ def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
     """
     for shown in given:
         rtype, ttl, records = str(shown['type']), int(shown['ttl']), shown['records']
-        key = f'{absolute(shown["name"])}\t{rtype}'
+        key = f'{name_of_server(shown["name"])}\t{rtype}'
         if rtype not in TYPES or keys is not None and key not in keys:
             continue
         served = {read(rtype, record['content']) for record in records if not record['disabled']}

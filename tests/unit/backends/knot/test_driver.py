@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from designate_pool.backends.knot.config_transaction import Settings, difference, normal_name
+from designate_pool.backends.knot.config_transaction import Settings, difference
 from designate_pool.backends.knot.driver import Knot, _address
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
+from designate_pool.protocol.names_and_rdata import name_of_server
 from designate_pool.testing import NOWHERE, a_domain
 
 WANTED: Settings = {'template': ['pool'], 'master': ['minidns']}
@@ -35,7 +36,7 @@ def test_only_what_differs_is_changed(held: Settings | None, wanted: Settings, d
 
 
 def test_a_name_has_one_form() -> None:
-    forms = {normal_name(text) for text in ('A\\.b.Example.com', 'a\\046b.example.com.', 'a\\.b.example.com.')}
+    forms = {name_of_server(text) for text in ('A\\.b.Example.com', 'a\\046b.example.com.', 'a\\.b.example.com.')}
     assert forms == {'a\\.b.example.com.'}
 
 
