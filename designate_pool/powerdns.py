@@ -17,6 +17,7 @@ import re
 import ssl
 import threading
 import time
+import types
 import urllib.parse
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -125,7 +126,9 @@ class PdnsApi:
 
     def _parsed(self, received: bytes, verb: str) -> PdnsAnswer:
         try:
-            response = http.client.HTTPResponse(_Received(received), method=verb)  # type: ignore[arg-type]
+            # All that it takes of a socket is a file to read from.
+            socket: Any = types.SimpleNamespace(makefile=lambda mode: io.BytesIO(received))
+            response = http.client.HTTPResponse(socket, method=verb)
             response.begin()
             content = response.read()
         except (http.client.HTTPException, ValueError) as error:
@@ -306,16 +309,6 @@ def api_text(name: dns.name.Name) -> str:
 def api_id(name: dns.name.Name) -> str:
     """*name* as the API takes it in a path: :func:`api_text`, with all but letters, digits and ``.-`` as ``=XX``."""
     return _NOT_IN_ID.sub(lambda found: f'={ord(found[0]):02X}', api_text(name))
-
-
-class _Received:
-    """Wraps a received answer in the interface that ``http.client`` reads from."""
-
-    def __init__(self, octets: bytes) -> None:
-        self._octets = octets
-
-    def makefile(self, mode: str) -> io.BytesIO:
-        return io.BytesIO(self._octets)
 
 
 def _parts(url: str) -> tuple[str, str, int | None, str]:

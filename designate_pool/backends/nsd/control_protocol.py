@@ -30,8 +30,8 @@ END_OF_INPUT = b'\x04\n'
 LONGEST_COMMAND = 1022
 #: Octets at which NSD cuts a line of an answer, its newline included.
 LONGEST_LINE = 1023
-#: Octets of a name for which a line of an answer may be longer than LONGEST_LINE.
-LONG_NAME = 950
+#: Octets of a written name for which a line of an answer may be longer than LONGEST_LINE.
+LONGEST_NAME = 950
 #: Octets of input that are sent before their answers are read: they fit into the buffers of the sockets.
 WINDOW = 16384
 
@@ -121,17 +121,25 @@ class NsdControl:
     def bulk(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[NsdAnswer]:
         """Send *verb*, ``addzones`` or ``delzones``, for each of *names*; the answer for each.
 
-        :param names: of zones, written by :func:`designate_pool.backends.nsd.control_protocol.escaped`
+        :param names: of zones, one or more, written by :func:`escaped`, each shorter than :data:`LONGEST_NAME`
         :param more: what follows each name
         :raises OSError: also when an answer is incomplete
         """
+        distinct = list(dict.fromkeys(names))
+        size = max(1, WINDOW // (max(map(len, distinct)) + len(more) + 1))
+        windows = [distinct[start:start + size] for start in range(0, len(distinct), size)]
+        texts = [b''.join(f'{name}{more}\n'.encode('ascii') for name in window) for window in windows]
+        texts[0] = MAGIC + verb.encode('ascii') + b'\n' + texts[0]
+        texts[-1] += END_OF_INPUT
         said: dict[str, NsdAnswer] = {}
-        short = [name for name in dict.fromkeys(names) if len(name) < LONG_NAME]
-        if short:
-            said |= zip(short, self._in_windows(verb, short, more, deadline), strict=True)
-        for name in names:
-            if name not in said:
-                said[name] = self._single(verb, name, more, deadline)
+        with contextlib.closing(self._send(texts[0], deadline)) as exchange:
+            lines = exchange.lines()
+            for number, window in enumerate(windows):
+                if number:
+                    exchange.send(texts[number])
+                said |= {name: _verdict(name, lines) for name in window}
+            if not _TOTAL.fullmatch(next(lines, b'')):
+                raise HungUp('the answer was cut short')
         return [said[name] for name in names]
 
     def incarnation(self) -> object:
@@ -140,33 +148,6 @@ class NsdControl:
             return None
         status = os.stat(self._address)
         return status.st_dev, status.st_ino, status.st_ctime_ns
-
-    def _in_windows(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[NsdAnswer]:
-        size = max(1, WINDOW // (max(map(len, names)) + len(more) + 1))
-        windows = [names[start:start + size] for start in range(0, len(names), size)]
-        texts = [b''.join(f'{name}{more}\n'.encode('ascii') for name in window) for window in windows]
-        texts[0] = MAGIC + verb.encode('ascii') + b'\n' + texts[0]
-        texts[-1] += END_OF_INPUT
-        said: list[NsdAnswer] = []
-        with contextlib.closing(self._send(texts[0], deadline)) as exchange:
-            lines = exchange.lines()
-            for number, window in enumerate(windows):
-                if number:
-                    exchange.send(texts[number])
-                said += [_verdict(name, lines) for name in window]
-            if not _TOTAL.fullmatch(next(lines, b'')):
-                raise HungUp('the answer was cut short')
-        return said
-
-    def _single(self, verb: str, name: str, more: str, deadline: Deadline) -> NsdAnswer:
-        # NSD may cut lines with this name, so that they run into each other; the total at the end is complete.
-        text = MAGIC + f'{verb}\n{name}{more}\n'.encode('ascii') + END_OF_INPUT
-        with contextlib.closing(self._send(text, deadline)) as exchange:
-            answer = ' '.join(line.decode('latin-1') for line in exchange.lines())
-        total = re.search(r'(?:added|deleted) ([01]) zones$', answer)
-        if total is None:
-            raise HungUp('the answer was cut short')
-        return NsdAnswer(total[1] == '1', answer)
 
     def _send(self, text: bytes, deadline: Deadline) -> _Exchange:
         """Send *text* on a new connection, and wait for the first octets of the answer.

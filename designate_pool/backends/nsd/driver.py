@@ -17,7 +17,8 @@ import dns.name
 
 from designate_pool import model
 from designate_pool.backends.base import ADOPTS_ZONES, Backend, Capabilities, Outcomes, probe_domain
-from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, Tls, ZoneStatus, escaped, statuses
+from designate_pool.backends.nsd.control_protocol import (LONGEST_NAME, NsdAnswer, NsdControl, Tls, ZoneStatus, escaped,
+                                                          statuses)
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 from designate_pool.model import Endpoint, Finding, Reason, TsigKey
@@ -106,7 +107,7 @@ class Nsd(Backend):
         if len(domains) <= SMALL_BATCH or not self._control.speaks_tls:
             foreign = {domain.id: error for domain in domains if (error := self._foreign(domain, deadline)) is not None}
         rest = [domain for domain in domains if domain.id not in foreign]
-        outcomes = iter(self._batch('delzones', rest, '', deadline, _check_deleted) if rest else ())
+        outcomes = iter(self._batch('delzones', rest, '', deadline, _check_deleted))
         return [foreign[domain.id] if domain.id in foreign else next(outcomes) for domain in domains]
 
     def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
@@ -142,8 +143,11 @@ class Nsd(Backend):
                check: Callable[[str, NsdAnswer], None]) -> Outcomes:
         """Send *verb* for all *domains*; *check* raises if the answer for a zone is not a success."""
         names = [_caught(_written, domain.name, more) for domain in domains]
-        said = iter(self._control.bulk(verb, [name for name in names if isinstance(name, str)], more, deadline))
-        return [_caught(check, name, next(said)) if isinstance(name, str) else name for name in names]
+        written = [name for name in names if isinstance(name, str)]
+        said = iter(self._control.bulk(verb, written, more, deadline) if written else ())
+        # What NSD cannot be told of is not there to be deleted.
+        return [_caught(check, name, next(said)) if isinstance(name, str) else name if more else None
+                for name in names]
 
     def _check_created(self, name: str, said: NsdAnswer, changed: set[str], deadline: Deadline) -> None:
         """Check the answer to ``addzones``; a zone that has another pattern is changed, and added to *changed*.
@@ -169,7 +173,7 @@ class Nsd(Backend):
         try:
             name = escaped(domain.name)
             status = self._status(name, deadline)
-        except BackendError:  # there is no such zone, or only delzones accepts a name as long as this
+        except BackendError:  # there is no such zone
             return None
         return _foreign_zone(name) if status.pattern is not None and self._is_foreign(status) else None
 
@@ -233,7 +237,7 @@ def _written(name: str, more: str) -> str:
     :param more: what follows the name in the command
     """
     written = escaped(name)
-    if more and len(f'add {written}{more}') > LONGEST_ENTRY:
+    if len(written) >= LONGEST_NAME or more and len(f'add {written}{more}') > LONGEST_ENTRY:
         raise BackendRefused(why=f'the name {written[:40]}… is too long for a line of the zone list of NSD, so that a'
                                  ' restart would lose the zone; a pattern with a shorter name may help')
     return written
