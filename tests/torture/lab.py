@@ -25,7 +25,6 @@ from testing.daemon import Daemon
 from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
-from testing.processes import wait_until
 from testing.stack import NAME_SERVERS, QUICK
 from tests.torture.backends import BACKENDS, make_broker, make_database
 from tests.torture.commit_proxy import CommitProxy
@@ -221,9 +220,6 @@ class Lab:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             code = app.main(['--config-file', str(self._manage_config), *arguments], cfg.ConfigOpts())
         return code, printed.getvalue()
-
-    def wait_for(self, condition: Callable[[], Any], what: str, seconds: float) -> Any:
-        return wait_until(condition, what, seconds, 0.1)
 
     def restart_silent_servers(self) -> list[str]:
         """Kill the name servers that run and answer nothing, for the supervisor to start anew; their names.

@@ -19,4 +19,5 @@ def test_two_minutes_of_faults_break_no_promise(tmp_path: pathlib.Path) -> None:
     found = json.loads(results.read_text())
     assert found['breaches'] == []
     assert found['acknowledged'] > 100
-    assert sum(found['faults'].values()) >= 10
+    # Each fault makes sure that it strikes; a few are kept from it by others.
+    assert sum(found['faults'].values()) >= max(10, 3 * sum(found['not_injected'].values()))

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from designate_pool import backends
-from designate_pool.errors import InvalidField
 from designate_pool.model import Server, new_id
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
@@ -113,20 +111,6 @@ def test_check_asks_whether_the_provider_answers(powerdns: Start) -> None:
         found, = backend.check()
         assert found.what.startswith('the provider does not answer: 401') and 'the page of the driver' in found.advice
         assert 'another' not in found.what
-
-
-@pytest.mark.parametrize(('options', 'why'), [
-    ({'class': None}, 'class: it must be given'), ({'class': 'octodns_nowhere.Provider'}, 'octodns_nowhere'),
-    ({'class': 'octodns.processor.acme.AcmeManagingProcessor'}, 'cannot be imported|no subclass of octo'),
-    ({'class': 'octodns_bind.AxfrSource'}, "no subclass of octoDNS's BaseProvider"),
-    ({'settings': '{host: 192.0.2.1}'}, 'api_key'), ({'settings': '{api_key: "half'}, 'settings: it is not YAML'),
-    ({'settings': '{api_key: env/NOTHING_OF_THE_KIND}'}, 'no variable NOTHING_OF_THE_KIND'),
-    ({'policy': 'whatever'}, 'policy')])
-def test_options_that_cannot_be_used(options: dict[str, Any], why: str) -> None:
-    server = Server(id='1' * 32, driver='octodns', host='192.0.2.1',
-                    options={'class': PDNS, 'settings': '{host: 192.0.2.1, api_key: x}'} | options)
-    with pytest.raises(InvalidField, match=why):
-        backends.build(server)
 
 
 def test_the_example_runs(powerdns: Start, named: Callable[..., Named], tmp_path: pathlib.Path,

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool import backends
 from designate_pool.backends.records import RecordBackend
-from designate_pool.errors import InvalidField
 from designate_pool.model import Server
 from designate_pool.testing import KeyedContract, RemoteContract, a_domain, opened
 from testing.pdns import PowerDns
@@ -50,16 +48,6 @@ def test_options_of_the_section_reach_the_zones(powerdns: Start) -> None:
         assert isinstance(backend, RecordBackend) and backend.provider.delete_pcent_threshold == 0.1
     assert ask(server, 'GET', '/zones/example.com.?rrsets=false')['kind'] == 'Master'
     assert there(server, 'A')['records'] == [{'content': '192.0.2.1', 'disabled': False}]
-
-
-@pytest.mark.parametrize(('options', 'field'), [
-    ({'kind': 'Slave'}, 'kind'), ({'api_key': ''}, 'api_key'), ({'api_key': 'a b'}, 'api_key'),
-    ({'server_id': 'a/b'}, 'server_id'), ({'api_url': 'ftp://192.0.2.1'}, 'api_url'),
-    ({'ca_file': '/nowhere'}, 'ca_file'), ({'policy': 'whatever'}, 'policy')])
-def test_options_that_cannot_be_used(options: dict[str, Any], field: str) -> None:
-    server = Server(id='1' * 32, driver='pdns-native', host='192.0.2.1', options={'api_key': 'only-for-us'} | options)
-    with pytest.raises(InvalidField, match=f'^{field}: '):
-        backends.build(server)
 
 
 @pytest.mark.parametrize(('settings', 'kind', 'what', 'advice'), [

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import dns.name
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool import backends
 from designate_pool.backends.bind9 import named_conf
-from designate_pool.errors import BackendError, InvalidField
-from designate_pool.model import Endpoint, Server, TsigKey, new_id
+from designate_pool.errors import BackendError
+from designate_pool.model import Endpoint, TsigKey
 from designate_pool.protocol.names_and_rdata import escaped
-from designate_pool.testing import ODD_NAMES, a_domain
+from designate_pool.testing import ODD_NAMES
 
 LABELS = st.lists(st.binary(min_size=1, max_size=63), min_size=0, max_size=3)
 NAMES = LABELS.map(lambda labels: dns.name.Name([*labels, b'']))
@@ -85,32 +83,3 @@ def test_usual_files_are_named_for_their_zone(name: str, file: str) -> None:
 def test_odd_files_are_named_by_hash(what: str) -> None:
     file = named_conf.file_name(dns.name.from_text(ODD_NAMES[what]), '_default', 1)
     assert re.fullmatch('[0-9a-f]{64}[.]1[.]db', file)
-
-
-def build(**options: Any) -> None:
-    fields = {name: options.pop(name) for name in ('primaries', 'tsig_key') if name in options}
-    backends.build(Server(new_id(), 'bind9', '192.0.2.1', **fields, options={'rndc_key_secret': 'c2VjcmV0'} | options))
-
-
-@pytest.mark.parametrize('options, said', [
-    ({'rndc_key_secret': None}, 'rndc_key_file: exactly one of rndc_key_file and rndc_key_secret is needed'),
-    ({'rndc_key_file': '/etc/bind/rndc.key'}, 'rndc_key_file: exactly one of'),
-    ({'rndc_key_secret': 'no base64!'}, 'rndc_key_secret: it is not Base64'),
-    ({'rndc_key_algorithm': 'hmac-crc32'}, "rndc_key_algorithm: 'hmac-crc32' is unknown"),
-    ({'view': 'a" { };'}, 'view: only letters'),
-    ({'zone_file_folder': 'a"; };'}, 'zone_file_folder: only printable ASCII'),
-    ({'primaries': (Endpoint('ns1.example.com', 53),)}, "primaries: 'ns1.example.com' is not an IP address"),
-    ({'statistics_url': 'https://192.0.2.53'}, "statistics_url: 'https://192.0.2.53' does not look"),
-    ({'tsig_key': TsigKey('a" {', 'hmac-sha256', 'AAAA'), 'primaries': (Endpoint('192.0.2.9', 53),)}, 'tsig_key: '),
-])
-def test_options_that_cannot_work_are_named(options: dict[str, Any], said: str) -> None:
-    build()
-    with pytest.raises(InvalidField, match=re.escape(said)):
-        build(**options)
-
-
-def test_no_primaries_is_permanent() -> None:
-    backend = backends.build(Server(new_id(), 'bind9', '192.0.2.1', options={'rndc_key_secret': 'c2VjcmV0'}))
-    result = backend.create_domain(a_domain())
-    assert 'no primaries' in str(result.error)
-    assert not result.retryable

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from designate_pool.backends.knot.config_transaction import Settings, difference
-from designate_pool.backends.knot.driver import Knot, _address
-from designate_pool.errors import InvalidField
-from designate_pool.model import Endpoint, Server, TsigKey, new_id
+from designate_pool.backends.knot.driver import _address
+from designate_pool.model import Endpoint
 from designate_pool.protocol.names_and_rdata import name_of_server
-from designate_pool.testing import NOWHERE, a_domain
 
 WANTED: Settings = {'template': ['pool'], 'master': ['minidns']}
 
@@ -38,28 +34,6 @@ def test_only_what_differs_is_changed(held: Settings | None, wanted: Settings, d
 def test_a_name_has_one_form() -> None:
     forms = {name_of_server(text) for text in ('A\\.b.Example.com', 'a\\046b.example.com.', 'a\\.b.example.com.')}
     assert forms == {'a\\.b.example.com.'}
-
-
-def a_server(**facts: Any) -> Server:
-    options = {'control_socket': facts.pop('control_socket')} if 'control_socket' in facts else {}
-    return Server(new_id(), 'knot', '192.0.2.1', primaries=facts.pop('primaries', (NOWHERE,)), options=options, **facts)
-
-
-@pytest.mark.parametrize('facts, field', [
-    ({'primaries': (Endpoint('ns.example.com', 53),)}, 'primaries'),
-    ({'tsig_key': TsigKey('a..b', 'hmac-sha256', 'c2VjcmV0')}, 'tsig_key'),
-    ({'control_socket': '/' + 'x' * 107}, 'control_socket'),
-])
-def test_a_section_that_cannot_work_is_refused(facts: dict[str, Any], field: str) -> None:
-    with pytest.raises(InvalidField) as caught:
-        Knot(a_server(**facts))
-    assert caught.value.kwargs['field'] == field
-
-
-def test_without_primaries_no_zone_can_be_created() -> None:
-    result = Knot(a_server(primaries=())).create_domain(a_domain())
-    assert 'has no primaries' in str(result.error)
-    assert not result.retryable
 
 
 def test_an_address_is_written_as_knot_shows_it() -> None:

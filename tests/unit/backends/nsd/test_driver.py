@@ -24,13 +24,12 @@ from designate_pool.backends.nsd import control_protocol
 from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, ZoneStatus
 from designate_pool.backends.nsd.driver import key_findings
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, InvalidField
+from designate_pool.errors import BackendError
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
 from designate_pool.testing import a_domain
 
 LABELS = st.lists(st.binary(min_size=1, max_size=63), min_size=1, max_size=3)
 NAMES = LABELS.map(lambda labels: dns.name.Name([*labels, b'']))
-TLS = {'server_cert_file': '/s.pem', 'control_key_file': '/c.key', 'control_cert_file': '/c.pem'}
 
 
 @given(NAMES)
@@ -85,21 +84,6 @@ def test_the_answer_to_zonestatus() -> None:
 def test_an_answer_that_is_no_zonestatus_is_an_error(line: bytes) -> None:
     with pytest.raises(BackendError):
         list(control_protocol.statuses([line]))
-
-
-@pytest.mark.parametrize('options, said', [
-    ({}, 'pattern: it must be given'),
-    ({'pattern': 'two words'}, 'pattern: it must be the name of a pattern'),
-    ({'pattern': 'a\nb'}, 'pattern: it must be the name of a pattern'),
-    ({'pattern': 'pool'}, 'control_socket: it must be given, or server_cert_file'),
-    ({'pattern': 'pool', 'control_host': '192.0.2.1'}, 'control_socket: it must be given'),
-    ({'pattern': 'pool', 'control_socket': '/s', 'control_host': '192.0.2.1'}, 'control_host: only one of'),
-    ({'pattern': 'pool'} | TLS | {'control_key_file': None}, 'control_key_file: .* must be given together'),
-    ({'pattern': 'pool', 'control_socket': '/s', 'server_cert_file': '/s.pem'}, 'control_key_file: .* together'),
-])
-def test_options_that_cannot_work_are_named(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidField, match=said):
-        backends.build(Server(new_id(), 'nsd', '192.0.2.1', options=options))
 
 
 @pytest.mark.parametrize('line, found', [
