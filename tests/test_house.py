@@ -118,7 +118,7 @@ REPLACED = {
     'storage.serving.catalog._PAGE', 'storage.serving.zone_snapshot._HALVES',
     'storage.serving.zone_snapshot._PAGE', 'storage.zones.recordsets._FEW', 'storage.zones.recordsets._FEW_SETS',
     # How much of what others send is taken.
-    'backends.bind9.statistics.LONGEST_ANSWER', 'central.zonefile_parser.MAX_RECORDS',
+    'central.zonefile_parser.MAX_RECORDS',
     'cli.commands.zone_files.MOST_PIPED', 'planner.sources.yaml_files.MAX_FILES',
     'planner.sources.yaml_files.MAX_OCTETS', 'planner.sources.yaml_files.MAX_REPEATED',
     'pool_manager.periodic.audit_schedule.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',
