@@ -7,8 +7,10 @@ import contextlib
 import json
 import pathlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, TextIO
+
+import requests
 
 from designate_pool.backoff import Backoff
 from designate_pool.cli import zone_wait
@@ -16,6 +18,7 @@ from designate_pool.cli.base import (ZONE, ZONE_COLUMNS, ApiCommand, Argument, C
                                      attributes_option, columns, delete_command, list_command, show_command)
 from designate_pool.cli.client import ApiRefusal, Client, Json, Resource
 from designate_pool.cli.connection import CliError
+from designate_pool.planner.providers.pool_api import reason
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
@@ -98,6 +101,8 @@ class ImportZones(Lister):
     """
 
     _unreachable: CliError | None = None
+    _attributes: Json | None
+    _pool: Json
 
     arguments = (
         Argument('paths', metavar='PATH', nargs='+', help='a zone file, or a folder, of which all files are taken '
@@ -112,7 +117,8 @@ class ImportZones(Lister):
         pool = self.pool_id(parsed_args)
         existing = {zone['name'] for zone in self.client.every('/v2/zones', 'zones')} \
             if parsed_args.skip_existing else set()
-        outcomes = self._outcomes(files, parsed_args.attributes, pool, existing)
+        self._attributes, self._pool = parsed_args.attributes, pool
+        outcomes = self._outcomes(files, existing)
         return BATCH_COLUMNS, ([outcome.get(name) for name in BATCH_COLUMNS] for outcome in self._counted(outcomes)
                                if outcome['status'] in ('ERROR', 'PENDING') or not parsed_args.only_failed)
 
@@ -125,72 +131,66 @@ class ImportZones(Lister):
         self.exit_code = 1 if counts.get('ERROR') else self.exit_code
         self.app.stderr.write(''.join(f'{status}: {count}\n' for status, count in sorted(counts.items())))
 
-    def _outcomes(self, files: Iterable[str], attributes: Json | None, pool: Json, there: set[str]) -> Iterator[Json]:
+    def _outcomes(self, files: Iterable[str], existing: set[str]) -> Iterator[Json]:
         """What became of each file, by the columns; small ones are sent together."""
-        batch: dict[str, str] = {}
+        batch: dict[str, str | None] = {}
         size = 0
         for file in files:
-            text, left_out = None, None
             try:
                 text = _small_text(file)
-                if there and _zone_name(file) in there:
-                    left_out = {'file': file, 'status': SKIPPED, 'message': 'the zone exists already'}
+                if existing and _zone_name(file) in existing:
+                    yield {'file': file, 'status': SKIPPED, 'message': 'the zone exists already'}
+                elif text is None:
+                    yield from self._import({file: None})
+                else:
+                    batch[file] = text
+                    size += len(json.dumps(text))
             except CliError as error:
-                left_out = _failed(file, error)
-            if left_out is not None:
-                yield left_out
-            elif text is None:
-                yield from self._unless_refused([file], lambda: [self._begin_alone(file, attributes, pool)])
-            else:
-                batch[file] = text
-                size += len(json.dumps(text))
+                yield _failed(file, error)
             if len(batch) == BATCH or size > BATCH_BYTES:
-                yield from self._import_batch(batch, {**(attributes or {}), **pool})
+                yield from self._import(batch)
                 batch, size = {}, 0
         if batch:
-            yield from self._import_batch(batch, {**(attributes or {}), **pool})
+            yield from self._import(batch)
 
-    def _import_batch(self, batch: Mapping[str, str], attributes: Json) -> Iterator[Json]:
-        body = {'zonefiles': list(batch.values()), **({'attributes': attributes} if attributes else {})}
-        return self._unless_refused(
-            batch, lambda: self.client.change('POST', BATCHES, body, IMPORT_SECONDS)['imports'])
-
-    def _begin_alone(self, file: str, attributes: Json | None, pool: Json) -> Json:
-        with _open(file, self.app.stdin) as content:
-            return sent(self.client, file, content, attributes, pool)
-
-    def _unless_refused(self, files: Collection[str], begin: Callable[[], Sequence[Json]]) -> Iterator[Json]:
-        """What becomes of the imports that *begin* begins, one for each of *files*.
-
-        Once the API cannot be reached, nothing more is sent.
-        """
+    def _import(self, batch: Mapping[str, str | None]) -> Iterator[Json]:
+        """What becomes of the files of *batch*; once the API cannot be reached, nothing more is sent."""
         sent_at = time.monotonic()
         try:
             if self._unreachable is not None:
                 raise self._unreachable
-            begun = self._when_admitted(begin)
+            begun = self._begin_when_admitted(batch)
         except CliError as error:
             if not isinstance(error, ApiRefusal | FileError):
                 self._unreachable = error
-            yield from (_failed(file, error) for file in files)
+            yield from (_failed(file, error) for file in batch)
             return
-        for file, task in zip(files, begun, strict=True):
+        for file, task in zip(batch, begun, strict=True):
             try:
                 yield {**finished(self.client, task, sent_at, self.app.stderr), 'file': file}
             except CliError as error:  # the import goes on, whatever becomes of the question about it
                 yield {**task, 'file': file, 'message': f'{error} {_how_to_follow(task)}'}
 
-    @staticmethod
-    def _when_admitted(send: Callable[[], Sequence[Json]]) -> Sequence[Json]:
-        """The answer; tried again while too many imports of the project are under way."""
+    def _begin_when_admitted(self, batch: Mapping[str, str | None]) -> Sequence[Json]:
+        """The imports of *batch*; tried again while too many imports of the project are under way."""
         end, pauses = time.monotonic() + IMPORT_SECONDS, PAUSES.delays()
         while True:
             try:
-                return send()
+                return self._begin(batch)
             except ApiRefusal as error:
                 if error.status != TOO_MANY or time.monotonic() > end:
                     raise
             time.sleep(next(pauses))
+
+    def _begin(self, batch: Mapping[str, str | None]) -> Sequence[Json]:
+        if None in batch.values():  # one file that is sent by itself
+            file, = batch
+            with _open(file, self.app.stdin) as content:
+                return [sent(self.client, file, content, self._attributes, self._pool)]
+        attributes = {**(self._attributes or {}), **self._pool}
+        body = {'zonefiles': list(batch.values()), **({'attributes': attributes} if attributes else {})}
+        imports: list[Json] = self.client.change('POST', BATCHES, body, IMPORT_SECONDS)['imports']
+        return imports
 
 
 ListImports = list_command(IMPORT, 'List the imports of zones.')
@@ -209,7 +209,7 @@ class ExportZone(ApiCommand):
         # With the zone's id as that of the export, none is stored.
         zone = self.client.zone(parsed_args.zone)
         with self.client.send('GET', f'{EXPORT.path}/{zone["id"]}/export', IMPORT_SECONDS, stream=True) as answer:
-            pieces = answer.iter_content(_PIECE)
+            pieces = _pieces(answer)
             if parsed_args.file is None:
                 _print(pieces, self.app.stdout)
             else:
@@ -336,6 +336,13 @@ def _text(file: str, content: Any) -> str:
         raise FileError(f'{file} is not UTF-8 (byte {error.start}).') from error
 
 
+def _pieces(answer: requests.Response) -> Iterator[bytes]:
+    try:
+        yield from answer.iter_content(_PIECE)
+    except requests.RequestException as error:
+        raise CliError(f'The API has not sent the whole zone ({reason(error)}); try again.') from error
+
+
 def _print(pieces: Iterator[bytes], stdout: TextIO) -> None:
     stdout.flush()
     for piece in pieces:
@@ -358,3 +365,6 @@ def _write(pieces: Iterator[bytes], file: str) -> None:
             whole.replace(path)
     except OSError as error:
         raise CliError(f'{file} cannot be written: {error.strerror or error}.') from error
+    finally:
+        if whole is not path:
+            whole.unlink(missing_ok=True)

@@ -1,9 +1,11 @@
-"""A zone file from a pipe can be sent again, though it can be read only once."""
+"""Zone files on their way: from a pipe, which can be read only once, and from an API that breaks off."""
 
 from __future__ import annotations
 
+import http.server
 import io
 import os
+import pathlib
 import threading
 from collections.abc import Iterator
 
@@ -64,3 +66,30 @@ def test_a_pipe_without_end_does_not_fill_the_memory(url: str, monkeypatch: pyte
     code, _, err = run(url, 'zone', 'import', '-', stdin=ZONE)
     assert code == 1
     assert 'more than 100000 bytes' in err
+
+
+class BreaksOff(http.server.BaseHTTPRequestHandler):
+    """Shows a zone, and sends the first line of its export."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        is_export = self.path.endswith('/export')
+        self.send_header('Content-Length', '1000' if is_export else '11')
+        self.end_headers()
+        self.wfile.write(ZONE[:22] if is_export else b'{"id": "a"}')
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_an_export_that_breaks_off_leaves_the_file_as_it_was(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'example.com.zone'
+    path.write_bytes(ZONE)
+    with http.server.HTTPServer(('127.0.0.1', 0), BreaksOff) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f'http://127.0.0.1:{server.server_port}'
+        for words in ((), ('--file', str(path))):
+            code, _, err = run(url, 'zone', 'export', 'f' * 32, *words)
+            assert code == 1 and err.startswith('The API has not sent the whole zone (')
+        server.shutdown()
+    assert path.read_bytes() == ZONE and list(tmp_path.iterdir()) == [path]
