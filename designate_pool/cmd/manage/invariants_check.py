@@ -78,19 +78,14 @@ class Rows:
 
     def check(self) -> dict[str, list[Breach]]:
         """Suspected breaches of all domains, by their ids."""
-        pool_id = self._read_members()
+        pool_id = self.read_members()
         breaches_of: dict[str, list[Breach]] = {}
         after = ''
         while (ids := self._storage.read(store.ids, pool_id, after, PAGE)) and len(breaches_of) < MOST:
             self._domains += len(ids)
-            breaches_of.update(self._suspects(ids))
+            breaches_of.update(self.suspects(ids))
             after = ids[-1]
         return breaches_of
-
-    def check_again(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
-        """Suspected breaches of these domains."""
-        self._read_members()
-        return self._suspects(domain_ids)
 
     def state(self) -> State:
         now = self._storage.now()
@@ -108,12 +103,14 @@ class Rows:
         removed = sum(member.state is ServerState.REMOVED for member in self.members.servers)
         return State(self._domains, len(self.members.servers) - removed, failing, silent)
 
-    def _read_members(self) -> str:
+    def read_members(self) -> str:
+        """Read the servers again; the pool's id."""
         roll = self._storage.read(server_store.of_pool, self.pool.name)
         self.members = Members.of(roll.servers, self.pool.count_joining_servers)
         return roll.pool_id
 
-    def _suspects(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
+    def suspects(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
+        """Suspected breaches of these domains."""
         late, now = timedelta(seconds=LATE), self._storage.now()
         breaches_of = {kept.domain.id: [Breach(kept.domain.name, what, self.pool.name) for what in invariants.breaches(
             kept, self.members, self.pool.threshold_percentage, late, now)]
@@ -214,11 +211,16 @@ class InvariantCheck:
         end = time.monotonic() + self._patience
         while (any(suspects) or any(wrong_at.values())) and time.monotonic() < end:
             self._sleep(PAUSE)
-            suspects = [rows.check_again(list(domain_ids)) for rows, domain_ids in zip(self._rows, suspects)]
-            if any(wrong_at.values()):
-                wrong_at = self._on_servers([key for key, breaches in wrong_at.items() if breaches])
+            for rows in self._rows:
+                rows.read_members()
+            suspects = [rows.suspects(list(domain_ids)) for rows, domain_ids in zip(self._rows, suspects)]
+            sound_at = {key: breaches for key, breaches in wrong_at.items() if not breaches}
+            if len(sound_at) < len(wrong_at):
+                wrong_at = sound_at | self._on_servers(wrong_at.keys() - sound_at.keys())
         all_breaches = [breach for part in (*suspects, wrong_at) for breaches in part.values() for breach in breaches]
-        all_breaches += self._strangers()
+        ids = self._storage.read(server_store.all_ids)
+        all_breaches += (Breach(f'server {server}', f'no pool has it, and it has rows, one of the zone {domain}')
+                         for server, domain in self._storage.read(store.servers_without_pool, ids, MOST))
         states = {rows.pool.name: rows.state() for rows in self._rows}
         return InvariantReport(sum(state.domains for state in states.values()), len(wrong_at),
                                sorted(all_breaches)[:MOST], self._unseen,
@@ -233,12 +235,6 @@ class InvariantCheck:
                       f'of the project {subzone.above_project_id or "-"}.' for subzone in page]
         return lines[:MOST]
 
-    def _strangers(self) -> list[Breach]:
-        """Rows of servers that no pool has."""
-        ids = self._storage.read(server_store.all_ids)
-        return [Breach(f'server {server}', f'no pool has it, and it has rows, one of the zone {domain}')
-                for server, domain in self._storage.read(store.servers_without_pool, ids, MOST)]
-
     def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:
         """Suspected breaches on the servers, by their ids.
 
@@ -247,12 +243,7 @@ class InvariantCheck:
         checked = [server for server in self._rows[0].members.servers if server.id in self._backends
                    and server.state in (ServerState.ACTIVE, ServerState.JOINING)
                    and (only is None or server.id in only)]
-        breaches_of = {}
-        for member in checked:
-            breaches = self._at(member)
-            if breaches is not None:
-                breaches_of[member.id] = breaches
-        return breaches_of
+        return {member.id: breaches for member in checked if (breaches := self._at(member)) is not None}
 
     def _at(self, server: PoolServer) -> list[Breach] | None:
         backend = self._backends[server.id]

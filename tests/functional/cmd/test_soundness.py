@@ -29,11 +29,11 @@ from tests.fixtures.nameservers import SECRET
 NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.', 'sub.a.example.com.', 'gone.example.com.')
 
 
-def check(stack: Stack) -> tuple[int, Any]:
-    """What the command says at once."""
+def check(stack: Stack, patience: float = 0) -> tuple[int, Any]:
+    """What the command says."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        code = app.main(['--config-file', str(stack.config), 'check', '--patience', '0', '--json'],
+        code = app.main(['--config-file', str(stack.config), 'check', '--patience', f'{patience}', '--json'],
                         cfg.ConfigOpts())
     return code, json.loads(printed.getvalue())
 
@@ -158,6 +158,9 @@ def test_what_is_wrong_is_named_and_nothing_else(tmp_path: pathlib.Path, servers
         (labels[1], 'c.example.com. is not there, and its row says that it is')}
     assert found['nested'] == ['sub.a.example.com. of the project blue lies below a.example.com. of the project -.']
     assert found['extra'] == {labels[0]: ['own.example.org.']}
+    servers[0].delete_zone('gone.example.com.')
+    code, found = check(stack, patience=0.1)
+    assert (code, found['servers']) == (1, 2), 'one of two servers is wrong, and was checked again'
     servers[1].stop()
     code, found = check(stack)
     assert code == 1 and list(found['unseen']) == [labels[1]]
