@@ -68,7 +68,7 @@ def path_of(environ: Mapping[str, str]) -> pathlib.Path | None:
     """The file of the environment, which must exist, else the first of :data:`PLACES` that exists."""
     if named := environ.get(VARIABLE):
         return pathlib.Path(named)
-    return next((path for path in map(_expanded, PLACES) if path.is_file()), None)
+    return next((path for place in PLACES if (path := pathlib.Path(place).expanduser()).is_file()), None)
 
 
 def names(environ: Mapping[str, str]) -> list[str]:
@@ -78,10 +78,6 @@ def names(environ: Mapping[str, str]) -> list[str]:
     """
     path = path_of(environ)
     return [] if path is None else sorted(_read(path)[1])
-
-
-def _expanded(place: str) -> pathlib.Path:
-    return pathlib.Path(os.path.expanduser(place))
 
 
 def _read(path: pathlib.Path) -> tuple[str | None, dict[str, Cloud]]:

@@ -177,7 +177,9 @@ class ApplyPlan(SyncCommand):
             return self._approve(parsed_args, setup, plan)
         setup = setup or self.setup(parsed_args)
         try:
-            report = SyncEngine(_without_logs(setup), self.app.stdout).apply(
+            # The plan was logged when it was made.
+            others = tuple(output for output in setup.outputs if not isinstance(output, LogOutput))
+            report = SyncEngine(dataclasses.replace(setup, outputs=others), self.app.stdout).apply(
                 plan.id, store, zone_names(parsed_args.force))
         except UnsafePlan as error:
             raise CliError(_unsafe(error, f'apply {short(plan.id)}', parsed_args)) from error
@@ -228,12 +230,6 @@ def _with_printed_logs(setup: Setup) -> Setup:
                                                for output in setup.outputs])
 
 
-def _without_logs(setup: Setup) -> Setup:
-    """*setup* without its log outputs: the plan was shown when it was made."""
-    others = tuple(output for output in setup.outputs if not isinstance(output, LogOutput))
-    return dataclasses.replace(setup, outputs=others)
-
-
 def _next_steps(report: RunReport, config: str | None, lifetime: timedelta) -> Iterable[str]:
     """Lines on what can be done with the plan."""
     if report.plan_id is not None:
@@ -243,11 +239,9 @@ def _next_steps(report: RunReport, config: str | None, lifetime: timedelta) -> I
         for zone in dict.fromkeys(part.zone for part in report.unsafe):
             yield f'{zone} is unsafe to change; if it is meant, add --force {zone.removesuffix(".") or "."}'
     if report.failed:
-        yield f'{_skipped(len(report.failed))} could not be planned.'
-
-
-def _skipped(count: int) -> str:
-    return '1 zone was skipped: it' if count == 1 else f'{count} zones were skipped: they'
+        count = len(report.failed)
+        skipped = '1 zone was skipped: it' if count == 1 else f'{count} zones were skipped: they'
+        yield f'{skipped} could not be planned.'
 
 
 def _command(words: str, config: str | None) -> str:

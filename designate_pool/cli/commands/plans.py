@@ -53,7 +53,7 @@ class ListPlans(SyncCommand, Lister):
             if folder is None:
                 raise
             self.app.stderr.write(f'Plans of the pool are not shown: {error}\n')
-        plans.sort(key=_created_at, reverse=True)
+        plans.sort(key=lambda plan: plan.created_at or datetime.min.replace(tzinfo=timezone.utc), reverse=True)
         return rows(LIST_COLUMNS, map(_shown, plans))
 
 
@@ -91,10 +91,6 @@ def _shown(plan: StoredPlan) -> Json:
     columns = {name: getattr(plan, name) for name in COLUMNS}
     columns |= {name: _moment(columns[name]) for name in ('created_at', 'expires_at', 'applied_at')}
     return columns | {'id': dashed(plan.id), 'state': plan.state.value}
-
-
-def _created_at(plan: StoredPlan) -> datetime:
-    return plan.created_at or datetime.min.replace(tzinfo=timezone.utc)
 
 
 def _moment(at: datetime | None) -> str | None:

@@ -187,7 +187,7 @@ def questions(zone: str, pairs: Mapping[str, str]) -> list[DnsQuestion]:
     covers = cuts | {name for name, rtype in keys if rtype == 'DNAME'}
     questions = []
     for name, rtype in sorted(keys):
-        if rtype == 'SOA' or rtype in GENERATED or _is_below(name, covers) \
+        if rtype == 'SOA' or rtype in GENERATED or any(above in covers for above in parents(name)) \
                 or name in cuts and rtype not in ('NS', 'DS'):
             continue
         questions.append(DnsQuestion(name, rtype, _told(pairs[f'{name}\t{rtype}']), rtype == 'NS' and name in cuts))
@@ -298,8 +298,3 @@ def _data(rtype: str, text: str) -> str:
 def _told(packed: str) -> str:
     ttl, _, data = packed.partition('\t')
     return f'{ttl} {data}'.replace('\t', ', ')
-
-
-def _is_below(name: str, covers: set[str]) -> bool:
-    """Whether a name above *name* is one of *covers*."""
-    return bool(covers) and any(above in covers for above in parents(name))

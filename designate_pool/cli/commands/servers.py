@@ -67,11 +67,14 @@ def resync_lines(compared: Json, limit: int | None) -> Iterator[str]:
         yield (f'{compared["server"]} should have {compared["total"]} zones: {len(missing)} are missing, '
                f'{len(behind)} are behind.')
     yield from _named('missing', missing, limit)
-    yield from _named('behind', [_behind(domain) for domain in behind], limit)
+    yield from _named('behind', [
+        f'{domain["zone_name"]}  serves {"nothing" if domain["serial"] is None else domain["serial"]}, should serve '
+        f'{domain["expected_serial"]}' for domain in behind], limit)
     if compared['other'] is not None and not other:
         yield f'Contents: {"no difference" if compared["unchecked"] else "all the same"}.'
-    yield from _named('other contents', [_with_why(domain) for domain in other], limit)
-    yield from _named('contents not checked', [_with_why(domain) for domain in compared['unchecked']], limit)
+    yield from _named('other contents', [f'{domain["zone_name"]}  {domain["why"]}' for domain in other], limit)
+    yield from _named('contents not checked',
+                      [f'{domain["zone_name"]}  {domain["why"]}' for domain in compared['unchecked']], limit)
     yield from _named('extra', extra or (), limit)
     if (missing or behind or other) and not compared['mending']:
         yield f'--fix creates missing zones and transfers outdated{" or differing" if other else ""} ones again.'
@@ -95,15 +98,6 @@ def _named(kind: str, names: Sequence[str], limit: int | None) -> Iterator[str]:
     yield from (f'  {name}' for name in names[:limit])
     if limit is not None and len(names) > limit:
         yield f'  and {len(names) - limit} more; --all shows them'
-
-
-def _with_why(each: Json) -> str:
-    return f'{each["zone_name"]}  {each["why"]}'
-
-
-def _behind(each: Json) -> str:
-    serves = 'nothing' if each['serial'] is None else each['serial']
-    return f'{each["zone_name"]}  serves {serves}, should serve {each["expected_serial"]}'
 
 
 PAUSES = Backoff(0.1, 1.3, cap=2.0)

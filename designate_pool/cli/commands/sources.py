@@ -23,7 +23,6 @@ from designate_pool.planner.run_report import lines_of
 from designate_pool.planner.sources.zonefile import ZoneFileSource
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.targets.yaml_target import YamlProvider
-from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.protocol.rrset import NO_EXTRA
@@ -125,7 +124,8 @@ class CompareZones(SyncCommand, TextCommand):
         together = dataclasses.replace(setup, zones=zones, providers=providers) if setup is not None \
             else Setup(zones, providers)
         changes = [change for change in SyncEngine(together).compare([parsed_args.a], [parsed_args.b], name)
-                   if all(side.SUPPORTS_ROOT_NS for side in sides.values()) or not _is_root_ns(change, name)]
+                   if (change.name, change.types) != (name, ('NS',))
+                   or all(side.SUPPORTS_ROOT_NS for side in sides.values())]
         self.exit_code = DIFFERENT if changes else 0
         return all_columns({'zone': name, 'a': parsed_args.a, 'b': parsed_args.b,
                             'changes': [change_document(change) for change in changes]})
@@ -183,7 +183,3 @@ def _engine_and_zones(setup: Setup, parsed_args: argparse.Namespace) -> tuple[Sy
                         for zone_name in find(setup.providers, 'source', id).list_zones()})
     own = {name: ZoneSetting(sources=tuple(parsed_args.source)) for name in names if name not in configured}
     return SyncEngine(dataclasses.replace(setup, zones={**setup.zones, **own})), names
-
-
-def _is_root_ns(change: Change, zone: str) -> bool:
-    return change.name == zone and change.types == ('NS',)

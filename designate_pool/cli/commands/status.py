@@ -115,13 +115,10 @@ def _services(services: Sequence[Json] | None, now: datetime, width: int, paint:
     counts = f'{len(services) - len(down)} up' + (f', {paint(f"{len(down)} down", "DOWN")}' if down else '')
     names = sorted({service['service_name'] for service in services if service['status'] == 'UP'})
     lines = [f'{counts}: {", ".join(names)}' if names else counts]
-    lines += [f'  {paint(service["status"], service["status"])}  {service["service_name"]}{_of_pool(service)} on '
+    lines += [f'  {paint(service["status"], service["status"])}  {service["service_name"]}'
+              f'{" of " + service["pool_name"] if service.get("pool_name") else ""} on '
               f'{service["hostname"]}, last heartbeat {_ago(service["heartbeated_at"], now)} ago' for service in down]
     return lines
-
-
-def _of_pool(service: Json) -> str:
-    return f' of {service["pool_name"]}' if service.get('pool_name') else ''
 
 
 def _findings(findings: Sequence[Json] | None, now: datetime) -> list[str]:
@@ -342,7 +339,7 @@ def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
 def _keys(stdin: TextIO) -> Iterator[Callable[[float], str]]:
     """A function that waits so many seconds for a key and returns it; an empty text when none was pressed."""
     if termios is None or not stdin.isatty():
-        yield _no_key
+        yield lambda pause: select.select([], [], [], pause) and ''
         return
     descriptor = stdin.fileno()
     before = termios.tcgetattr(descriptor)
@@ -353,11 +350,6 @@ def _keys(stdin: TextIO) -> Iterator[Callable[[float], str]]:
             if select.select([descriptor], [], [], pause)[0] else ''
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-
-
-def _no_key(pause: float) -> str:
-    time.sleep(pause)
-    return ''
 
 
 def _now() -> datetime:

@@ -122,17 +122,13 @@ class WaitForZone(ShowOne):
                     raise
                 time.sleep(PAUSE)
                 continue
-            if time.monotonic() >= end or not verdict['timed_out'] and not _is_retried(verdict, change, parsed_args):
+            # In an ERROR that servers retry.
+            is_retried = (parsed_args.through_errors and verdict['failed'] and verdict['status'] == 'ERROR'
+                          and (verdict['action'] == 'DELETE') == change.deletes)
+            if time.monotonic() >= end or not verdict['timed_out'] and not is_retried:
                 return verdict
             if not verdict['timed_out']:
                 time.sleep(min(PAUSE, max(0.0, end - time.monotonic())))
-
-
-def _is_retried(found: Json, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> bool:
-    """Whether the zone is in an ERROR that servers retry, and --through-errors was given."""
-    deletes = found['action'] == 'DELETE'
-    return bool(parsed_args.through_errors and found['failed'] and found['status'] == 'ERROR'
-                and deletes == change.deletes)
 
 
 def _exit_code(found: Json) -> int:
@@ -185,7 +181,7 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
                      _status(server), zone_wait.or_dash(server['serial']),
                      'gone' if server['action'] == 'DELETE' else str(server['expected_serial']),
                      str(server['attempts']),
-                     'polled now' if _is_polled(server, now) else _next_try(server['next_attempt_at'], now)))
+                     _next_try(server, now)))
     if all(server['state'] == 'active' for server in servers):
         rows = [(*row[:2], *row[3:]) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
@@ -258,12 +254,10 @@ def _status(each: Json) -> str:
     return 'DIVERGED' if each['diverged'] else str(each['status'])
 
 
-def _is_polled(each: Json, now: datetime) -> bool:
-    """Whether the tries of a round are under way; the next one is only due if they fail."""
-    return not each['current'] and each['deadline_at'] is not None and moment(each['deadline_at']) > now
-
-
-def _next_try(at: str | None, now: datetime) -> str:
+def _next_try(server: Json, now: datetime) -> str:
+    at, deadline = server['next_attempt_at'], server['deadline_at']
+    if not server['current'] and deadline is not None and moment(deadline) > now:
+        return 'polled now'  # the tries of a round are under way; the next one is only due if they fail
     if at is None:
         return '-'
     remaining = round(max(0.0, (moment(at) - now).total_seconds()), 1)

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -74,8 +74,8 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
             stack.callback(MetricsEndpoint(endpoints).stop)
             notifier = SILENT if _NOTIFYING.isdisjoint(parts) else notifications(conf, settings.process.host, runtime)
             stack.callback(notifier.stop)
-            made = services.ServiceParts(runtime, conf, settings, pool, _PoolReader(conf).read, storage, caller,
-                                         notifier, bool(endpoints), background_work)
+            made = services.ServiceParts(runtime, conf, settings, pool, _pool_reader(conf), storage, caller, notifier,
+                                         bool(endpoints), background_work)
             code = _serve(runtime, made, parts, signals)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
@@ -94,7 +94,7 @@ def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> services.Wsg
     pool, settings = _configure(conf, argv, parts)
     storage = _open_storage(settings, parts)
     metrics_endpoint = MetricsEndpoint(settings.api.metrics)
-    made = services.ServiceParts(runtime, conf, settings, pool, _PoolReader(conf).read, storage,
+    made = services.ServiceParts(runtime, conf, settings, pool, _pool_reader(conf), storage,
                                  Messaging(conf, settings.process.host),
                                  notifications(conf, settings.process.host, runtime), bool(settings.api.metrics),
                                  settings.api.background_work)
@@ -125,11 +125,21 @@ def _configure(conf: cfg.ConfigOpts, argv: Sequence[str], parts: Sequence[str]) 
 
 
 def _open_storage(settings: load.Settings, parts: Sequence[str]) -> Storage:
-    """The database, after a check that it is one for these services."""
+    """The database, after a check that it is one for these services.
+
+    :raises UnknownPool: when the configuration names a pool that is not in the database
+    """
     storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
                       max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
     migrate.check(storage)
-    _check_pools(storage, settings, parts)
+    name, central = settings.pool_manager.pool_name, settings.central
+    storage.read(stored_pools.check_known, name, '[service:pool_manager] pool_name')
+    if 'central' in parts and central.default_pool_name not in ('', name):
+        storage.read(stored_pools.check_known, central.default_pool_name, '[service:central] default_pool_name')
+    default_id = central.default_pool_id
+    if 'central' in parts and default_id is not None and storage.read(stored_pools.get, default_id) is None:
+        raise Refused('pool_not_found', f"[service:central] default_pool_id is {default_id}: no such pool; "
+                                        "'designate-pool-manage pool list' shows the ids.", 404)
     return storage
 
 
@@ -146,21 +156,6 @@ def _end_soon(code: int) -> None:
     timer = threading.Timer(_LAST_WAIT, end)
     timer.daemon = True
     timer.start()
-
-
-def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]) -> None:
-    """
-    :raises UnknownPool: when the configuration names a pool that is not in the database
-    """
-    name = settings.pool_manager.pool_name
-    storage.read(stored_pools.check_known, name, '[service:pool_manager] pool_name')
-    if 'central' in parts and settings.central.default_pool_name not in ('', name):
-        storage.read(stored_pools.check_known, settings.central.default_pool_name,
-                     '[service:central] default_pool_name')
-    default_id = settings.central.default_pool_id
-    if 'central' in parts and default_id is not None and storage.read(stored_pools.get, default_id) is None:
-        raise Refused('pool_not_found', f"[service:central] default_pool_id is {default_id}: no such pool; "
-                                        "'designate-pool-manage pool list' shows the ids.", 404)
 
 
 def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> int:
@@ -237,21 +232,16 @@ def _reload(running: Iterable[Any]) -> None:
                 LOG.exception('the configuration could not be read again; the old one is still used')
 
 
-class _PoolReader:
-    """Reads the pool of the configuration again, for one service at a time."""
+def _pool_reader(conf: cfg.ConfigOpts) -> Callable[[], Pool]:
+    """A function that reads the pool of the configuration again, for one service at a time."""
+    lock = threading.Lock()
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._conf = conf
-        self._lock = threading.Lock()
+    def read() -> Pool:
+        with lock:
+            load.reload(conf)
+            return pools.read_pool(conf, backends.options())
 
-    def read(self) -> Pool:
-        """The pool of the configuration as it is now.
-
-        :raises BadConfiguration: with every mistake
-        """
-        with self._lock:
-            load.reload(self._conf)
-            return pools.read_pool(self._conf, backends.options())
+    return read
 
 
 class Heartbeat:

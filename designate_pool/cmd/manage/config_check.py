@@ -12,7 +12,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
-import functools
 import ipaddress
 import json
 import logging
@@ -20,7 +19,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -112,14 +111,13 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
     longest = max(server.call_timeout for server in pool.servers)
     primaries = dict.fromkeys(primary for server in pool.servers for primary in server.primaries)
     with quiet_drivers():
-        checks = [(_check_control(runtime, backends[server.id], CALLS * server.call_timeout),
-                   _check_dns(runtime, functools.partial(check_server, server,
-                                                         backends[server.id].capabilities.tries_key),
-                              min(server.call_timeout, poll_timeout)))
+        checks = [(_TimedCheck(runtime, CALLS * server.call_timeout, _check_control, backends[server.id]),
+                   _TimedCheck(runtime, answer_seconds := min(server.call_timeout, poll_timeout), check_server, server,
+                               backends[server.id].capabilities.tries_key, answer_seconds))
                   for server in pool.servers]
-        at_primaries = [_check_dns(runtime, functools.partial(check_minidns, primary),
-                                   min(longest, poll_timeout)) for primary in primaries]
-        at_database = _TimedCheck(runtime, lambda: check_database(database, pool.name, longest), longest)
+        shortest = min(longest, poll_timeout)
+        at_primaries = [_TimedCheck(runtime, shortest, check_minidns, primary, shortest) for primary in primaries]
+        at_database = _TimedCheck(runtime, longest, check_database, database, pool.name, longest)
         return ConfigReport(
             CheckResult('configuration', tuple(about_files)),
             tuple(CheckResult(server.label, (*control.findings('its control channel'), *dns.findings('it over DNS')),
@@ -186,12 +184,12 @@ class _TimedCheck:
     :param seconds: how long it may take
     """
 
-    def __init__(self, runtime: Runtime, work: Callable[[], list[Finding]], seconds: float) -> None:
+    def __init__(self, runtime: Runtime, seconds: float, check: Callable[..., list[Finding]], *args: Any) -> None:
         self._seconds = seconds
         self._end = time.monotonic() + seconds + _GRACE
         self._found: concurrent.futures.Future[list[Finding]] = concurrent.futures.Future()
         # Unlike an executor's threads, it does not delay the end of the program.
-        runtime.spawn(self._work, work, name='check')
+        runtime.spawn(self._work, check, args, name='check')
 
     def findings(self, what: str) -> tuple[Finding, ...]:
         """The findings about *what*, one of which may be that the check took too long."""
@@ -201,23 +199,16 @@ class _TimedCheck:
             return (Finding(f'the check of {what} has not ended within {self._seconds + _GRACE:g} s',
                             'see whether the name service of this host answers, and try again'),)
 
-    def _work(self, work: Callable[[], list[Finding]]) -> None:
+    def _work(self, check: Callable[..., list[Finding]], args: Sequence[Any]) -> None:
         try:
-            self._found.set_result(work())
+            self._found.set_result(check(*args))
         except BaseException as error:  # raised again by result()
             self._found.set_exception(error)
 
 
-def _check_control(runtime: Runtime, backend: Backend, seconds: float) -> _TimedCheck:
-    def look() -> list[Finding]:
-        with contextlib.closing(backend):
-            return backend.check()
-
-    return _TimedCheck(runtime, look, seconds)
-
-
-def _check_dns(runtime: Runtime, look: Callable[[float], list[Finding]], seconds: float) -> _TimedCheck:
-    return _TimedCheck(runtime, lambda: look(seconds), seconds)
+def _check_control(backend: Backend) -> list[Finding]:
+    with contextlib.closing(backend):
+        return backend.check()
 
 
 def _upgrade(what: str) -> Finding:
@@ -260,18 +251,19 @@ def clear_text_secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator
 
     :param drivers: as for :func:`designate_pool.config.pools.read_pool`, which has read *conf*
     """
+    def is_secret(section: str, name: str, value: str) -> bool:
+        if not value or value.startswith(('file:', 'env:')):
+            return False
+        option = next((option for option in pools.options_of(section, drivers) if option.name == name), None)
+        if option is None:
+            return bool(_SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
+        return option.secret and (option.kind != 'tsig_key' or ':' in value)  # else it is the name of a key
+
     for path in source.paths(conf):
         options = [f'[{section}] {name}' for section, name, value in _File(path).values
-                   if value and not value.startswith(('file:', 'env:')) and _is_secret(section, name, value, drivers)]
+                   if is_secret(section, name, value)]
         if options:
             yield path, options
-
-
-def _is_secret(section: str, name: str, value: str, drivers: pools.Drivers) -> bool:
-    options = {option.name: option for option in pools.options_of(section, drivers)}
-    if name not in options:
-        return bool(_SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
-    return options[name].secret and (options[name].kind != 'tsig_key' or ':' in value)  # else it is the name of a key
 
 
 def check_server(server: Server, key_is_tried: bool, seconds: float) -> list[Finding]:
@@ -343,7 +335,8 @@ def _address(server: Server) -> str:
 
 
 def _is_of_this_host(address: str) -> bool:
-    with _socket(address) as sock:
+    family = socket.AF_INET6 if ':' in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
         try:
             sock.bind((address, 0))
         except OSError:
@@ -357,10 +350,6 @@ def _ask(where: Endpoint, key: TsigKey | None, seconds: float) -> SoaReply:
     """
     return soa_exchange.ask_one(where.host, where.port, None if key is None else tsig.key_from(key),
                                 probe_domain().name, seconds)
-
-
-def _socket(address: str) -> socket.socket:
-    return socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
 
 
 def _words(error: Exception) -> str:

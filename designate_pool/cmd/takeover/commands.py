@@ -342,9 +342,7 @@ def begin(storage: Storage, pools: Mapping[str, Pool], with_records: bool) -> No
     :raises BadInput: when a server does not serve what Designate has; then nothing has changed
     """
     for pool_id, pool in pools.items():
-        refuse_others(pool, serials(storage, pool_id), 'The servers are left as they are')
-        if with_records:
-            refuse_other_records(storage, pool, pool_id, 'The servers are left as they are')
+        refuse_differences(storage, pool, pool_id, with_records, 'The servers are left as they are')
     storage.run(target.begin_service, list(pools), storage.now())
 
 
@@ -353,20 +351,22 @@ def end(storage: Storage, pool: Pool, pool_id: str, patience: float, with_record
     """Wait until the servers have joined; how many zones all of them serve.
 
     :param patience: seconds without progress after which it is given up
-    :param with_records: whether records are compared, and not serials alone
     :raises BadInput: when a server has not joined, or does not serve a zone as it is here
     """
     _wait(storage, pool.name, patience, tell)
-    expected = serials(storage, pool_id)
-    refuse_others(pool, expected, 'All have joined')
+    return refuse_differences(storage, pool, pool_id, with_records, 'All have joined')
+
+
+def refuse_differences(storage: Storage, pool: Pool, pool_id: str, with_records: bool, then: str) -> int:
+    """Refuse to go on while a server serves other serials or records than are here; how many zones are compared.
+
+    :raises BadInput: when one does, or they cannot be compared
+    """
+    expected = {copied.name: copied.serial for page in _served(storage, pool_id) for copied in page}
+    _refuse_serials(pool, expected, then)
     if with_records:
-        refuse_other_records(storage, pool, pool_id, 'All have joined')
+        _refuse_records(storage, pool, pool_id, then)
     return len(expected)
-
-
-def serials(storage: Storage, pool_id: str) -> dict[str, int]:
-    """The serial of each of the pool's domains that servers serve, by name."""
-    return {copied.name: copied.serial for page in _served(storage, pool_id) for copied in page}
 
 
 def _served(storage: Storage, pool_id: str) -> Iterator[list[Copied]]:
@@ -392,11 +392,7 @@ def _serials_at(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[
     return serials
 
 
-def refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
-    """Refuse to go on while a server serves other serials.
-
-    :raises BadInput: when a server does not serve the zones at these serials
-    """
+def _refuse_serials(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
     for server in pool.servers:
         key = None if server.tsig_key is None or server.verify else tsig.key_from(server.tsig_key)
         for where in server.verify or (server.endpoint,):
@@ -408,11 +404,7 @@ def refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
                                    f'{then}')
 
 
-def refuse_other_records(storage: Storage, pool: Pool, pool_id: str, then: str) -> None:
-    """Refuse to go on while a server serves other records.
-
-    :raises BadInput: when a server has other records in a zone than there are here, or they cannot be compared
-    """
+def _refuse_records(storage: Storage, pool: Pool, pool_id: str, then: str) -> None:
     threads = Threads().workers(_THREADS, name='compare')
     paces = {server.id: Pace(0.0) for server in pool.servers}
     wrong: dict[str, list[str]] = {}

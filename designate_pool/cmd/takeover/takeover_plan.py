@@ -167,11 +167,6 @@ def _check(values: Mapping[str, Any], where: str) -> None:
         raise BadInput(why=f"{where} have a port that is not a number: {values['port']}") from None
 
 
-def drivers_of(pool: Mapping[str, Any]) -> Sequence[tuple[str, str, str]]:
-    """Name, type and driver, or the reason why there is none, of each server."""
-    return [(server.name, server.kind, server.driver or server.remarks[0]) for server in target_servers(pool)]
-
-
 #: Zones that are not settled are told up to this many.
 _SHOWN = 20
 
@@ -216,7 +211,7 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
     counts = {'zones': zones.zones, 'recordsets': zones.recordsets, 'records (without SOA)': zones.records,
               'name servers of the pool': len(theirs.name_servers), **entries.counts}
     refused = [f'zone {name}: {why}' for name, why in sorted(zones.refused.items())] + entries.refused
-    servers = drivers_of(pool)
+    servers = [(server.name, server.kind, server.driver or server.remarks[0]) for server in target_servers(pool)]
     refused += [f'server {name}: {driver} ({kind})' for name, kind, driver in servers
                 if kind not in DRIVERS]
     if not servers:
