@@ -10,6 +10,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import dns.message
 import dns.rcode
@@ -18,11 +19,15 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.cmd.manage import app as program
-from designate_pool.model import TsigKey
+from designate_pool.model import Endpoint, TsigKey
+from designate_pool.testing import opened
 from testing import warm
 from testing.bind import Named
 from testing.databases import upgraded_sqlite
+from testing.knot import Knotd
 from testing.minidns import MiniDnsProcess
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
 from testing.processes import free_port
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.nameservers import SecondaryServer
@@ -84,19 +89,82 @@ def refused(query: dns.message.Message) -> dns.message.Message:
     return soa_answer(query, 0, rcode=dns.rcode.REFUSED)
 
 
-class TestBind:
-    """As much of it as the drivers have in common; the words about BIND are its driver's."""
+MAKES: dict[str, type[Any]] = {'bind9': Named, 'nsd': Nsd, 'knot': Knotd, 'pdns': PowerDns}
+PRIMARY = Endpoint('127.0.0.1', free_port())
+#: What is said of another secret, over the control channel or over DNS.
+OTHER_SECRET = {
+    'bind9': ('the server has another secret for the key transfer.example. (BADSIG)',),
+    'nsd': ('NSD has another secret or algorithm for the TSIG key transfer.example.',
+            'the server has another secret for the key transfer.example. (BADSIG)'),
+    'knot': ('transfer.example.: the server rejects the TSIG key: the server has another secret for '
+             'the key transfer.example. (BADSIG)',),
+    'pdns': ('PowerDNS has another secret for the TSIG key transfer.example',
+             'the answer is not signed (NOTAUTH)'),
+}
+UNKNOWN_KEY = {
+    'bind9': ('the server does not know the key unknown.example. by hmac-sha256 (BADKEY)',),
+    'nsd': ('NSD has no TSIG key unknown.example.',
+            'the server does not know the key unknown.example. by hmac-sha256 (BADKEY)'),
+    'knot': ('has no key',),
+    'pdns': ('no zone can be added', 'the answer is not signed (NOTAUTH)'),
+}
 
-    def test_in_good_order_stopped_and_back(self, check: Check, named: Callable[..., Named]) -> None:
-        bind = named(keys=[KEY])
-        section = bind.section(str(uuid.uuid4()), tsig_key=keyed(), call_timeout=2)
-        assert (0, f'ok  bind9:127.0.0.1:{bind.port}') == first_line(check(section))
-        bind.stop()
-        code, printed = check(section)
+
+@pytest.fixture(scope='module', params=MAKES)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    running = MAKES[request.param](tmp_path_factory.mktemp(request.param), keys=[KEY]).start()
+    running.make = request.param
+    yield running
+    running.remove()
+
+
+@pytest.fixture
+def about(check: Check, server: Any) -> Callable[[TsigKey], tuple[int, str]]:
+    """The exit code of the check, and what it says of the server when its section has this key."""
+    def check_with(key: TsigKey) -> tuple[int, str]:
+        # NSD's pattern names the key that it has.
+        section = server.section(str(uuid.uuid4()), [PRIMARY], tsig_key=keyed())
+        code, printed = check(section.replace(keyed(), f'{key.name}:{key.algorithm}:{key.secret}'))
+        return code, printed.partition('MiniDNS at')[0]
+
+    return check_with
+
+
+class TestMakes:
+    def test_in_good_order_and_nothing_is_left_there(self, server: Any, about: Callable[..., tuple[int, str]]) -> None:
+        for _ in range(2):
+            assert about(KEY) == (0, f'ok  {server.make}:127.0.0.1:{server.port}\n')
+        assert listed(server) == {}
+
+    def test_another_secret(self, server: Any, about: Callable[..., tuple[int, str]]) -> None:
+        code, printed = about(TsigKey(KEY.name, KEY.algorithm, OTHER))
+        assert code == 1
+        findings = [line.strip().removeprefix('error: ') for line in printed.splitlines() if ' error: ' in line]
+        assert tuple(findings) == OTHER_SECRET[server.make]
+        assert listed(server) == {}
+
+    def test_a_key_that_it_does_not_know(self, server: Any, about: Callable[..., tuple[int, str]]) -> None:
+        code, printed = about(TsigKey('unknown.example.', KEY.algorithm, KEY.secret))
+        assert code == 1
+        assert all(words in printed for words in UNKNOWN_KEY[server.make]), printed
+
+    def test_it_does_not_run(self, server: Any, about: Callable[..., tuple[int, str]]) -> None:
+        server.stop()
+        code, printed = about(KEY)
+        server.start()
         assert code == 1
         assert 'the control channel does not answer' in printed and 'it does not answer DNS' in printed
-        bind.start()
-        assert check(section)[0] == 0
+
+
+def listed(server: Any) -> dict[str, int | None]:
+    with opened(server.server([PRIMARY], tsig_key=KEY)) as backend:
+        listing = backend.list_zones([])
+    assert listing.result.ok
+    return dict(listing.serials)
+
+
+class TestBind:
+    """The words about BIND are its driver's."""
 
     def test_one_that_takes_no_new_zones(self, check: Check, named: Callable[..., Named]) -> None:
         code, printed = check(named(allow_new_zones=False).section(str(uuid.uuid4())))
@@ -114,14 +182,6 @@ class TestBind:
                          named().section(str(uuid.uuid4())))
         code, printed = check(section)
         assert code == 1 and 'the control channel does not answer' in printed
-
-    def test_a_key_for_transfers_that_it_does_not_know(self, check: Check, named: Callable[..., Named]) -> None:
-        code, printed = check(named().section(str(uuid.uuid4()), tsig_key=keyed()))
-        assert code == 1 and 'the server does not know the key transfer.example. by hmac-sha256 (BADKEY)' in printed
-
-    def test_another_secret_of_that_key(self, check: Check, named: Callable[..., Named]) -> None:
-        code, printed = check(named(keys=[KEY]).section(str(uuid.uuid4()), tsig_key=keyed(secret=OTHER)))
-        assert code == 1 and 'the server has another secret for the key transfer.example. (BADSIG)' in printed
 
     def test_a_key_file_that_everybody_can_read(self, check: Check, named: Callable[..., Named]) -> None:
         bind = named()
@@ -295,6 +355,9 @@ def test_as_one_document(check: Check, scripted: Callable[..., Scripted]) -> Non
     told = json.loads(printed)
     assert code == 1 and told['ok'] is False
     assert [[finding['serious'] for finding in server['findings']] for server in told['servers']] == [[], [True]]
+    assert told['servers'][1]['findings'][0].keys() == {'what', 'advice', 'serious'}
+    assert [len(server['id']) for server in told['servers']] == [32, 32] and told['primaries'] == []
+    assert told['configuration']['findings'] == told['database']['findings'] == []
 
 
 def test_it_ends_when_every_server_is_silent(tmp_path: pathlib.Path) -> None:

@@ -15,7 +15,7 @@ from designate_pool.model import PageRequest, new_id, utcnow
 from designate_pool.runtime import Threads
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations.heartbeats import SILENCE
-from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.database import Storage
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Clock
 
@@ -50,23 +50,6 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
     for unknown in (new_id(), 'x'):
         with pytest.raises(errors.NotFound):
             central.get_service_status(WHO, unknown)
-
-
-def test_one_that_could_not_be_written_is_written_soon(central: Central, database: Storage,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    write, tried = Heartbeat._write, []
-
-    def fail_once(self: Heartbeat, tx: Tx, status: str) -> None:
-        tried.append(status)
-        if len(tried) == 1:
-            raise RuntimeError('no database')
-        write(self, tx, status)
-
-    monkeypatch.setattr(Heartbeat, '_write', fail_once)
-    heart = Heartbeat(database, ['api'], 'one.example.com', 'default', interval=3600.0, retry_interval=0.01)
-    heart.start(Threads())
-    wait_until(lambda: statuses(central) == {'api one.example.com': 'UP'}, 'it has said that it lives')
-    heart.stop()
 
 
 @pytest.mark.all_databases
@@ -134,7 +117,7 @@ def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, databa
 def test_a_database_that_refuses_is_told_of_once_and_tried_again(
         tmp_path: object, caplog: pytest.LogCaptureFixture) -> None:
     database = Storage(f'sqlite:///{tmp_path}/database.sqlite', patience=0.1)
-    heart = Heartbeat(database, ['api'], 'one.example.com', 'default', interval=0.05)
+    heart = Heartbeat(database, ['api'], 'one.example.com', 'default', interval=3600.0, retry_interval=0.05)
     heart.start(Threads())
     wait_until(lambda: 'could not be written' in caplog.text, 'it is told')
     table = sa.text('CREATE TABLE service_statuses (id, created_at, updated_at, service_name, hostname, status, '

@@ -23,8 +23,6 @@ from designate_pool.storage.zones import tsigkeys
 from testing import designate as theirs
 from testing.designate import CREATED, POOL_ID, SERIAL, UPDATED
 
-pytestmark = pytest.mark.all_databases
-
 Manage = Callable[..., tuple[int, str, str]]
 POOLS = """
 - name: default
@@ -87,6 +85,7 @@ def the_domain(storage: Storage) -> Any:
     return domain
 
 
+@pytest.mark.all_databases
 def test_a_copy_has_what_designate_has(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str]:
         zone = theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1', '192.0.2.2'],
@@ -123,6 +122,7 @@ def test_a_copy_has_what_designate_has(emptied_database: Storage, designate: Sto
     assert {(str(row.task), str(row.status)) for row in our_records.values()} == {('NONE', 'ACTIVE')}
 
 
+@pytest.mark.all_databases
 def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> None:
         zone = theirs.insert_zone(tx, 'example.com.')
@@ -196,6 +196,7 @@ def test_nothing_is_copied_over_zones_that_servers_get_from_here(emptied_databas
     assert 'the servers of the pool default get its zones from here already (fake:127.0.0.1:53)' in errors
 
 
+@pytest.mark.all_databases
 def test_a_secondary_zone_is_copied_as_its_masters_had_it(emptied_database: Storage, designate: Storage,
                                                           manage: Manage, tmp_path: pathlib.Path) -> None:
     def fill(tx: Tx) -> str:
@@ -282,6 +283,7 @@ def test_a_catalog_zone_of_designate_stays_there(emptied_database: Storage, desi
     assert the_domain(emptied_database).name == 'example.com.'
 
 
+@pytest.mark.all_databases
 def test_texts_of_lists_may_change_places(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
     for number, text in enumerate(('net', 'org'), 1):
         designate.run(lambda tx, *given: theirs.insert(tx, tables.tlds, id=given[0], name=given[1]),
@@ -299,6 +301,7 @@ def test_texts_of_lists_may_change_places(emptied_database: Storage, designate: 
     assert manage('follow', '--once') == (0, '', '')
 
 
+@pytest.mark.all_databases
 def test_a_tld_in_capitals_is_the_same_in_both(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
     designate.run(lambda tx: theirs.insert(tx, tables.tlds, name='COM'))
     assert manage('copy')[0] == 0
@@ -323,6 +326,7 @@ def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(emptied_databas
     assert not rows(emptied_database, schema.domains)
 
 
+@pytest.mark.all_databases
 def test_for_which_resources_records_are_there_is_copied(emptied_database: Storage, designate: Storage,
                                                          manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str, str]:
@@ -387,6 +391,7 @@ def test_a_resource_that_cannot_be_kept_is_named_and_other_zones_are_taken(
     assert code == 1 and f'  zone bad.example.: {said}' in told
 
 
+@pytest.mark.all_databases
 def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: Storage, manage: Manage,
                                          tmp_path: pathlib.Path) -> None:
     silver = '5' * 32
@@ -442,6 +447,7 @@ def test_no_pool_is_written_unless_all_can_be(emptied_database: Storage, designa
     assert POOL_ID not in rows(emptied_database, schema.pools)
 
 
+@pytest.mark.all_databases
 def test_follow_repeats_changes_whatever_their_times(emptied_database: Storage, designate: Storage,
                                                      manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str]:
@@ -508,6 +514,7 @@ def test_recordsets_go_with_a_zone_that_was_transferred(emptied_database: Storag
     assert manage('follow', '--once') == (0, '', '')
 
 
+@pytest.mark.all_databases
 def test_the_key_of_a_zone_goes_with_it(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx, name: str) -> str:
         zone = theirs.insert_zone(tx, name)
@@ -530,6 +537,7 @@ def test_the_key_of_a_zone_goes_with_it(emptied_database: Storage, designate: St
     assert [row.resource_id for row in rows(emptied_database, schema.tsigkeys).values()] == [zone]
 
 
+@pytest.mark.all_databases
 def test_entries_of_lists_that_are_here_already_stay(emptied_database: Storage, designate: Storage,
                                                      manage: Manage) -> None:
     """Where a pool of the database is in service, its lists are not Designate's alone."""
@@ -618,6 +626,7 @@ def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
     assert '        1  zones\n' in told
 
 
+@pytest.mark.all_databases
 def test_names_differ_in_case_alone(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
     designate.run(lambda tx: (theirs.insert_zone(tx, 'Example.com.', {('WWW', 'A'): ['192.0.2.1']})))
     assert manage('copy')[0] == 0
@@ -644,6 +653,7 @@ def test_zones_of_others_here_are_left_alone(emptied_database: Storage, designat
     assert the_domain(emptied_database).id == zone
 
 
+@pytest.mark.all_databases
 def test_a_killed_copy_is_continued(emptied_database: Storage, designate: Storage, manage: Manage,
                                     monkeypatch: pytest.MonkeyPatch) -> None:
     designate.run(lambda tx: theirs.fill(tx, 450, 0))

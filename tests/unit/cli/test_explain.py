@@ -142,10 +142,6 @@ def test_the_command_for_people(run, central, zone):
     assert run('zone', 'explain', 'example.com', '-c', 'status').out == 'status: ERROR\n'
 
 
-def test_no_such_zone(run):
-    assert run('zone', 'explain', 'example.com').err.startswith('There is no zone example.com.')
-
-
 def test_a_server_that_is_being_asked_has_no_next_try_yet():
     over = NOON + timedelta(seconds=127.1)
     told = text([row(0, None, 2026050099, next_attempt_at=over, deadline_at=over)], states=('active',))

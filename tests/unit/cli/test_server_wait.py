@@ -30,28 +30,21 @@ def ended(stand):
     return None if stand.outcome is None else (stand.outcome.code, stand.outcome.line)
 
 
-def test_it_is_filled():
-    stand = caught_up(server('joining', filling=True, filled=512, waiting=3, failing=1))
-    assert (stand.done, stand.total, stand.text, stand.outcome) == (
-        512, 1000, '512 of 1000 zones started, 3 waiting, 1 failing', None)
-
-
-def test_it_is_filled_and_the_last_are_under_way():
-    stand = caught_up(server('joining', waiting=40), server('joining', waiting=10))
-    assert (stand.done, stand.total, stand.text, stand.outcome) == (30, 40, '10 waiting', None)
-
-
-def test_it_has_everything_but_does_not_count_yet():
-    assert caught_up(server('joining')).outcome is None
-    assert ended(caught_up(server('joining'), must_count=False)) == (0, f'{NAME} is joining and nothing waits for it.')
+@pytest.mark.parametrize('seen, expected', [
+    ([server('joining', filling=True, filled=512, waiting=3, failing=1)],
+     (512, 1000, '512 of 1000 zones started, 3 waiting, 1 failing')),
+    ([server('joining', waiting=40), server('joining', waiting=10)], (30, 40, '10 waiting')),
+    ([server(filling=True, filled=7)], (7, 1000, '7 of 1000 zones started')),
+    ([server('joining')], (0, 0, 'nothing is waiting')),
+], ids=['filled', 'the last are under way', 'active and filled', 'it has everything but does not count yet'])
+def test_it_catches_up(seen, expected):
+    stand = caught_up(*seen)
+    assert (stand.done, stand.total, stand.text, stand.outcome) == (*expected, None)
 
 
 def test_it_has_everything():
+    assert ended(caught_up(server('joining'), must_count=False)) == (0, f'{NAME} is joining and nothing waits for it.')
     assert ended(caught_up(server(waiting=2), server())) == (0, f'{NAME} is active and nothing waits for it.')
-
-
-def test_an_active_one_that_is_being_filled_is_not_done():
-    assert caught_up(server(filling=True, filled=7)).outcome is None
 
 
 FAILURES = [{'zone_name': 'example.com.', 'action': 'CREATE', 'error': 'refused'}] * 2

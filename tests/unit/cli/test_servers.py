@@ -76,13 +76,6 @@ def test_what_it_missed_is_waited_for(run, central):
                                     f'{ONE} is active and nothing waits for it.']
 
 
-def test_the_wait_is_too_short(run, central):
-    central.put(SERVER_IDS[0], ServerState.JOINING, waiting=40)
-    ran = run('server', 'resume', ONE, '-f', 'json', '--wait', '0.02')
-    assert (ran.code, ran.json['name']) == (4, ONE)
-    assert ran.err.splitlines()[-1] == f'{ONE} is not done after 0.02 s: 40 waiting.'
-
-
 @pytest.mark.parametrize('options, delete_zones', [((), False), (('--delete-zones',), True)])
 def test_drain(run, central, options, delete_zones):
     drained = run('server', 'drain', ONE, '-f', 'json', *options).json
@@ -210,13 +203,6 @@ def test_it_is_mended_and_waited_for(run, central, pool_manager):
     assert ran.err.splitlines() == [f'0 %  {ONE}: 2 waiting', f'100 %  {ONE}: nothing is waiting',
                                     f'{ONE} is active and nothing waits for it.']
     assert pool_manager.asked == [('default', SERVER_IDS[0], True, None, False)]
-
-
-def test_it_is_mended_and_not_waited_for(run, central, pool_manager):
-    pool_manager.comparison = Comparison('', 3, ('a.example.',), (), ())
-    central.put(SERVER_IDS[0], ServerState.ACTIVE, waiting=1)
-    ran = run('server', 'resync', ONE, '--fix', '--no-wait')
-    assert (ran.code, ran.err) == (0, '')
 
 
 def test_it_is_not_mended_in_time(run, central, pool_manager):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pathlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -53,15 +51,6 @@ def check(tmp_path: pathlib.Path, answering: Scripted) -> Check:
     return check
 
 
-def test_all_is_well_and_well_again(check: Check, answering: Scripted) -> None:
-    for _ in range(2):
-        report = check({}, {})
-        where = f'127.0.0.1:{answering.port}'
-        assert report.ok
-        assert report.text().splitlines() == [f'ok  fake:{where}', f'ok  fake:{where}', f'ok  MiniDNS at {where}',
-                                              'ok  database']
-
-
 def test_the_trouble_of_one_server_is_told_beside_the_health_of_another(check: Check) -> None:
     report = check({}, {'on_create': 'refuse'}, runtime=Inline())
     assert not report.ok
@@ -80,13 +69,6 @@ def test_the_trouble_of_one_server_is_told_beside_the_health_of_another(check: C
 def test_what_a_driver_finds(check: Check, options: dict[str, str], words: str) -> None:
     report = check(options)
     assert [words in finding.what for finding in report.servers[0].findings] == [True]
-
-
-def test_servers_that_hang_are_waited_for_together(check: Check) -> None:
-    begun = time.monotonic()
-    report = check(*[{'on_ping': 'hang'}] * 20, call_timeout=0.5)
-    assert time.monotonic() - begun < 5
-    assert [len(server.findings) for server in report.servers] == [1] * 20
 
 
 def test_a_driver_that_keeps_no_deadline_is_not_waited_for(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,16 +95,6 @@ def test_warnings_alone_are_no_failure(check: Check) -> None:
     report = check({}, about_files=(Finding('a key is open', 'chmod it', serious=False),))
     assert report.ok
     assert report.text().splitlines()[:3] == ['configuration:', '  warning: a key is open', '    -> chmod it']
-
-
-def test_the_same_for_programs(check: Check) -> None:
-    told = json.loads(check({}, {'on_create': 'refuse'}).json())
-    assert told['ok'] is False
-    assert [len(server['findings']) for server in told['servers']] == [0, 1]
-    assert told['servers'][1]['findings'][0].keys() == {'what', 'advice', 'serious'}
-    assert [len(server['id']) for server in told['servers']] == [32, 32]
-    assert len(told['primaries']) == 1
-    assert told['configuration']['findings'] == told['database']['findings'] == []
 
 
 def test_a_pool_that_is_not_in_the_database(check: Check, tmp_path: pathlib.Path) -> None:
