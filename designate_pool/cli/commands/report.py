@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 import dns.exception
@@ -34,12 +33,10 @@ LIMIT = 1000
 TIMEOUT = 3.0
 #: Differences that are listed for each server.
 SOME = 20
-#: Questions that are under way to one server at once.
+#: Questions that are under way to one server at once; when it answers none of them, it is not asked any more.
 IN_FLIGHT = 32
 #: A question is asked so often before it counts as not answered.
 TRIES = 2
-#: Questions in a row without an answer, after which a server is not asked any more.
-GIVE_UP = 8
 PAYLOAD = 1232
 #: Instead of an answer, and what is expected where nothing is there.
 NO_ANSWER = 'no answer'
@@ -210,48 +207,29 @@ def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
         return ServerAnswers(None, 0, (Difference(soa, NO_ANSWER if said is None else said.error),))
     is_other = asked.with_serial and said.serial != asked.serial
     differences = [Difference(soa, f'serial {said.serial}')] if is_other else []
-    silent = _Silence()
+    answers: list[str] = []
     with concurrent.futures.ThreadPoolExecutor(IN_FLIGHT) as pool:
-        answers = list(pool.map(lambda each: silent.watch(host, port, each, timeout), asked.questions))
-    differences += [Difference(question, answer) for question, answer in zip(asked.questions, answers, strict=True)
-                    if answer is not None and answer != question.expected]
-    count = sum(1 for answer in answers if answer is not None)
-    remaining = len(answers) - count
-    return ServerAnswers(said.serial, count, tuple(differences),
+        for start in range(0, len(asked.questions), IN_FLIGHT):
+            batch = list(pool.map(lambda question: _answer(host, port, question, timeout),
+                                  asked.questions[start:start + IN_FLIGHT]))
+            answers += batch
+            if all(answer == NO_ANSWER for answer in batch):  # it is not waited for again and again
+                break
+    differences += [Difference(question, answer) for question, answer in zip(asked.questions, answers)
+                    if answer != question.expected]
+    remaining = len(asked.questions) - len(answers)
+    return ServerAnswers(said.serial, len(answers), tuple(differences),
                          f'it stopped answering, {remaining} were not asked' if remaining else None)
 
 
-class _Silence:
-    """Sees to it that a server which has stopped answering is not waited for again and again."""
-
-    def __init__(self) -> None:
-        self._in_a_row = 0
-        self._lock = threading.Lock()
-
-    def watch(self, host: str, port: int, question: DnsQuestion, timeout: float) -> str | None:
-        """The answer; None when the question was not asked any more."""
-        if self._in_a_row >= GIVE_UP:
-            return None
-        silent = True
-        try:
-            answer = _answer(host, port, question, timeout)
-            silent = False
-        except TimeoutError:
-            answer = NO_ANSWER
-        except OSError as error:
-            answer = f'{NO_ANSWER} ({error.strerror or error})'
-        with self._lock:
-            self._in_a_row = self._in_a_row + 1 if silent else 0
-        return answer
-
-
 def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
-    """The RRset that was asked for in the form of :attr:`DnsQuestion.expected`, or in words why there is none.
-
-    :raises TimeoutError: when it does not answer
-    :raises OSError: when it cannot be reached
-    """
-    answer = _exchange(host, port, question, timeout)
+    """The RRset that was asked for in the form of :attr:`DnsQuestion.expected`, or in words why there is none."""
+    try:
+        answer = _exchange(host, port, question, timeout)
+    except TimeoutError:
+        return NO_ANSWER
+    except OSError as error:
+        return f'{NO_ANSWER} ({error.strerror or error})'
     return answer if isinstance(answer, str) else _read(answer, question)
 
 
