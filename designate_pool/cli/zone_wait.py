@@ -15,6 +15,7 @@ from designate_pool.cli.connection import CliError
 from designate_pool.cli.terminal import LiveLines, is_live
 
 Result = TypeVar('Result')
+TOO_MANY = 429
 
 
 def poll(look: Callable[[], Result | None], end: float, pauses: Backoff) -> tuple[Result | None, CliError | None]:
@@ -24,7 +25,7 @@ def poll(look: Callable[[], Result | None], end: float, pauses: Backoff) -> tupl
     :param pauses: between two looks
     :return: what *look* returned last, and what it failed with last: an API that does not answer may be back before the
         time is over
-    :raises ApiRefusal: when what is waited for is not there (404)
+    :raises ApiRefusal: when no other look can mend it, as where what is waited for is not there
     """
     delays = pauses.delays()
     while True:
@@ -32,7 +33,7 @@ def poll(look: Callable[[], Result | None], end: float, pauses: Backoff) -> tupl
         try:
             result = look()
         except CliError as error:
-            if isinstance(error, ApiRefusal) and error.status == 404:
+            if isinstance(error, ApiRefusal) and error.status < 500 and error.status != TOO_MANY:
                 raise
             failure = error
         remaining = end - time.monotonic()

@@ -30,7 +30,6 @@ BATCHES = '/v2/zones/tasks/import_batches'
 BATCH, TINY = 200, 1 << 15
 #: Bytes of JSON that the zone files of one request may have together, so that limits of proxies are kept to.
 BATCH_BYTES = 1 << 19
-TOO_MANY = 429
 SKIPPED = 'SKIPPED'
 BATCH_COLUMNS = ('file', 'status', 'zone_id', 'message')
 _LIST_COLUMNS = ('id', 'status', 'zone_id', 'message', 'created_at')
@@ -178,7 +177,7 @@ class ImportZones(Lister):
             try:
                 return self._begin(batch)
             except ApiRefusal as error:
-                if error.status != TOO_MANY or time.monotonic() > end:
+                if error.status != zone_wait.TOO_MANY or time.monotonic() > end:
                     raise
             time.sleep(next(pauses))
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from designate_pool.backoff import Backoff
 from designate_pool.cli import zone_wait
 from designate_pool.cli.base import (ZONE, Argument, Lister, RecordSetCommand, Shown, ShowOne, TextCommand, all_columns,
                                      columns, rows, seconds)
-from designate_pool.cli.client import ApiRefusal, Json
+from designate_pool.cli.client import Json
 from designate_pool.cli.terminal import duration, moment
 
 SERVER_COLUMNS = ('name', 'state', 'action', 'status', 'serial', 'expected_serial', 'current', 'diverged', 'attempts',
@@ -24,7 +25,7 @@ WAIT_COLUMNS = ('zone_id', 'zone_name', 'serial', 'status', 'action', 'needed', 
 WAIT_SECONDS = 60.0
 #: Seconds that the API waits at most, and that it may take beyond those to answer.
 LONGEST_WAIT, ANSWER_SECONDS = 300.0, 30.0
-PAUSE = 1.0
+PAUSES = Backoff(1.0, factor=1.0)
 _INDENT = ' ' * 6
 
 
@@ -111,24 +112,22 @@ class WaitForZone(ShowOne):
         parameters = {} if parsed_args.servers is None else {'servers': parsed_args.servers}
         if not change.deletes:
             parameters['serial'] = change.wanted
-        while True:
+
+        def look() -> Json | None:
             remaining = max(0.0, min(LONGEST_WAIT, end - time.monotonic()))
-            try:
-                verdict = self.client.get(f'/v2/zones/{change.zone_id}/wait', remaining + ANSWER_SECONDS, **parameters,
-                                          timeout=f'{remaining:.3f}')
-            except ApiRefusal as refused:
-                # Too many are waiting already, or Central does not answer at the moment.
-                if refused.status != 503 or time.monotonic() + PAUSE >= end:
-                    raise
-                time.sleep(PAUSE)
-                continue
+            verdict = self.client.get(f'/v2/zones/{change.zone_id}/wait', remaining + ANSWER_SECONDS, **parameters,
+                                      timeout=f'{remaining:.3f}')
             # In an ERROR that servers retry.
             is_retried = (parsed_args.through_errors and verdict['failed'] and verdict['status'] == 'ERROR'
                           and (verdict['action'] == 'DELETE') == change.deletes)
-            if time.monotonic() >= end or not verdict['timed_out'] and not is_retried:
-                return verdict
-            if not verdict['timed_out']:
-                time.sleep(min(PAUSE, max(0.0, end - time.monotonic())))
+            is_over = time.monotonic() >= end or not verdict['timed_out'] and not is_retried
+            return verdict if is_over else None
+
+        verdict, failure = zone_wait.poll(look, end, PAUSES)
+        if verdict is None:
+            assert failure is not None
+            raise failure
+        return verdict
 
 
 def _exit_code(found: Json) -> int:

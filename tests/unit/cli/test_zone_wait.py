@@ -39,6 +39,15 @@ def test_it_ends_when_the_zone_fails_or_goes(state, code):
     assert wait_shared([PENDING, {**PENDING, **state}], 8).code == getattr(zone_wait, code)
 
 
+def test_it_ends_when_the_token_is_not_taken_any_more():
+    def get(path):
+        raise ApiRefusal(401, {'type': 'unauthorized', 'message': 'The token is wrong.'})
+
+    change = PendingChange('1', 'example.com.', time.monotonic(), 8)
+    with pytest.raises(ApiRefusal, match='The token is wrong'):
+        zone_wait.wait_for(argparse.Namespace(get=get), change, 30.0, lambda *told: None)
+
+
 def test_it_ends_with_its_time():
     outcome = wait_shared([PENDING], 8, seconds=0.0)
     assert outcome == (zone_wait.WaitOutcome(zone_wait.TIMED_OUT, 'example.com. is not ACTIVE yet after 0 s.'))
@@ -64,7 +73,8 @@ def wait(monkeypatch, answers, timeout=60.0, through_errors=True, deletes=False)
         asked.append(float(query['timeout']))
         return answers[min(len(asked), len(answers)) - 1]
 
-    monkeypatch.setattr(zone_status, 'time', Clock)
+    for module in (zone_status, zone_wait):
+        monkeypatch.setattr(module, 'time', Clock)
     command = zone_status.WaitForZone.__new__(zone_status.WaitForZone)
     monkeypatch.setattr(zone_status.WaitForZone, 'client', argparse.Namespace(get=get), raising=False)
     found = command._wait(PendingChange('1', 'example.com.', now[0], 7, deletes), argparse.Namespace(
