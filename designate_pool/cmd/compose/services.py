@@ -153,14 +153,13 @@ class ApiGuard:
 
     def __init__(self, settings: ApiSettings, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
-        self._by_keystone = settings.auth == KEYSTONE
-        self._verifies_projects = self._by_keystone and settings.quotas_verify_project_id
+        self._verifies_projects = settings.quotas_verify_project_id
         self._projects: KeystoneProjects | None = None
         self._hosts = settings.hosts if settings.auth == NOAUTH else None
         self._policy = policy.OsloPolicy(conf)
         policy.check_policy_file(conf)
         self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
-        self._keystone = keystone.KeystoneAuth() if self._by_keystone else None
+        self._keystone = keystone.KeystoneAuth() if settings.auth == KEYSTONE else None
         authenticator: Authenticator = self._tokens or self._keystone or NoAuth()
         self.gate = AuthMiddleware(authenticator, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
 

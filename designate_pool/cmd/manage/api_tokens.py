@@ -12,7 +12,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from datetime import datetime
 
 from oslo_config import cfg
 
@@ -71,7 +72,7 @@ def listing(path: str, as_json: bool) -> str:
                             'expires': token.expires and token.expires.isoformat(), 'expired': token.expired(now)}
                            for token in tokens], indent=2)
     rows = [('name', 'project', 'roles', 'expires'), *(
-        (token.name, token.project, ','.join(token.roles), _expiry(token, now.__le__)) for token in tokens)]
+        (token.name, token.project, ','.join(token.roles), _expiry(token, now)) for token in tokens)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     return '\n'.join('  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
                      for row in rows)
@@ -84,10 +85,10 @@ def warn_if_readable(path: str) -> None:
         print(f'warning: {finding.what}\n  -> {finding.advice}', file=sys.stderr)
 
 
-def _expiry(token: Token, ahead: Callable[..., bool]) -> str:
+def _expiry(token: Token, now: datetime) -> str:
     if token.expires is None:
         return 'never'
-    return f'{token.expires:%Y-%m-%dT%H:%M:%SZ}' + ('' if ahead(token.expires) else ' (over)')
+    return f'{token.expires:%Y-%m-%dT%H:%M:%SZ}' + (' (over)' if token.expired(now) else '')
 
 
 @contextlib.contextmanager

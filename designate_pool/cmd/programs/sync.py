@@ -164,27 +164,9 @@ def run_repeatedly(run: Callable[[], object], interval: float, min_event_interva
         hasten.wait(max(0.0, began + interval - time.monotonic()))
 
 
-class FileWatch:
-    """Detects changes of files, once they have been stable for one check: they may still be written.
-
-    :param paths: returns the files and folders; names with a leading dot are ignored
-    """
-
-    def __init__(self, paths: Callable[[], Iterable[pathlib.Path]]) -> None:
-        self._paths = paths
-        self._seen = self._stamps()
-        self._has_changed = False
-
-    def changed(self) -> bool:
-        now = self._stamps()
-        if now != self._seen:
-            self._seen, self._has_changed = now, True
-            return False
-        changed, self._has_changed = self._has_changed, False
-        return changed
-
-    def _stamps(self) -> Mapping[str, Stamp | None]:
-        return {str(path): file_stamp(path) for root in self._paths() for path in _files(root)}
+def _stamps(paths: Iterable[pathlib.Path]) -> Mapping[str, Stamp | None]:
+    """The stamp of each file of these files and folders; names with a leading dot are ignored."""
+    return {str(path): file_stamp(path) for root in paths for path in _files(root)}
 
 
 def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -201,7 +183,7 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
     Runs have a thread of their own, so that signals are handled at once.
     """
     signals, hasten, stop = Signals(), threading.Event(), threading.Event()
-    watch = FileWatch(runs.folders) if events else None
+    seen = last = _stamps(runs.folders()) if events else {}
     thread = threading.Thread(target=run_repeatedly, args=(runs.repeat, interval, min_event_interval, hasten, stop),
                               name='runs', daemon=True)
     thread.start()
@@ -212,9 +194,12 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
             signals.hangup = False
             runs.forget()
             hasten.set()
-        if watch is not None and watch.changed():
-            LOG.info('files have changed')
-            hasten.set()
+        if events:
+            before, last = last, _stamps(runs.folders())
+            if last != seen and last == before:  # not while they are still being written
+                LOG.info('files have changed')
+                seen = last
+                hasten.set()
     LOG.info('stopping')
     stop.set()
     hasten.set()

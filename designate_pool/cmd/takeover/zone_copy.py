@@ -371,16 +371,14 @@ class _Page:
 
     def _refuse_taken(self) -> None:
         present = target.of_names(self._tx, [row['name'] for row in self._rows.values()])
+        names: set[str] = set()
         for key, row in self._rows.items():
             other = present.get(row['name'])
             if other is not None and other.id != key:
                 raise ZoneRefused(self._zones[key], f'there is a zone of this name here, with the id {other.id}')
-        if len({row['name'] for row in self._rows.values()}) < len(self._rows):
-            names: set[str] = set()
-            for key, row in self._rows.items():
-                if row['name'] in names:
-                    raise ZoneRefused(self._zones[key], f'another zone is named {row["name"]} too')
-                names.add(row['name'])
+            if row['name'] in names:
+                raise ZoneRefused(self._zones[key], f'another zone is named {row["name"]} too')
+            names.add(row['name'])
 
     def _delete_sets(self, ids: Iterable[str]) -> None:
         target.delete_recordsets(self._tx, self._versions.recordsets.keys() - set(ids))
