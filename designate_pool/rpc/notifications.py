@@ -7,6 +7,8 @@ A notification never delays its operation or makes it fail: it is queued, and a 
 the broker is down the queue grows; when it is full, new notifications are dropped and counted.
 
 Those of other services are received by :class:`NotificationListener`.
+
+oslo.messaging is imported where it is used: that takes a second, which commands with rules of Central do not need.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-import oslo_messaging
 
 from designate_pool import metrics
 from designate_pool.errors import BadInput
@@ -113,6 +113,8 @@ def notifications(conf: Any, host: str, runtime: Any) -> Sink:
     :param host: the name of this process; its notifications are published by ``dns.<host>``
     :raises BadInput: when there is no such driver, or the broker's address is not valid
     """
+    import oslo_messaging
+
     try:
         transport = oslo_messaging.get_notification_transport(conf)
     except (oslo_messaging.DriverLoadFailure, oslo_messaging.InvalidTransportURL) as error:
@@ -160,6 +162,8 @@ class NotificationListener:
     def __init__(self, conf: Any, sources: Iterable[tuple[str, str]], event_types: Iterable[str],
                  handle: Callable[[Notification], bool], pool: str | None = None,
                  transport_url: str | None = None, threads: int | None = None) -> None:
+        import oslo_messaging
+
         self._threads = threads
         try:
             self._transport = oslo_messaging.get_notification_transport(conf, url=transport_url)
@@ -183,10 +187,14 @@ class _InfoEndpoint:
     """What oslo.messaging calls."""
 
     def __init__(self, event_types: Iterable[str], handle: Callable[[Notification], bool]) -> None:
+        import oslo_messaging
+
         self.filter_rule = oslo_messaging.NotificationFilter(
             event_type=f'^({"|".join(map(re.escape, event_types))})$')
         self._handle = handle
+        self._handled = oslo_messaging.NotificationResult.HANDLED
+        self._again = oslo_messaging.NotificationResult.REQUEUE
 
     def info(self, context: Any, publisher_id: str, event_type: str, payload: Any, metadata: Any) -> str:
         done = self._handle(Notification(context or {}, event_type, payload, metadata or {}))
-        return oslo_messaging.NotificationResult.HANDLED if done else oslo_messaging.NotificationResult.REQUEUE
+        return self._handled if done else self._again
