@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-from collections.abc import Callable, Generator, Hashable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar('T')
 Work = Callable[..., Any]
 Handle = Callable[[list[Any]], None]
-#: Functions that return the key of a queued item, and whether the item is urgent.
-Key = Callable[[Any], Hashable]
+#: Whether a queued item is urgent.
 Priority = Callable[[Any], bool]
 
 
@@ -122,13 +121,12 @@ class Runtime(Protocol):
 
     name: str
 
-    def work_queue(self, handle: Handle, max_batch: int, name: str, *, key: Key | None = None,
-                   priority: Priority | None = None, bound: int | None = None) -> WorkQueue:
+    def work_queue(self, handle: Handle, max_batch: int, name: str, *, priority: Priority | None = None,
+                   bound: int | None = None) -> WorkQueue:
         """A queue whose items are handled in batches.
 
         :param handle: gets lists of 1 to *max_batch* items; an exception is logged, and the next batch is handled
         :param name: for the log
-        :param key: items with the same key keep their order, whatever their priority
         :param priority: whether an item is urgent.  Urgent items overtake the others, and batches contain items of one
             priority.  While items of both priorities wait, one batch in four contains the others
         :param bound: how many items may wait; further ones are dropped

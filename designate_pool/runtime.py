@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from designate_pool.concurrency import Handle, Key, LoopTask, NativeThread, Priority, Runtime, Work, Workers, WorkQueue
+from designate_pool.concurrency import Handle, LoopTask, NativeThread, Priority, Runtime, Work, Workers, WorkQueue
 from designate_pool.errors import PoolError
 
 LOG = logging.getLogger(__name__)
@@ -50,11 +50,10 @@ class _WorkQueue:
     """
 
     def __init__(self, handle: Handle, max_batch: int, spawn: Callable[[Work], LoopTask] | None, name: str = '',
-                 key: Key | None = None, priority: Priority | None = None, bound: int | None = None) -> None:
+                 priority: Priority | None = None, bound: int | None = None) -> None:
         self._handle = handle
         self._name = name
         self._max_batch = max_batch
-        self._key = key
         self._priority = priority
         self._bound = bound
         self._urgent: collections.deque[Any] = collections.deque()
@@ -70,11 +69,8 @@ class _WorkQueue:
                 return 0
             if self._bound is not None:
                 items = items[:max(0, self._bound - len(self))]
-            if self._priority is None:
-                self._others.extend(items)
-            else:
-                for item in items:
-                    self._add(item, self._priority(item))
+            for item in items:
+                (self._urgent if self._priority is not None and self._priority(item) else self._others).append(item)
             self._changed.notify()
         if self._task is None:
             while batch := self._take():
@@ -98,18 +94,6 @@ class _WorkQueue:
             self._urgent.clear()
             self._others.clear()
         return dropped
-
-    def _add(self, item: Any, is_urgent: bool) -> None:
-        key = None if self._key is None else self._key(item)
-        if is_urgent:
-            earlier = [] if self._key is None else [other for other in self._others if self._key(other) == key]
-            for outdated in earlier:
-                self._others.remove(outdated)
-            self._urgent.extend((*earlier, item))
-        elif self._key is not None and any(self._key(item) == key for item in self._urgent):
-            self._urgent.append(item)
-        else:
-            self._others.append(item)
 
     def _take(self) -> list[Any]:
         if self._urgent and not (self._others and self._passed_over == _SHARE - 1):

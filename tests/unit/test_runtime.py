@@ -6,7 +6,7 @@ import itertools
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -74,7 +74,7 @@ class Held:
 
 
 def by_priority(max_batch: int = 1) -> Held:
-    return Held(max_batch, key=lambda each: each.name, priority=lambda each: each.is_urgent)
+    return Held(max_batch, priority=lambda each: each.is_urgent)
 
 
 def test_urgent_items_overtake_the_others() -> None:
@@ -96,16 +96,6 @@ def test_a_batch_has_items_of_one_priority() -> None:
     held.queue.put(*(Item(f'p{number}') for number in range(4)), urgent('n0'), urgent('n1'))
     held.handled()
     assert [[each.name for each in batch] for batch in held.batches[1:]] == [['n0', 'n1'], ['p0', 'p1', 'p2'], ['p3']]
-
-
-@pytest.mark.parametrize('order', [(Item, urgent), (urgent, Item), (Item, Item), (urgent, urgent)])
-def test_items_of_one_key_keep_their_order(order: tuple[Callable[[str], Item], ...]) -> None:
-    first, second = (make('same') for make in order)
-    held = by_priority()
-    held.queue.put(Item('a'), urgent('b'), first, Item('c'), second)
-    handled = held.handled()
-    assert [each for each in handled if each.name == 'same'] == [first, second]
-    assert sorted(each.name for each in handled) == ['a', 'b', 'c', 'same', 'same']
 
 
 def test_what_is_beyond_the_bound_or_comes_after_the_stop_is_not_taken() -> None:

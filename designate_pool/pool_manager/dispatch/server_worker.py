@@ -275,8 +275,7 @@ class ServerWorker:
         self._call_started: dict[int, float] = {}
         self._lock = threading.Lock()
         self._queues = [runtime.work_queue(functools.partial(self._call_next, number), backend.capabilities.batch_size,
-                                           f'{server.label}/{number}', key=lambda each: each.domain.name,
-                                           priority=lambda each: each.recent)
+                                           f'{server.label}/{number}', priority=lambda each: each.recent)
                         for number in range(min(server.max_in_flight, backend.capabilities.most_in_flight))]
 
     def room(self, recent: bool) -> int:
@@ -289,7 +288,7 @@ class ServerWorker:
         return sum(len(queue) for queue in self._queues)
 
     def put(self, *operations: Operation) -> None:
-        """Queue *operations*; all operations on one name go through one queue, in order."""
+        """Queue *operations*; all operations on one name go through one queue."""
         by_queue: dict[int, list[Operation]] = collections.defaultdict(list)
         for operation in operations:
             by_queue[zlib.crc32(operation.domain.name.encode()) % len(self._queues)].append(operation)
