@@ -17,16 +17,15 @@ from designate_pool import logs
 from designate_pool.backends.base import Backend
 from designate_pool.consensus import Members
 from designate_pool.errors import PoolError
-from designate_pool.model import (Answer, Outcome, PollRequest, PollResult, Pool, PoolServer, Server, ServerState,
-                                  ServerStatus)
+from designate_pool.model import (Action, Answer, Outcome, PollRequest, PollResult, Pool, PoolServer, Server,
+                                  ServerState, ServerStatus)
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
 from designate_pool.pool_manager.dispatch.server_worker import (CallOutcome, CircuitBreaker, ServerOutcome,
                                                                 ServerWorker, WorkerCallbacks)
 from designate_pool.pool_manager.dispatch.zone_compare import retransfer
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Step
-from designate_pool.pool_manager.reconcile.outcomes import (OutcomeRules, channel_of, deletions, had_other_settings,
-                                                            is_awaited)
+from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, channel_of, had_other_settings, is_awaited
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
@@ -181,11 +180,12 @@ class Manager:
         step.states = self.reconciler.read((outcome.domain_id for outcome in outcomes
                                             if outcome.domain_id not in recent), step.now)
         step.states.update(recent)
+        done = [outcome.operation for outcome in outcomes if isinstance(outcome, CallOutcome) and outcome.result.ok]
+        if not done:
+            return
         going = {state.domain.name for state in step.states.values() if state.domain.is_going}
-        deleted = {operation.domain.name for operation in deletions(outcomes)}
-        done = {outcome.operation.domain.name for outcome in outcomes
-                if isinstance(outcome, CallOutcome) and outcome.result.ok}
-        step.live = self.reconciler.live_domains(done & (going | deleted))
+        deleted = {operation.domain.name for operation in done if operation.row.action is Action.DELETE}
+        step.live = self.reconciler.live_domains({operation.domain.name for operation in done} & (going | deleted))
         missing = {domain.id for name, domain in step.live.items() if name in deleted}.difference(step.states)
         if missing:
             step.states.update(self.reconciler.read(missing, step.now))

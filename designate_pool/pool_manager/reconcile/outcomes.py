@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from designate_pool.consensus import Members
 from designate_pool.model import Action, Answer, Outcome, PollResult, Status
-from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, Operation, ServerOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerOutcome, ServerWorker
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Step
 from designate_pool.serial import at_least, newer
@@ -26,12 +26,6 @@ def had_other_settings(outcome: CallOutcome, workers: Mapping[str, ServerWorker]
 def channel_of(outcome: ServerOutcome) -> tuple[str, bool]:
     """The server's id, and whether it was called over its control channel or polled over DNS."""
     return outcome.server_id, isinstance(outcome, CallOutcome)
-
-
-def deletions(outcomes: Iterable[ServerOutcome]) -> list[Operation]:
-    """The operations that have deleted a zone."""
-    return [outcome.operation for outcome in outcomes if isinstance(outcome, CallOutcome) and outcome.result.ok
-            and outcome.operation.row.action is Action.DELETE]
 
 
 def is_awaited(state: DomainState, outcome: ServerOutcome) -> bool:
@@ -160,8 +154,10 @@ class OutcomeRules:
     def _after_poll(self, state: DomainState, result: PollResult) -> None:
         create = state.rows.get((result.server_id, Action.CREATE))
         update = state.rows.get((result.server_id, Action.UPDATE))
-        if create is None or update is None or row_transitions.is_of_former_incarnation(update, result):
+        if create is None or update is None:
             return
+        if result.incarnation is not None and result.incarnation < update.incarnation:
+            return  # the server has lost the zone since the poll was sent
         if row_transitions.needs_confirmation(update, result):
             if (confirming := row_transitions.confirm(update, result, self.step.now)) is not update:
                 state.change(confirming)
@@ -207,10 +203,13 @@ class OutcomeRules:
 
     def _recreate(self, outcomes: Sequence[ServerOutcome]) -> None:
         """Create zones again that a deletion of an older domain of the same name may have removed."""
-        for operation in deletions(outcomes):
-            domain = self.step.live.get(operation.domain.name)
+        for outcome in outcomes:
+            if not (isinstance(outcome, CallOutcome) and outcome.result.ok
+                    and outcome.operation.row.action is Action.DELETE):
+                continue
+            domain = self.step.live.get(outcome.operation.domain.name)
             state = None if domain is None else self.step.states.get(domain.id)
-            server = operation.row.server_id
+            server = outcome.server_id
             if state is not None and (server, Action.CREATE) in state.rows:
                 state.remove_claim(server, Action.CREATE)
                 state.change(*row_transitions.provision(state.domain, state.rows, server, self.step.now, gone=True))

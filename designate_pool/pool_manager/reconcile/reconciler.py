@@ -153,8 +153,9 @@ class Reconciler:
     def load(self, step: Step, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> None:
         """Read these domains into *step*, with the live domains that have the names of those being deleted."""
         step.states.update(self.read(domain_ids, step.now, server_ids))
-        if not server_ids:
-            step.live = self.live_domains(state.domain.name for state in step.states.values() if state.domain.is_going)
+        going = {state.domain.name for state in step.states.values() if state.domain.is_going}
+        if going and not server_ids:
+            step.live = self.live_domains(going)
 
     def read(self, domain_ids: Iterable[str], now: datetime,
              server_ids: Collection[str] = ()) -> dict[str, DomainState]:
@@ -173,10 +174,9 @@ class Reconciler:
             self._add_claims(state, now)
         return states
 
-    def live_domains(self, names: Iterable[str]) -> dict[str, Domain]:
+    def live_domains(self, names: Collection[str]) -> dict[str, Domain]:
         """The pool's domains that exist, by name."""
-        distinct = list(dict.fromkeys(names))
-        domains = self._storage.read(domain_store.live_by_name, distinct) if distinct else {}
+        domains = self._storage.read(domain_store.live_by_name, sorted(names)) if names else {}
         return {name: domain for name, domain in domains.items() if domain.is_of(self.pool.name)}
 
     def write(self, step: Step) -> None:

@@ -267,11 +267,6 @@ def count_stale_failure(row: ServerStatus, result: PollResult, tries: Tries) -> 
                                version=row.version + 1)
 
 
-def is_of_former_incarnation(row: ServerStatus, result: PollResult) -> bool:
-    """Whether the server has lost the zone since the poll was sent."""
-    return result.incarnation is not None and result.incarnation < row.incarnation
-
-
 def needs_confirmation(row: ServerStatus, result: PollResult) -> bool:
     """Whether *result* is unsolicited and its server has once lost the zone: it may predate the loss."""
     return (row.incarnation > 0 and not row.diverged and result.status is Outcome.SUCCESS

@@ -372,6 +372,12 @@ class EditablePool(ScriptedPool):
     def add(self, key: str, **facts: object) -> None:
         self.configured[key] = Server(key, 'fake', '192.0.2.9', max_in_flight=1, **facts)  # type: ignore[arg-type]
 
+    def join(self, key: str) -> None:
+        """Add a server, and have it filled."""
+        self.add(key)
+        self.registry.reload()
+        self.settle()
+
     def step(self, times: int = 1) -> None:
         """Fill and drain, and let the servers transfer."""
         for _ in range(times):

@@ -35,9 +35,7 @@ def test_a_server_that_joins_gets_the_kept_zones_too(editable: EditablePool) -> 
     editable.storage.run(pool_servers.register, 'silver', servers, False, True, utcnow())
     domains = some(editable)
     moved = editable.central.move_domain(CONTEXT, domains[1].id, silver.id)
-    editable.add(D)
-    editable.registry.reload()
-    editable.settle()
+    editable.join(D)
     assert editable.servers[D].zones.keys() == {domain.name for domain in domains}
     assert editable.serial(D, moved.name) == moved.serial
     found = ServerCompare(editable.manager, editable.runtime).compare(D, fix=False, delete_extra=None)

@@ -18,7 +18,7 @@ from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool, overtaken
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool, new_domain, overtaken
 
 
 def test_what_a_driver_did_is_not_forgotten_where_another_manager_wrote_the_row_first(
@@ -73,7 +73,7 @@ def served(domain: Domain, server: str) -> PollResult:
 @pytest.mark.parametrize('pool', [100], indirect=True)
 def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
         pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    domain = new_domain(pool)
     other = pool.new_manager('two')
     for _ in range(2):
         pool.manager.queue_results([served(domain, SERVERS[0])])
@@ -87,7 +87,7 @@ def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
 @pytest.mark.parametrize('pool', [100], indirect=True)
 def test_two_managers_that_hear_of_a_server_each_find_it_where_one_has_an_older_serial_to_tell(
         pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    domain = new_domain(pool)
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     other = pool.new_manager('two')
     pool.manager.queue_results([served(changed, SERVERS[0])])
@@ -116,7 +116,7 @@ def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_
 
 def test_two_managers_that_hear_of_a_failure_each_find_that_too_many_have_failed(
         pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    domain = new_domain(pool)
     other = pool.new_manager('two')
     overtaken(pool, monkeypatch, lambda: other.queue_results([silence(domain, SERVERS[1])]))
     pool.manager.queue_results([silence(domain, SERVERS[2])])
@@ -144,7 +144,7 @@ def test_two_managers_that_delete_on_a_server_each_find_that_all_have(
 
 
 def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once(pool: ScriptedPool) -> None:
-    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    domain = new_domain(pool)
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     pool.asked.clear()
     for _ in range(2):

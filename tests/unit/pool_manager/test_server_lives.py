@@ -436,9 +436,7 @@ def test_a_pool_whose_servers_all_rest_agrees_on_nothing(editable: EditablePool)
 
 def test_what_a_server_lacks_is_found_and_mended(editable: EditablePool) -> None:
     domains = some(editable)
-    editable.add(D)
-    editable.registry.reload()
-    editable.settle()
+    editable.join(D)
     zones = editable.servers[D].zones
     del zones[domains[0].name]
     zones[domains[1].name] = 1
@@ -484,9 +482,7 @@ def test_a_zone_deleted_by_a_manager_that_does_not_know_a_joining_server_yet_is_
         editable: EditablePool) -> None:
     domains = some(editable)
     stranger = editable.new_manager('two')
-    editable.add(D)
-    editable.registry.reload()
-    editable.settle()
+    editable.join(D)
     assert len(editable.servers[D].zones) == len(domains)
     editable.lose_casts = True
     gone = editable.central.delete_domain(CONTEXT, domains[0].id)
@@ -528,9 +524,7 @@ def due_later(editable: EditablePool, clock: Clock, *managers: Manager) -> None:
 def test_a_domain_that_is_made_while_its_name_is_deleted_as_extra_is_created_after_that(
         editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     some(editable)
-    editable.add(D)
-    editable.registry.reload()
-    editable.settle()
+    editable.join(D)
     machine = editable.servers[D]
     machine.zones['stranger.example.'] = 7
     most = most_calls(editable, D, 'stranger.example.', monkeypatch)
@@ -545,9 +539,7 @@ def test_a_domain_that_is_made_while_its_name_is_deleted_as_extra_is_created_aft
 def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_time_waits_too(
         editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
     some(editable)
-    editable.add(D)
-    editable.registry.reload()
-    editable.settle()
+    editable.join(D)
     machine, known = editable.servers[D], server_zones.explained
     comparing = ServerCompare(editable.manager, editable.runtime)
     machine.zones['stranger.example.'] = 7

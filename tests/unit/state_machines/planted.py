@@ -32,7 +32,8 @@ PLANTS = {
     'any_generation': Plant('a report on a former state of a name counts', (), (
         Change('central.rules.status', ' or report.generation != domain.generation:', ':'),)),
     'former_incarnations_count': Plant('what was heard of a zone that the server has lost since counts', (), (
-        Change(_ROWS, 'return result.incarnation is not None and result.incarnation < row.incarnation', 'return False'),
+        Change(_OUTCOMES, 'if result.incarnation is not None and result.incarnation < update.incarnation:',
+               'if False:'),
         Change(_ROWS, 'return (row.incarnation > 0 and not row.diverged',
                'return (False and row.incarnation > 0 and not row.diverged'))),
     'a_lost_zone_keeps_its_serial': Plant('a server counts with the serial that it had when it lost the zone', (), (
@@ -99,14 +100,13 @@ PLANTS = {
         'journal_forgets_removals', 'lost_zone_is_forgotten', 'commit_is_lost')},
 }
 
-#: Those that it finds for certain in :data:`RUNS` runs.  Hypothesis makes the same choices each time, and others when
-#: it is asked for another number of runs.
+#: Those that it finds for certain in :data:`RUNS` runs with the choices of :data:`SEED`, mostly in ten.
 FOUND = ('count_the_newest', 'count_a_stale_serial', 'lose_cast_without_due_row', 'serials_begin_anew',
          'journal_forgets_removals', 'one_of_three_less', 'a_difference_from_another_serial', 'commit_is_lost',
          'the_catalog_keeps_deleted_zones', 'fed_zones_stay', 'a_change_is_made_again',
          'two_changes_of_a_domain_at_once', 'answers_of_others', 'requests_join_what_has_begun', 'silence_is_absence',
          'purge_too_early', 'claims_never_end', 'lost_zone_is_forgotten', 'gone_at_once', 'drained_zones_stay')
-RUNS = 300
+RUNS, SEED = 100, 1
 
 
 def run(examples: int, seed: int | None = None) -> tuple[collections.Counter[str], BaseException | None]:

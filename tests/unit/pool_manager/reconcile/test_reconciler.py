@@ -36,9 +36,7 @@ def fail_at_once(pool: ScriptedPool) -> None:
 def filled(editable: EditablePool) -> Domain:
     """A domain of which one server, which can list its zones, serves the newest serial, and the others not yet."""
     [domain] = some(editable, 1)
-    editable.add(D)
-    editable.registry.reload()
-    editable.settle()
+    editable.join(D)
     return served_by(editable, domain, D)
 
 

@@ -17,7 +17,7 @@ from designate_pool.config import load
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Context, Outcome, Report, Status
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later, new_domain
 
 A, B, C = SERVERS
 
@@ -51,7 +51,7 @@ def asked_meanwhile(pool: ScriptedPool) -> set[tuple[str, str, int, bool]]:
 # create_domain
 
 def test_what_was_created_is_not_yet_served(pool: ScriptedPool, told: list[tuple[Outcome, int]]) -> None:
-    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    domain = new_domain(pool)
     assert outcomes(pool, domain, Action.CREATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, None))
     assert outcomes(pool, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (None, None))
     assert pool.get(domain).status is Status.PENDING and not told
@@ -66,7 +66,7 @@ def test_what_a_driver_puts_in_place_itself_needs_no_poll(pool: ScriptedPool,
                                                           told: list[tuple[Outcome, int]]) -> None:
     for server in pool.servers.values():
         server.capabilities = Capabilities(serves_on_create=True)
-    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    domain = new_domain(pool)
     assert pool.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
     assert not pool.asked
 

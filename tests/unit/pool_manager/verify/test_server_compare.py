@@ -19,9 +19,7 @@ from tests.unit.pool_manager.conftest import D, EditablePool, some
 def filled(editable: EditablePool, count: int) -> list[str]:
     """The names of so many domains that a server which can be asked for its zones has."""
     names = sorted(domain.name for domain in some(editable, count))
-    editable.add(D)
-    editable.registry.reload()
-    editable.settle()
+    editable.join(D)
     return names
 
 
