@@ -56,7 +56,7 @@ class Plant(NamedTuple):
 #: Rows that are due or claimed are not kept.
 PURGE_ANY_ROW = (
     Change('pool_manager.reconcile.reconciler',
-           'row.next_attempt_at is not None and row.server_id in servers', 'False'),
+           'row.next_attempt_at is not None and row.server_id in (*servers, *uncounted)', 'False'),
     Change('storage.operations.server_statuses',
            "_IS_DUE == 0, _unclaimed(sa.bindparam('now')))", ')'))
 
@@ -120,8 +120,9 @@ PLANTS = {
                    'for change in changes if change.edits.contents and now.microsecond % 10]'),)),
     'lost_zone_is_forgotten': Plant(
         'a server that has lost a zone is not given it again', ('healed',), (
-            Change('pool_manager.reconcile.row_transitions',
-                   'return result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE', 'return False'),)),
+            Change('pool_manager.reconcile.outcomes',
+                   'has_lost_zone = result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE',
+                   'has_lost_zone = False'),)),
     'late_delete_wins': Plant(
         'the deletion of a former zone is carried out after its name is used again',
         ('active', 'healed', 'lost'), (

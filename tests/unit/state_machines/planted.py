@@ -61,10 +61,10 @@ PLANTS = {
     'rows_go_before_calls_end': Plant('a deletion is complete while a call for the name is in flight', (), (
         Change('pool_manager.reconcile.reconciler', 'if not state.call_claims and', 'if'), *planted.PURGE_ANY_ROW)),
     'domains_are_read_first': Plant('domains are read before their rows', (), (
-        Change(_STATE, '    rows = server_statuses.for_domains(tx, ids, server_ids)\n'
-                       '    return domain_store.get_many(tx, ids), rows\n',
-               '    found = domain_store.get_many(tx, ids)\n'
-               '    return found, server_statuses.for_domains(tx, ids, server_ids)\n'),)),
+        Change(_STATE, '    rows = server_statuses.for_domains(tx, domain_ids, server_ids)\n'
+                       '    domains = domain_store.get_many(tx, domain_ids)\n',
+               '    domains = domain_store.get_many(tx, domain_ids)\n'
+               '    rows = server_statuses.for_domains(tx, domain_ids, server_ids)\n'),)),
     'one_of_three_less': Plant('the number of servers that must agree is rounded down', (), (
         Change('consensus', 'max(1, -(-total * threshold_percentage // 100))',
                'max(1, total * threshold_percentage // 100)'),)),
@@ -92,8 +92,14 @@ PLANTS = {
         Change('central.domain_creator', '{by_id[domain.id]: domain for domain in created}',
                'dict(zip(requests, created))'),)),
     'requests_join_what_has_begun': Plant('requests that come during a transaction of several join that one', (), (
-        Change('call_combiner', '            self._close(batch)\n            batch.result',
-               '            batch.result'),)),
+        Change('call_combiner', '''self._next = _Batch(threading.Event())  # callers that come from now on join this one
+            batch.result = self._function(batch.keys)
+''', '''pass
+            try:
+                batch.result = self._function(batch.keys)
+            finally:
+                self._next = _Batch(threading.Event())
+'''),)),
     **{name: planted.PLANTS[name] for name in (
         'claims_never_end', 'silence_is_absence', 'count_the_newest', 'count_a_stale_serial', 'report_is_active',
         'lose_cast_without_due_row', 'purge_too_early', 'gone_at_once', 'serials_begin_anew', 'deleted_records_stay',
