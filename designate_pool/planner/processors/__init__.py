@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from designate_pool.planner.processors.filters import (DomainFilter, IgnoreRootNs, NameAllow, NameReject, NetworkAllow,
-                                                       NetworkReject, TypeAllow, TypeReject, ValueAllow, ValueReject,
-                                                       ZoneNameFilter)
+from designate_pool.planner.processors.filters import (IgnoreRootNs, NameAllow, NameReject, NetworkAllow, NetworkReject,
+                                                       TypeAllow, TypeReject, ValueAllow, ValueReject, ZoneNameFilter)
 from designate_pool.planner.processors.ownership import OctodnsOwnership, TxtOwnership
 from designate_pool.planner.processors.rules import (AcmeManaging, EmptyZoneGuard, EnsureTrailingDots,
                                                      ExcludeRootNsChanges, PolicyProcessor, TtlClamp, TtlRestriction)
@@ -13,7 +12,6 @@ from designate_pool.planner.providers.base import BaseProcessor
 #: Name, class, and the classes of octoDNS that it replaces.
 _TABLE: tuple[tuple[str, type[BaseProcessor], tuple[str, ...]], ...] = (
     ('acme', AcmeManaging, ('acme.AcmeManagingProcessor', 'acme.AcmeMangingProcessor')),
-    ('domain-filter', DomainFilter, ()),
     ('empty-zone-guard', EmptyZoneGuard, ()),
     ('exclude-root-ns-changes', ExcludeRootNsChanges, ('filter.ExcludeRootNsChanges',)),
     ('ignore-root-ns', IgnoreRootNs, ('filter.IgnoreRootNsFilter',)),

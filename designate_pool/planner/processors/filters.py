@@ -9,22 +9,19 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 from dns.rdtypes.txtbase import TXTBase
 
-from designate_pool.errors import InvalidField, ProcessorException
+from designate_pool.errors import ProcessorException
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import GENERATED, lies_in, normal_name
+from designate_pool.protocol.names_and_rdata import GENERATED, lies_in
 from designate_pool.protocol.rrset import RRset
-
-T = TypeVar('T')
 
 
 def string_list(processor: str, option: str, given: Iterable[object]) -> list[str]:
@@ -62,40 +59,12 @@ def split_patterns(processor: str, option: str,
         elif len(text) < 2 or not text.endswith('/'):
             raise ProcessorException(processor=processor, why=f'{option}: {text!r} has no slash at its end')
         else:
-            patterns.append(pattern(processor, option, text[1:-1]))
+            try:
+                patterns.append(re.compile(text[1:-1]))
+            except re.error as error:
+                raise ProcessorException(processor=processor, why=f'{option}: {text[1:-1]!r} is no regular expression '
+                                                                  f'({error})') from None
     return frozenset(exact), patterns
-
-
-def pattern(processor: str, option: str, given: object) -> re.Pattern[str]:
-    """*given* as a regular expression.
-
-    :raises ProcessorException: for an invalid regular expression
-    """
-    try:
-        return re.compile(str(given))
-    except re.error as error:
-        raise ProcessorException(processor=processor,
-                                 why=f'{option}: {given!r} is no regular expression ({error})') from None
-
-
-def domains(processor: str, option: str, given: Iterable[object]) -> list[str]:
-    """*given* as names in normal form; the final dot is optional, and a leading dot is allowed.
-
-    :raises ProcessorException: for an invalid name
-    """
-    return [converted(processor, option, normal_name, f'{name.strip(".").lower()}.')
-            for name in string_list(processor, option, given)]
-
-
-def converted(processor: str, option: str, convert: Callable[[str], T], text: str) -> T:
-    """What *convert* makes of *text*.
-
-    :raises ProcessorException: when it cannot
-    """
-    try:
-        return convert(text)
-    except (InvalidField, ValueError) as error:
-        raise ProcessorException(processor=processor, why=f'{option}: {error}') from None
 
 
 _ALL_TYPES = frozenset(rtype.name for rtype in dns.rdatatype.RdataType) - GENERATED
@@ -227,8 +196,10 @@ class _ByNetwork(ListFilter):
     """By address: an RRset matches if one of its addresses is in one of the networks.  Other types are kept."""
 
     def _read(self, given: Iterable[object]) -> None:
-        self.networks = [converted(self.id, self.OPTION, ipaddress.ip_network, network)
-                         for network in string_list(self.id, self.OPTION, given)]
+        try:
+            self.networks = [ipaddress.ip_network(network) for network in string_list(self.id, self.OPTION, given)]
+        except ValueError as error:
+            raise ProcessorException(processor=self.id, why=f'{self.OPTION}: {error}') from None
 
     def _applies_to(self, rrset: RRset) -> bool:
         return rrset.type in ('A', 'AAAA')
@@ -286,41 +257,11 @@ class ZoneNameFilter(Filter):
         return not is_doubled
 
 
-class DomainFilter(Filter):
-    """Manage only names in some domains, like external-dns: by suffix, or by regular expression.
-
-    :param include: domains; only names in one of them are managed; empty for all
-    :param exclude: domains in which no name is managed; takes precedence over all other options
-    :param regex: searched for in names without their final dot, instead of *include*
-    :param regex_exclude: names that match are not managed; instead of *exclude*
-    """
-
-    def __init__(self, id: str, include: Iterable[str] = (), exclude: Iterable[str] = (), regex: str | None = None,
-                 regex_exclude: str | None = None, include_target: bool = True, lenient: bool = False) -> None:
-        super().__init__(id, include_target, lenient)
-        self._include = None if regex is None else pattern(id, 'regex', regex)
-        self._exclude = None if regex_exclude is None else pattern(id, 'regex_exclude', regex_exclude)
-        self._inside = domains(id, 'include', include)
-        self._outside = domains(id, 'exclude', exclude)
-
-    def _includes(self, zone: Zone, rrset: RRset) -> bool:
-        name = rrset.name.removesuffix('.')
-        if self._exclude is not None and self._exclude.search(name) or _lies_in(rrset.name, self._outside):
-            return False
-        if self._include is not None:
-            return self._include.search(name) is not None
-        return not self._inside or _lies_in(rrset.name, self._inside)
-
-
 class IgnoreRootNs(Filter):
     """Does not manage the NS records of the apex."""
 
     def _includes(self, zone: Zone, rrset: RRset) -> bool:
         return rrset.type != 'NS' or rrset.name != zone.name
-
-
-def _lies_in(name: str, domains: Iterable[str]) -> bool:
-    return any(lies_in(name, domain) for domain in domains)
 
 
 def relative_name(name: str, zone: str) -> str:

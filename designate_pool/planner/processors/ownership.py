@@ -42,16 +42,14 @@ class Ownership(BaseProcessor):
     :param registry: knows which RRsets are ours
     :param adopt: whether existing RRsets of the sources without a mark become ours
     :param takeover: whether existing RRsets of the sources become ours even if others own them
-    :param show_foreign: whether RRsets of others that are not in the sources are shown as conflicts too
     """
 
     def __init__(self, id: str, registry: Registry, adopt: bool = False, takeover: bool = False,
-                 show_foreign: bool = False, lenient: bool = False) -> None:
+                 lenient: bool = False) -> None:
         super().__init__(id, lenient)
         self.registry = registry
         self.adopt = adopt
         self.takeover = takeover
-        self.show_foreign = show_foreign
         self._mark_registry = registry if isinstance(registry, MarkRegistry) else None
         # State between the hooks; a zone is planned in one thread.
         self._local = threading.local()
@@ -94,8 +92,7 @@ class Ownership(BaseProcessor):
         allowed, refused = _OwnershipRules(unfiltered, owned, self._mark_registry, marks,
                                            self.takeover).split(plan.changes)
         # An RRset of others that the sources do not have is no conflict.
-        conflicts = [Blocked(change, CONFLICT, why) for change, why in refused
-                     if self.show_foreign or change.kind != 'Delete']
+        conflicts = [Blocked(change, CONFLICT, why) for change, why in refused if change.kind != 'Delete']
         judged = dataclasses.replace(plan, changes=allowed, blocked=(*plan.blocked, *conflicts))
         return None if judged.is_empty else judged
 
@@ -154,12 +151,10 @@ class Ownership(BaseProcessor):
 class TxtOwnership(Ownership):
     """Ownership by marks of external-dns; the options are those of :class:`.TxtRegistry` and :class:`Ownership`."""
 
-    def __init__(self, id: str, owner_id: str, prefix: str = '', suffix: str = '', heritage: str = 'external-dns',
-                 wildcard_replacement: str = '', ttl: int = 300, adopt: bool = False, takeover: bool = False,
-                 show_foreign: bool = False, lenient: bool = False) -> None:
-        registry = TxtRegistry(owner_id, prefix, suffix, heritage, wildcard_replacement,
-                               filters.whole_number(id, 'ttl', ttl))
-        super().__init__(id, registry, adopt, takeover, show_foreign, lenient)
+    def __init__(self, id: str, owner_id: str, prefix: str = '', ttl: int = 300, adopt: bool = False,
+                 takeover: bool = False, lenient: bool = False) -> None:
+        super().__init__(id, TxtRegistry(owner_id, prefix, filters.whole_number(id, 'ttl', ttl)), adopt, takeover,
+                         lenient)
 
 
 class OctodnsOwnership(Ownership):
@@ -256,27 +251,23 @@ class TxtRegistry(MarkRegistry):
 
     :param prefix: inserted before the first label; ``%{record_type}`` is replaced by the type, which otherwise follows
         as ``a-``
-    :param suffix: inserted after the first label; cannot be used together with a prefix
-    :param heritage: the word that distinguishes marks from other TXT records
-    :param wildcard_replacement: replaces ``*`` as the first label; empty to keep it
-    :raises InvalidField: for an invalid option
+    :raises InvalidField: for an invalid *owner_id*
     """
 
-    def __init__(self, owner_id: str, prefix: str = '', suffix: str = '', heritage: str = 'external-dns',
-                 wildcard_replacement: str = '', ttl: int = 300) -> None:
-        for option, value in (('owner_id', owner_id), ('heritage', heritage)):
-            if not _OWNER_ID.fullmatch(value):
-                raise InvalidField(field=option, why=f'{value!r} must be 1 to 100 printable characters, without '
+    def __init__(self, owner_id: str, prefix: str = '', ttl: int = 300) -> None:
+        if not _OWNER_ID.fullmatch(owner_id):
+            raise InvalidField(field='owner_id', why=f'{owner_id!r} must be 1 to 100 printable characters, without '
                                                      f'spaces, commas, quotes, backslashes and equals signs')
-        if prefix and suffix:
-            raise InvalidField(field='suffix', why='there can be a prefix or a suffix, not both')
-        super().__init__(owner_id, f'"heritage={heritage},{heritage}/owner={owner_id}"', ttl)
-        self.prefix, self.suffix = prefix.lower(), suffix.lower()
-        self.heritage = heritage
-        self.wildcard_replacement = wildcard_replacement.lower()
+        super().__init__(owner_id, f'"heritage=external-dns,external-dns/owner={owner_id}"', ttl)
+        self.prefix = prefix.lower()
 
     def names(self, key: str, zone: Zone) -> Sequence[str]:
-        return list(dict.fromkeys(name for name in self._names(key, zone) if name is not None))
+        names = [self.name(key, zone)]
+        name, _, rtype = key.partition('\t')
+        # Only existing RRsets can have a mark of the older format: beside a new CNAME it would not be allowed.
+        if rtype != 'AAAA' and key in zone:
+            names.append(self._mark_name(*_split_first_label(name), '', zone))
+        return list(dict.fromkeys(name for name in names if name is not None))
 
     def name(self, key: str, zone: Zone) -> str | None:
         """The name of the mark of the RRset with *key*; None if it would be too long."""
@@ -289,27 +280,15 @@ class TxtRegistry(MarkRegistry):
         if len(found.rdatas) != 1 or '=' not in found.rdatas[0]:
             return None
         words = {word.partition('=')[0]: word.partition('=')[2] for word in found.rdatas[0].strip('"').split(',')}
-        return words.get(f'{self.heritage}/owner', '') if words.get('heritage') == self.heritage else None
-
-    def _names(self, key: str, zone: Zone) -> Iterator[str | None]:
-        yield self.name(key, zone)
-        name, _, rtype = key.partition('\t')
-        if self.suffix and name != zone.name:
-            host = name.removesuffix(zone.name).removesuffix('.')
-            yield self._mark_name(host, zone.name, rtype.lower(), zone)
-        # Only existing RRsets can have a mark of the older format: beside a new CNAME it would not be allowed.
-        if rtype != 'AAAA' and key in zone:
-            yield self._mark_name(*_split_first_label(name), '', zone)
+        return words.get('external-dns/owner', '') if words.get('heritage') == 'external-dns' else None
 
     def _mark_name(self, host: str, domain: str, rtype: str, zone: Zone) -> str | None:
-        """The name with prefix, suffix and type; None if it is invalid, or outside the zone."""
-        if host == '*' and self.wildcard_replacement:
-            host = self.wildcard_replacement
-        if rtype and RECORD_TYPE not in self.prefix + self.suffix:
+        """The name with prefix and type; None if it is invalid, or outside the zone."""
+        if rtype and RECORD_TYPE not in self.prefix:
             host = f'{rtype}-{host}'
-        prefix, suffix = (affix.replace(RECORD_TYPE, rtype) for affix in (self.prefix, self.suffix))
+        prefix = self.prefix.replace(RECORD_TYPE, rtype)
         try:
-            name = normal_name(f'{prefix}{host}{suffix}'.lstrip('.') + (f'.{domain}' if domain != '.' else '.'))
+            name = normal_name(f'{prefix}{host}'.lstrip('.') + (f'.{domain}' if domain != '.' else '.'))
         except InvalidField:
             return None
         return name if zone.holds(name) else None

@@ -83,9 +83,6 @@ def test_addresses_by_network_and_nothing_but_addresses(given: list[str], matchi
     ('name-allow', {'allowlist': ['/www']}, "'/www' has no slash at its end"),
     ('name-allow', {'allowlist': ['/']}, 'no slash at its end'),
     ('value-reject', {'rejectlist': ['/(/']}, r"'\(' is no regular expression"),
-    ('domain-filter', {'include': 'example.com'}, 'include must be a list'),
-    ('domain-filter', {'exclude': ['a..b']}, 'not a domain name'),
-    ('domain-filter', {'regex': '('}, 'regex: .* is no regular expression'),
     ('network-allow', {'allowlist': ['192.0.2.0/33']}, 'does not appear to be an IPv4 or IPv6 network'),
     ('network-allow', {'allowlist': ['192.0.2.1/24']}, 'has host bits set'),
 ])
@@ -117,20 +114,6 @@ def test_the_soa_is_filtered_only_by_whoever_names_it() -> None:
                           ('type-allow', {'allowlist': ['SOA']})):
         assert '@ SOA' in left(word, ZONE + SOA.format(1), **options)
     assert '@ SOA' not in left('type-reject', ZONE + SOA.format(1), rejectlist=['SOA'])
-
-
-@pytest.mark.parametrize(('options', 'names'), [
-    ({}, {'@', 'a.in', 'b.out.in', 'in', 'xin'}),
-    ({'include': ['in.example.com']}, {'in', 'a.in', 'b.out.in'}),
-    ({'include': ['.IN.example.com.'], 'exclude': ['out.in.example.com']}, {'in', 'a.in'}),
-    ({'exclude': ['example.com']}, set()),
-    ({'include': ['example.net']}, set()),
-    ({'regex': r'^[ab]\.'}, {'a.in', 'b.out.in'}),
-    ({'regex': r'in\.example\.com$', 'regex_exclude': '^x'}, {'a.in', 'b.out.in', 'in'}),
-])
-def test_names_by_the_domain_they_lie_in(options: dict[str, Any], names: set[str]) -> None:
-    lines = '\n'.join(f'{name} 300 A 192.0.2.1' for name in ('@', 'a.in', 'b.out.in', 'in', 'xin'))
-    assert left('domain-filter', lines, **options) == {f'{name} A' for name in names}
 
 
 def test_the_zone_s_own_ns_is_left_alone_and_delegations_are_not() -> None:
