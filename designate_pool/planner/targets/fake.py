@@ -7,7 +7,6 @@ timeout; ``lie``, which reports success and does nothing (reading a zone: an emp
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -82,40 +81,30 @@ class SimulatedServer:
         return behaviour == 'succeed'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ProviderCall:
-    """One call of the provider; *zone* is empty for a call without a zone."""
-
-    operation: str
-    zone: str = ''
-
-
 class FakeProvider(ServerProvider):
-    """
+    """A server in memory.
+
     :param zones: its zones at the start: text in zone file format, by zone name
     :param makes_zones: whether it creates a zone that it does not have
     :param fail_after: the number of changes of each apply after which it fails; None for never
     :param timeout: seconds after which a call that hangs is given up
-    :param supports: the types that it can hold; None for all
-    :param supports_soa: whether it can hold a SOA; likewise *supports_root_ns*
     :param settings: ``on_populate``, ``on_apply`` and so on for each of :data:`OPERATIONS`; those of
         :class:`~designate_pool.planner.providers.base.BaseProvider`
-    :ivar calls: all calls so far, in order
+    :ivar calls: all calls so far, in order: operation and zone, empty for a call without a zone
     :raises InvalidField: for unknown words
     :raises SourceError: for text that is not a zone
     """
 
+    SUPPORTS_SOA = True
+
     def __init__(self, id: str, zones: Mapping[str, str] | None = None, makes_zones: bool = True,
-                 fail_after: int | None = None, timeout: float = 10.0, supports: Collection[str] | None = None,
-                 supports_soa: bool = True, supports_root_ns: bool = True, **settings: Any) -> None:
+                 fail_after: int | None = None, timeout: float = 10.0, **settings: Any) -> None:
         behaviours = {name: settings.pop(f'on_{name}', 'succeed') for name in OPERATIONS}
         super().__init__(id, **settings)
-        vars(self).update(SUPPORTS=None if supports is None else frozenset(supports), SUPPORTS_SOA=supports_soa,
-                          SUPPORTS_ROOT_NS=supports_root_ns)
         self.timeout = timeout
         self.makes_zones = makes_zones
         self.fail_after = fail_after
-        self.calls: list[ProviderCall] = []
+        self.calls: list[tuple[str, str]] = []
         self._zones = {zone.name: zone for zone in (zone_of(name, text) for name, text in (zones or {}).items())}
         self._lock = threading.Lock()
         self._simulated = SimulatedServer(behaviours)
@@ -131,11 +120,6 @@ class FakeProvider(ServerProvider):
         """Replace the zone of the same name with a copy of *zone*."""
         with self._lock:
             self._zones[zone.name] = zone.copy()
-
-    def forget_zones(self) -> None:
-        """Lose all zones, as a server does that is installed again."""
-        with self._lock:
-            self._zones.clear()
 
     def close(self) -> None:
         """End the calls that hang."""
@@ -203,7 +187,7 @@ class FakeProvider(ServerProvider):
         :raises BackendError: when it is to fail
         """
         with self._lock:
-            self.calls.append(ProviderCall(operation, zone))
+            self.calls.append((operation, zone))
         return self._simulated.act(operation, self.timeout)
 
 

@@ -82,8 +82,6 @@ class PdnsProvider(ServerProvider):
     :param ca_file: the certificate authorities for an ``https`` URL; those of the system when not given
     :param timeout: seconds for one request
     :param kind: of the zones that are created: ``Native``, or ``Master`` (``Primary``) if they have secondaries
-    :param soa_edit_api: how PowerDNS increments the serial of a zone that is created; when not given, not at all if the
-        desired zone has a SOA, else ``DEFAULT``
     :param options: of :class:`~designate_pool.planner.providers.base.BaseProvider`
     :raises InvalidField: for values that cannot be used
     """
@@ -93,7 +91,7 @@ class PdnsProvider(ServerProvider):
 
     def __init__(self, id: str, api_key: str, api_url: str | None = None, host: str | None = None, port: int = 8081,
                  server_id: str = 'localhost', ca_file: str | None = None, timeout: float = 10.0, kind: str = 'Native',
-                 soa_edit_api: str | None = None, **options: Any) -> None:
+                 **options: Any) -> None:
         super().__init__(id, **options)
         if not api_url and not host:
             raise InvalidField(field='api_url', why='it must be given, or host')
@@ -105,7 +103,6 @@ class PdnsProvider(ServerProvider):
         self.timeout = timeout
         self._server = PdnsServer(PdnsApi(api_url or f'http://{shown}:{port}', api_key, ca_file), server_id)
         self._kind = KINDS[kind.lower()]
-        self._soa_edit_api = soa_edit_api
 
     def apply(self, plan: Plan) -> ApplyResult:
         if not plan.exists and not self.apply_disabled and self._create_complete(plan):
@@ -121,8 +118,8 @@ class PdnsProvider(ServerProvider):
 
         :returns: False, with nothing changed, if it exists or cannot be created by one request
         """
-        if self._increment(plan.desired).upper() in INCREMENTING:
-            return False
+        if plan.desired.get(plan.zone, 'SOA') is None:
+            return False  # PowerDNS makes one, and increments its serial
         entries, size = list[Entry](), 0
         for rrset in (new for change in plan.changes for new in change.new):
             entries.append(entry(rrset))
@@ -141,14 +138,10 @@ class PdnsProvider(ServerProvider):
     def _create(self, desired: Zone, entries: Sequence[Entry]) -> bool:
         """Create a zone with these records; False, if it exists."""
         return self._server.create_zone(desired.name, {
-            'kind': self._kind, 'nameservers': [], 'soa_edit_api': self._increment(desired), 'rrsets': entries},
+            'kind': self._kind, 'nameservers': [], 'rrsets': entries,
+            # PowerDNS increments the serial only of a zone without a desired one.
+            'soa_edit_api': 'DEFAULT' if desired.get(desired.name, 'SOA') is None else ''},
             KINDS, self._deadline()) is None
-
-    def _increment(self, desired: Zone) -> str:
-        """The SOA-EDIT-API of a zone that is created."""
-        if self._soa_edit_api is not None:
-            return self._soa_edit_api
-        return 'DEFAULT' if desired.get(desired.name, 'SOA') is None else ''
 
     def _notify(self, name: str) -> None:
         """Notify the secondaries of a zone, which PowerDNS would do only within xfr-cycle-interval."""

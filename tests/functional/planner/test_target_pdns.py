@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -393,7 +394,8 @@ def test_a_serial_there_that_is_newer_is_not_wound_back(server: PowerDns, provid
 @pytest.mark.parametrize(('counting', 'numbers'), [('INCREASE', [101, 102]), ('DEFAULT', None), ('OFF', [100, 101])])
 def test_a_zone_that_counts_its_serial_itself(server: PowerDns, provider: PdnsProvider, counting: str,
                                               numbers: list[int] | None) -> None:
-    bring(provider_of(server, soa_edit_api=counting), a_zone('www A 192.0.2.1\n', 99))
+    bring(provider, a_zone('www A 192.0.2.1\n', 99))
+    pdnsutil(server, 'set-meta', 'example.com', 'SOA-EDIT-API', counting)
     found = []
     for number, address in ((100, '192.0.2.2'), (101, '192.0.2.3')):
         bring(provider, a_zone(f'www A {address}\n', number))
@@ -403,8 +405,9 @@ def test_a_zone_that_counts_its_serial_itself(server: PowerDns, provider: PdnsPr
 
 
 def test_a_zone_that_counts_its_serial_so_that_ours_is_never_reached(server: PowerDns, provider: PdnsProvider) -> None:
-    bring(provider_of(server, soa_edit_api='EPOCH'), a_zone('www A 192.0.2.1\n', 1))
-    epoch = server.serial('example.com.') or 0
+    bring(provider, a_zone('www A 192.0.2.1\n', 1))
+    pdnsutil(server, 'set-meta', 'example.com', 'SOA-EDIT-API', 'EPOCH')
+    epoch = int(time.time())
     plan = planned(provider, a_zone('www A 192.0.2.2\n', epoch + 1_000_000))
     result = provider.apply(plan)
     assert result.failed == 1

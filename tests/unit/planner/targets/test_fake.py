@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, InvalidField, SourceError,
-                                   SupportsException)
-from designate_pool.planner.targets.fake import FakeProvider, ProviderCall, zone_of
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, SourceError
+from designate_pool.planner.targets.fake import FakeProvider, zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 from testing.processes import wait_until
@@ -121,19 +120,7 @@ def test_it_hangs_until_the_time_is_up_or_it_is_closed() -> None:
 def test_calls_are_noted(fake: FakeProvider) -> None:
     fake.ping()
     fake.populate(Zone(NAME))
-    fake.forget_zones()
-    assert not fake.populate(Zone(NAME))
-    assert fake.calls == [ProviderCall('ping'), ProviderCall('populate', NAME), ProviderCall('populate', NAME)]
-
-
-def test_what_it_supports() -> None:
-    fake = FakeProvider('fake', {NAME: BEFORE}, supports=['A', 'NS'], supports_soa=False, supports_root_ns=False,
-                        strict_supports=False)
-    plan = planned(fake, zone_of(NAME, AFTER))
-    assert {each.name for each in plan.changes} == {'www.example.com.', 'old.example.com.'}
-    fake.strict_supports = True
-    with pytest.raises(SupportsException, match='cannot hold new.example.com. CNAME'):
-        fake.plan(zone_of(NAME, AFTER))
+    assert fake.calls == [('ping', ''), ('populate', NAME)]
 
 
 @pytest.mark.parametrize(('settings', 'why'), [
