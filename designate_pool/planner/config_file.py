@@ -551,22 +551,18 @@ def _parameters(cls: type) -> dict[str, tuple[Any, ...]]:
         parameters = list(inspect.signature(init).parameters.values())[2:]
         for parameter in parameters:
             if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-                kinds.setdefault(parameter.name, _plain_types(hints.get(parameter.name))
-                                 or _default_types(parameter.default))
+                kinds.setdefault(parameter.name, _types_of(hints.get(parameter.name), parameter.default))
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             break
     return kinds
 
 
-def _plain_types(annotation: Any) -> tuple[Any, ...]:
-    """The types of an annotation, if all of them are plain."""
+def _types_of(annotation: Any, default: Any) -> tuple[Any, ...]:
+    """The types of an annotation if all are plain; of a numeric default otherwise, beside which any are accepted."""
     every = typing.get_args(annotation) if isinstance(annotation, types.UnionType) \
         or typing.get_origin(annotation) is typing.Union else (annotation,)
-    return every if all(part in _NAMES or part is type(None) for part in every) else ()
-
-
-def _default_types(default: Any) -> tuple[Any, ...]:
-    """The type of a numeric default; other types must be accepted as well, since the annotation is unknown."""
+    if all(part in _NAMES or part is type(None) for part in every):
+        return every
     return (type(default), object) if isinstance(default, (bool, int, float)) else ()
 
 

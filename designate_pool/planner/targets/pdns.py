@@ -17,12 +17,11 @@ experiments.  Records of types that are not in :data:`TYPES` (LUA, ALIAS, types 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import ipaddress
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import dns.rdata
 import dns.rdataclass
@@ -238,8 +237,7 @@ def _zone_missing(name: str) -> BackendError:
     return BackendError(why=f'the server does not have the zone {name} any more', reason=Reason.NO_ZONE)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HeldRRset:
+class HeldRRset(NamedTuple):
     """An RRset on the server.
 
     :ivar rrset: its records that are served; None if all are disabled
@@ -247,13 +245,11 @@ class HeldRRset:
     """
 
     key: str
-    ttl: int
     rrset: RRset | None
     disabled: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RequestPart:
+class RequestPart(NamedTuple):
     """A change in the API's form; its entries must be sent in one request."""
 
     change: Change
@@ -275,7 +271,7 @@ def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
             continue
         served = {read(rtype, record['content']) for record in records if not record['disabled']}
         rrset = RRset(key.partition('\t')[0], rtype, ttl, tuple(sorted(served))) if served else None
-        yield HeldRRset(key, ttl, rrset, tuple(record['content'] for record in records if record['disabled']))
+        yield HeldRRset(key, rrset, tuple(record['content'] for record in records if record['disabled']))
 
 
 def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:

@@ -299,13 +299,6 @@ def test_thresholds_are_the_zones_or_the_providers_and_are_checked_once() -> Non
     assert all_gone is not None and safety.dangers(all_gone)
 
 
-def test_a_provider_whose_applying_is_disabled_is_not_called() -> None:
-    provider = adapted(apply_disabled=True)
-    plan = planned(provider, zone(a('www')))
-    assert provider.apply(plan).applied == 0
-    assert provider.wrapped.plans == []
-
-
 def test_a_read_that_breaks_off_is_an_error_and_leaves_the_zone_as_it_was() -> None:
     provider = adapted(Shelf, a('one'), a('two'))
     provider.wrapped.broken = True

@@ -42,7 +42,7 @@ def plan_of(existing: Zone, desired: Zone) -> Plan:
 
 
 def there(found: Zone) -> dict[str, HeldRRset]:
-    return {each.key: HeldRRset(each.key, each.ttl, each, ()) for each in found}
+    return {each.key: HeldRRset(each.key, each, ()) for each in found}
 
 
 class Api:
@@ -209,9 +209,9 @@ def test_what_is_held_leaves_out_what_is_disabled_and_what_is_not_known() -> Non
         given('b.example.com.', 'A', **{'192_0_2_9': True}), given('c.example.com.', 'LUA', x=False)]),
         pdns.to_rdata))
     first, second = found
-    assert first == HeldRRset('a.example.com.\tA', 60, rrset('a.example.com.', 'A', 60, ['192.0.2.1', '192.0.2.2']),
+    assert first == HeldRRset('a.example.com.\tA', rrset('a.example.com.', 'A', 60, ['192.0.2.1', '192.0.2.2']),
                               ('192.0.2.9',))
-    assert second == HeldRRset('b.example.com.\tA', 60, None, ('192.0.2.9',))
+    assert second == HeldRRset('b.example.com.\tA', None, ('192.0.2.9',))
 
 
 @pytest.mark.parametrize(('rtype', 'ours', 'theirs'), [
