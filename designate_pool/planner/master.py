@@ -83,7 +83,7 @@ def write(zone: Zone) -> Iterator[str]:
     One record on a line, with absolute names, without :class:`~designate_pool.protocol.rrset.Extra`.
     """
     soa = f'{zone.name}\tSOA'
-    for key in sorted(zone.packed, key=lambda key: (key != soa, key)):
+    for key in (*([soa] if soa in zone else []), *sorted(zone.packed.keys() - {soa})):
         name, _, rtype = key.partition('\t')
         ttl, *rdatas = zone.packed[key].split('\t')
         for data in rdatas:

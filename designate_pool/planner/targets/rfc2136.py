@@ -470,10 +470,10 @@ def _own_ns(name: dns.name.Name, old: RRset, new: RRset, loose: bool) -> Iterato
 
 
 def _fits_a_message(zone: str, change: Change) -> bool:
-    edits = tuple(_edits(zone, change, True))
-    if sum(edit.octets for edit in edits) > ROOM_ALONE:  # without compression
+    texts = [text for rrset in (*change.existing, *change.new) for text in rrset.rdatas]
+    if sum(len(change.name) + 30 + len(text) for text in texts) > ROOM_ALONE:  # the most, without compression
         try:
-            Message(edits).wire(zone).to_wire(max_size=ROOM_ALONE)
+            Message(tuple(_edits(zone, change, True))).wire(zone).to_wire(max_size=ROOM_ALONE)
         except dns.exception.TooBig:
             return False
     return True
