@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -29,6 +29,7 @@ class Memory(BaseProvider):
     """A source and target that holds zones in memory, and writes its calls into a diary.
 
     :ivar fails_at: a change that fails when its turn comes: by number, of all that it ever makes
+    :ivar extra: changes that every plan has besides; likewise *meta*
     """
 
     def __init__(self, id: str, diary: list[str] | None = None, **settings: Any) -> None:
@@ -38,6 +39,8 @@ class Memory(BaseProvider):
         self.broken: str | None = None
         self.made: list[str] = []
         self.fails_at: int | None = None
+        self.extra: Sequence[changes.Change] = ()
+        self.meta: Mapping[str, Any] | None = None
         self.before_apply: Callable[[Plan], object] = lambda plan: None
         self._lock = threading.Lock()
 
@@ -52,6 +55,7 @@ class Memory(BaseProvider):
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         self.diary.append(f'{self.id}: populate {"existing" if target else "desired"} {zone.name}')
+        assert not target or lenient and not len(zone)
         if zone.name in self.zones:
             for each in list(self.zones[zone.name])[:1 if self.broken else None]:
                 zone.add_record(each, lenient=lenient)
@@ -64,7 +68,7 @@ class Memory(BaseProvider):
         return super()._process_desired_zone(desired)
 
     def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
-        self.diary.append(f'{self.id}: existing')
+        self.diary.append(f'{self.id}: existing{" leniently" if lenient else ""}')
         return super()._process_existing_zone(existing, desired, lenient)
 
     def _include_change(self, change: changes.Change) -> bool:
@@ -74,10 +78,11 @@ class Memory(BaseProvider):
     def _extra_changes(self, existing: Zone, desired: Zone,
                        changes: Sequence[changes.Change]) -> Sequence[changes.Change]:
         self.diary.append(f'{self.id}: extra')
-        return super()._extra_changes(existing, desired, changes)
+        return self.extra
 
-    def _plan_meta(self, existing: Zone, desired: Zone, changes: Sequence[changes.Change]) -> None:
+    def _plan_meta(self, existing: Zone, desired: Zone, changes: Sequence[changes.Change]) -> Mapping[str, Any] | None:
         self.diary.append(f'{self.id}: meta')
+        return self.meta
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
         self.diary.append(f'{self.id}: apply {plan.zone}')
