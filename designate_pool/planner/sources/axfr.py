@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from collections.abc import Collection
 
 import dns.name
@@ -27,12 +25,12 @@ class AxfrSource(BaseSource):
     """A name server that allows transfers of its zones (RFC 5936); the options are those of octodns-bind's class.
 
     :param host: an address or a host name
-    :param ipv6: whether a host name is resolved to an IPv6 address
     :param timeout: seconds for one transfer, from connecting to its last record
     :param key_name: of a TSIG key (RFC 8945) that the server has
     :param key_secret: in Base64
     :param key_algorithm: ``hmac-sha256`` when None
-    :param update_batch_size: ignored; accepted so that configurations of octoDNS need no change
+    :param ipv6: ignored, since all addresses of a host name are tried; like *update_batch_size*, accepted so that
+        configurations of octoDNS need no change
     """
 
     SUPPORTS_SOA = True
@@ -43,28 +41,17 @@ class AxfrSource(BaseSource):
         super().__init__(id)
         self.host = host
         self.port = int(port)
-        self.ipv6 = ipv6
         self.timeout = float(timeout)
-        self._key = key_of(key_name, key_secret, key_algorithm)
+        self._peer = TcpPeer(host, self.port, key_of(key_name, key_secret, key_algorithm))
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         try:
-            pairs = transfer(TcpPeer(self._address(), self.port, self._key), zone.name, self.timeout)
-        except (BackendError, OSError) as error:
-            raise SourceError(source=f'{zone.name} of {self.host} port {self.port}', why=_words(error)) from error
+            pairs = transfer(self._peer, zone.name, self.timeout)
+        except BackendError as error:
+            raise SourceError(source=f'{zone.name} of {self.host} port {self.port}',
+                              why=str(error).rstrip('.')) from error
         zone.add_pairs(pairs, lenient)
         return True
-
-    def _address(self) -> str:
-        try:
-            return str(ipaddress.ip_address(self.host))
-        except ValueError:
-            family = socket.AF_INET6 if self.ipv6 else socket.AF_INET
-            return str(socket.getaddrinfo(self.host, None, family, socket.SOCK_STREAM)[0][4][0])
-
-
-def _words(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)).rstrip('.')
 
 
 #: What a server says to a transfer that it does not give, or of a zone that it does not have.

@@ -248,7 +248,7 @@ class TestManyChanges:
     def test_interrupted_at_every_message_then_again(self, bind: Named, way: LossyWay, answer_only: bool) -> None:
         """The next round plans what is left, and in the end all is there, and nothing twice."""
         target = provider(bind, port=way.port)
-        desired = many(2000, serial=1000)
+        desired = many(3000, serial=1000)
         way.answer_only = answer_only
         rounds = 0
         while (plan := target.plan(desired)) is not None:
