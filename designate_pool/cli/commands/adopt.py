@@ -6,7 +6,6 @@ import argparse
 import pathlib
 import time
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 from designate_pool.cli import zone_wait
 from designate_pool.cli.base import Argument, Lister, Shown, attributes_option, rows, wait_option
@@ -29,19 +28,6 @@ LIST_SECONDS = 660.0
 TRANSFER_SECONDS = 300.0
 #: What shows that a zone is signed; the name server's keys stay with it.
 SIGNED = frozenset({'RRSIG', 'DNSKEY'})
-
-
-class ExistingZones(Protocol):
-    """Where zones are taken from."""
-
-    def list(self) -> Mapping[str, str]:
-        """``primary``, ``secondary`` or ``member`` (of a catalog zone) by name, of zones that may not be known here."""
-
-    def read(self, name: str) -> str:
-        """The zone file of a zone.
-
-        :raises CliError: when it cannot be read whole, or is signed
-        """
 
 
 class OnServer:
@@ -147,6 +133,11 @@ def _refuse_signed(name: str, types: set[str]) -> None:
     if not SIGNED.isdisjoint(types):
         raise CliError(f'{name} is signed (DNSSEC), and the pool serves zones unsigned: remove its DS records from the '
                        'parent zone, wait until they have expired, and end its signing first.')
+
+
+#: Their lists say ``primary``, ``secondary`` or ``member`` (of a catalog zone) by name of a zone that may not be known
+#: here.
+ExistingZones = OnServer | InFiles | InPowerDns
 
 
 class AdoptZones(Lister):

@@ -131,7 +131,13 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, line:
 
     def look() -> WaitOutcome | None:
         nonlocal progress
-        progress = measure(_fetch(client, server))
+        try:
+            shown = client.get(f'/v2/servers/{server["id"]}')
+        except ApiRefusal as refused:
+            if refused.status != 404:
+                raise
+            shown = None
+        progress = measure(shown)
         line.show(progress.done, progress.total, f'{server["name"]}: {progress.text}')
         return progress.outcome
 
@@ -141,15 +147,6 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, line:
         line.end()
     why = str(failure).rstrip('.') if progress is None or failure is not None else progress.text
     return outcome or WaitOutcome(TIMED_OUT, f'{server["name"]} is not done after {seconds:g} s: {why}.')
-
-
-def _fetch(client: Client, server: Json) -> Json | None:
-    try:
-        return client.get(f'/v2/servers/{server["id"]}')
-    except ApiRefusal as refused:
-        if refused.status == 404:
-            return None
-        raise
 
 
 class CatchUpProgress:

@@ -140,9 +140,10 @@ def build_api(parts: ServiceParts) -> Service:
     # The watcher stops first: it ends the waiting requests, for which there are threads beside the others.
     servers = [ApiServer(application, endpoint, settings.threads + settings.waits, body_limit=settings.max_body,
                          trusted_proxy=settings.trusted_proxy) for endpoint in settings.listen]
-    service = ServiceGroup([watcher, *servers], guard.reload)
-    service.start()
-    return service
+    parts_of_api: list[Any] = [watcher, *servers]
+    for part in parts_of_api:
+        part.start()
+    return ServiceGroup(parts_of_api, guard.reload)
 
 
 class ApiGuard:
@@ -259,7 +260,7 @@ def _neutron(settings: Settings) -> NeutronClient | None:
 
 
 class ServiceGroup:
-    """Several services that start and stop as one.
+    """Several services that stop as one.
 
     :param reload: reads their files again
     """
@@ -267,10 +268,6 @@ class ServiceGroup:
     def __init__(self, services: Sequence[Any], reload: Callable[[], None]) -> None:
         self._services = services
         self.reload = reload
-
-    def start(self) -> None:
-        for service in self._services:
-            service.start()
 
     def stop(self) -> None:
         for service in self._services:

@@ -22,7 +22,7 @@ from designate_pool.cmd.compose import program
 from designate_pool.cmd.compose.program import Signals
 from designate_pool.errors import PoolError
 from designate_pool.planner import config_file
-from designate_pool.planner.engine import Setup, SyncEngine
+from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.plan.stored_plan import needs_apply
 from designate_pool.planner.run_report import RunReport
 
@@ -39,9 +39,8 @@ Stamp = tuple[int, int, int]
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
-    runs = SyncRuns(options.config, options.force, options.dry_run)
     try:
-        runs.read()
+        runs = SyncRuns(options.config, options.force, options.dry_run)
         if options.once:
             return 1 if runs.once().failed else 0
     except (PoolError, OSError) as error:
@@ -54,31 +53,27 @@ class SyncRuns:
     """Runs with a configuration that is read again when its file has changed.
 
     :param force: names of zones that may be changed though their plans are unsafe
+    :raises BadConfiguration: with every mistake
     """
 
     def __init__(self, path: str, force: Sequence[str], dry_run: bool) -> None:
         self.path = pathlib.Path(path)
         self._force = frozenset(force)
         self._dry_run = dry_run
-        self._stamp: Stamp | None = None
-        self._setup: Setup | None = None
-
-    @property
-    def setup(self) -> Setup:
-        assert self._setup is not None
-        return self._setup
+        self._stamp: Stamp | None = file_stamp(self.path)
+        self.setup = config_file.read(self.path)
 
     def read(self) -> None:
-        """Read the configuration.
+        """Read the configuration again.
 
         :raises BadConfiguration: with every mistake; the old configuration stays in use
         """
         # Before reading: what is written meanwhile is read the next time.
         self._stamp = file_stamp(self.path)
         setup = config_file.read(self.path)
-        for provider in self._setup.providers.values() if self._setup is not None else ():
+        for provider in self.setup.providers.values():
             provider.close()
-        self._setup = setup
+        self.setup = setup
 
     def once(self) -> RunReport:
         """One run.

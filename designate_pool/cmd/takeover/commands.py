@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +21,7 @@ from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.central.validation.masters import Network
-from designate_pool.cmd.takeover import lists, takeover_plan, zone_copy
+from designate_pool.cmd.takeover import lists, takeover_plan
 from designate_pool.cmd.takeover.zone_copy import CopyReport, ZoneCopy
 from designate_pool.config import load, pools, values
 from designate_pool.deadline import Deadline
@@ -119,10 +119,10 @@ def copy(conf: cfg.ConfigOpts) -> int:
     with _databases(conf) as databases:
         databases.write_pools(databases.pools)
         started = time.monotonic()
-        problems = _tell_lists(databases.copy_lists(databases.pools))
+        problems = _tell_lists(lists.copy(databases.designate, databases.storage, databases.pools))
         report = databases.zone_copy(databases.pools, _Progress()).run()
         # Once more, for what belongs to zones.
-        problems |= _tell_lists(databases.copy_lists(databases.pools), set(problems))
+        problems |= _tell_lists(lists.copy(databases.designate, databases.storage, databases.pools), set(problems))
     seconds = time.monotonic() - started
     print(f'{report.present} zones in Designate; written here: {report.zones} zones, {report.recordsets} recordsets, '
           f'{report.records} records in {seconds:.1f} s; {len(report.removed)} zones removed.')
@@ -138,7 +138,7 @@ def follow(conf: cfg.ConfigOpts) -> int:
         copying = databases.zone_copy(databases.pools)
         with contextlib.suppress(KeyboardInterrupt):
             while True:
-                copied = databases.copy_lists(databases.pools)
+                copied = lists.copy(databases.designate, databases.storage, databases.pools)
                 report = copying.run()
                 if report.has_changes or any(copied.changed.values()):
                     changed = ', '.join(f'{count} {name}' for name, count in copied.changed.items() if count)
@@ -168,10 +168,10 @@ def finish(conf: cfg.ConfigOpts) -> int:
         if resting:
             databases.write_pools(resting)
             refuse_movement(databases.zone_copy(resting), command.quiet)
-            _tell_lists(databases.copy_lists(resting))
+            _tell_lists(lists.copy(databases.designate, databases.storage, resting))
             begin(databases.storage, resting, with_records)
         for pool_id, pool in databases.pools.items():
-            count += end(databases.storage, pool, pool_id, command.patience, with_records, _tell)
+            count += end(databases.storage, pool, pool_id, command.patience, with_records)
     print(f'All servers get their zones from here; each serves all {count} zones of its pool at the serials'
           f'{" and with the records" if with_records else ""} that they have here.')
     return 0
@@ -189,25 +189,23 @@ class _Progress:
             self._next = time.monotonic() + _TOLD_EVERY
 
 
-def _tell_lists(report: lists.ListReport, told: set[str] = frozenset()) -> set[str]:  # type: ignore[assignment]
-    for problem in report.refused:
-        if problem not in told:
-            print(f'not copied: {problem}', file=sys.stderr)
-    return set(report.refused)
+def _tell_lists(report: lists.ListReport, told: Collection[str] = ()) -> set[str]:
+    return _tell_problems(report.refused, told)
 
 
-def _tell_zones(report: CopyReport, told: Sequence[str] | set[str] = (), with_waiting: bool = True) -> set[str]:
-    problems = {f'zone {name}: {why}' for name, why in report.refused.items()}
-    for problem in sorted(problems - set(told)):
-        print(f'not copied: {problem}', file=sys.stderr)
+def _tell_zones(report: CopyReport, told: Collection[str] = (), with_waiting: bool = True) -> set[str]:
+    problems = _tell_problems(sorted(f'zone {name}: {why}' for name, why in report.refused.items()), told)
     if report.waiting and with_waiting:
         print(f'{len(report.waiting)} zones are not settled in Designate ({report.waiting[0]} for example); '
               "'designate follow' takes them.")
     return problems
 
 
-def _tell(text: str) -> None:
-    print(text, flush=True)
+def _tell_problems(problems: Iterable[str], told: Collection[str]) -> set[str]:
+    for problem in problems:
+        if problem not in told:
+            print(f'not copied: {problem}', file=sys.stderr)
+    return set(problems)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -235,12 +233,8 @@ class _Databases:
 
         self.storage.run(write)
 
-    def copy_lists(self, chosen: Iterable[str]) -> lists.ListReport:
-        return lists.copy(self.designate, self.storage, list(chosen))
-
-    def zone_copy(self, chosen: Iterable[str],
-                  progress: Callable[[CopyReport], None] = lambda report: None) -> zone_copy.ZoneCopy:
-        return zone_copy.ZoneCopy(self.designate, self.storage, list(chosen), self.networks, progress)
+    def zone_copy(self, chosen: Iterable[str], *progress: Callable[[CopyReport], None]) -> ZoneCopy:
+        return ZoneCopy(self.designate, self.storage, chosen, self.networks, *progress)
 
 
 @contextlib.contextmanager
@@ -346,14 +340,13 @@ def begin(storage: Storage, pools: Mapping[str, Pool], with_records: bool) -> No
     storage.run(target.begin_service, list(pools), storage.now())
 
 
-def end(storage: Storage, pool: Pool, pool_id: str, patience: float, with_records: bool,
-        tell: Callable[[str], None]) -> int:
+def end(storage: Storage, pool: Pool, pool_id: str, patience: float, with_records: bool) -> int:
     """Wait until the servers have joined; how many zones all of them serve.
 
     :param patience: seconds without progress after which it is given up
     :raises BadInput: when a server has not joined, or does not serve a zone as it is here
     """
-    _wait(storage, pool.name, patience, tell)
+    _wait(storage, pool.name, patience)
     return refuse_differences(storage, pool, pool_id, with_records, 'All have joined')
 
 
@@ -433,7 +426,7 @@ def _compare(storage: Storage, servers: Sequence[Server], paces: Mapping[str, Pa
     return [(label, comparison.why) for label, comparison in comparisons if comparison.match is not Match.SAME]
 
 
-def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str], None]) -> None:
+def _wait(storage: Storage, pool_name: str, patience: float) -> None:
     """Wait until the servers have joined.
 
     :raises BadInput: when nothing has gone on for *patience* seconds
@@ -452,7 +445,7 @@ def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str
                sum(storage.read(pool_servers.waiting, server.id) for server in servers))
         if now != last:
             last, end = now, time.monotonic() + patience
-            tell(f'{len(servers)} servers join; {now[0]} zones begun, {now[1]} operations to be done')
+            print(f'{len(servers)} servers join; {now[0]} zones begun, {now[1]} operations to be done', flush=True)
         elif time.monotonic() > end:
             failures = [f'{server.label}: {name} {why}' for server in servers for name, _, why in
                         storage.read(pool_servers.report, server, 0, storage.now(), whole=True).failures]

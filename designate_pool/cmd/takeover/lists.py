@@ -91,7 +91,7 @@ def pool_row(theirs: DesignatePool, now: datetime) -> target.Row:
             'project_id': row.tenant_id, 'created_at': created_at, 'updated_at': row.updated_at or created_at}
 
 
-def copy(designate: Storage, storage: Storage, pool_ids: Sequence[str]) -> ListReport:
+def copy(designate: Storage, storage: Storage, pool_ids: Iterable[str]) -> ListReport:
     """Copy all lists.  What Designate does not have any more is deleted here, unless some pool is in service."""
     reports = [storage.run(_write, read(designate, pool_id), pool_id) for pool_id in pool_ids]
     changed: collections.Counter[str] = collections.Counter()

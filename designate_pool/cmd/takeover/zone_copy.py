@@ -231,12 +231,12 @@ class ZoneCopy:
     :param progress: is called after each page with the report so far
     """
 
-    def __init__(self, designate: Storage, storage: Storage, pool_ids: Sequence[str],
+    def __init__(self, designate: Storage, storage: Storage, pool_ids: Iterable[str],
                  networks: Sequence[Network] = (),
                  progress: Callable[[CopyReport], None] = lambda report: None) -> None:
         self._designate = designate
         self._storage = storage
-        self._pool_ids = pool_ids
+        self._pool_ids = list(pool_ids)
         self._networks = networks
         self._progress = progress
 
