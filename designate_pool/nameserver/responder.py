@@ -115,7 +115,7 @@ def _message(query: dns.message.Message, reply: Reply, over_tcp: bool) -> bytes:
     response.set_rcode(reply.rcode)
     if reply.authoritative:
         response.flags |= dns.flags.AA
-    response.answer, response.authority, response.additional = reply.answer, reply.authority, reply.additional
+    response.answer, response.authority = reply.answer, reply.authority
     size = 65535 if over_tcp else max(512, min(query.payload, UDP_SIZE) if query.edns >= 0 else 512)
     return response.to_wire(max_size=size, prefer_truncation=True)
 

@@ -13,9 +13,9 @@ import json
 import logging
 import pathlib
 import socket
+import socketserver
 import struct
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,83 +33,89 @@ from designate_pool.protocol import tsig
 
 LOG = logging.getLogger(__name__)
 TCP_TIMEOUT = 15.0
-MAX_CONNECTIONS = 200
+#: Seconds between two looks whether a listener is to stop.
+_STOP_PAUSE = 0.05
 
 
-class TcpListener:
-    """Accepts TCP connections and serves each on a thread of its own."""
+class _Listener:
+    """A socket that is served on a thread of its own."""
 
-    def __init__(self, name: str, serve: Callable[[socket.socket, str], None]) -> None:
+    def start(self: Any) -> None:
+        self._thread = threading.Thread(target=self.serve_forever, args=(_STOP_PAUSE,), name=self._name, daemon=True)
+        self._thread.start()
+
+    def stop(self: Any) -> None:
+        """End the thread, and close the socket."""
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log an error in one connection or message; the others go on."""
+        LOG.exception('a message from %s could not be answered', client_address[0])
+
+
+class TcpListener(_Listener, socketserver.ThreadingTCPServer):
+    """Serves each TCP connection on a thread of its own.
+
+    :param serve: called with each connection and the client's address
+    """
+
+    allow_reuse_address = daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, endpoint: Endpoint, name: str, serve: Callable[[socket.socket, str], None]) -> None:
+        self.address_family = socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET
+        super().__init__((endpoint.host, endpoint.port), socketserver.BaseRequestHandler)
+        self.endpoint = Endpoint(endpoint.host, self.server_address[1])
         self._name = name
         self._serve = serve
-        self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
-        self._threads: set[threading.Thread] = set()
-        self._socket: socket.socket | None = None
-
-    def bind(self, endpoint: Endpoint) -> Endpoint:
-        """Listen; the endpoint with its actual port."""
-        self._socket = _bound_socket(endpoint, socket.SOCK_STREAM)
-        self._socket.listen(128)
-        return Endpoint(endpoint.host, self._socket.getsockname()[1])
-
-    def start(self) -> None:
-        with self._lock:
-            assert self._socket is not None
-            self._spawn(self._accept, self._socket)
+        self._open: set[Any] = set()
 
     def stop(self) -> None:
-        """Close everything and wait for the threads."""
-        if self._socket is None:
-            return
-        with self._lock:
-            threads = list(self._threads)
-            listener, self._socket = self._socket, None
-            # A shutdown wakes the thread that waits on the socket; a close alone would not.
-            for connection in [listener, *self._open]:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-        for thread in threads:
-            thread.join()
-        listener.close()
+        """End the thread, and close everything."""
+        super().stop()
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
-    def _spawn(self, work: Callable[..., None], *arguments: object) -> None:
-        """Start a thread; the caller holds the lock, so that :meth:`stop` can join every thread that was started."""
-        thread = threading.Thread(target=work, args=arguments, name=self._name, daemon=True)
-        thread.start()
-        self._threads.add(thread)
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Have the connection served."""
+        self._open.add(request)
+        super().process_request(request, client_address)
 
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, client = listener.accept()
-            except OSError:
-                if self._socket is None:
-                    break
-                time.sleep(0.01)  # the client has gone, or there are no more file descriptors
-                continue
-            with self._lock:
-                is_accepted = self._socket is not None and len(self._open) < MAX_CONNECTIONS
-                if is_accepted:
-                    self._open.add(connection)
-                    self._spawn(self._handle, connection, client[0])
-            if not is_accepted:
-                connection.close()
-        with self._lock:
-            self._threads.discard(threading.current_thread())
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Serve the connection, on its thread."""
+        with contextlib.suppress(OSError):  # the client has gone, or the server stops
+            request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._serve(request, client_address[0])
 
-    def _handle(self, connection: socket.socket, client: str) -> None:
-        try:
-            with contextlib.suppress(OSError):  # the client has gone, or the server stops
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._serve(connection, client)
-        except Exception:  # of one connection; the others go on
-            LOG.exception('a connection from %s was closed after an error', client)
-        finally:
-            with self._lock:
-                self._open.discard(connection)
-                self._threads.discard(threading.current_thread())
-            connection.close()
+    def shutdown_request(self, request: Any) -> None:
+        """Close the connection."""
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+
+class UdpListener(_Listener, socketserver.UDPServer):
+    """Answers datagrams.
+
+    :param answer: called with the socket, each datagram and the client
+    """
+
+    max_packet_size = 65535
+
+    def __init__(self, endpoint: Endpoint, name: str,
+                 answer: Callable[[socket.socket, bytes, tuple[str, int]], None]) -> None:
+        self.address_family = socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET
+        super().__init__((endpoint.host, endpoint.port), socketserver.BaseRequestHandler)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self._name = name
+        self._answer = answer
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Answer the datagram."""
+        wire, sock = request
+        self._answer(sock, wire, client_address)
 
 
 class DnsSockets:
@@ -120,61 +126,33 @@ class DnsSockets:
 
     def __init__(self, respond: Callable[[bytes, str, bool], Response]) -> None:
         self._respond = respond
-        self._tcp = TcpListener('dns-tcp', self._serve_connection)
-        self._udp: socket.socket | None = None
-        self._thread: threading.Thread | None = None
+        self._listeners: Sequence[_Listener] = ()
         self._stopping = threading.Event()
-        self._endpoint: Endpoint | None = None
 
     def start(self, listen: Endpoint) -> Endpoint:
-        """Bind and serve; the endpoint with its actual port.
+        """Bind and serve; the endpoint with its actual port, which is free for both UDP and TCP.
 
         :raises OSError: when it is taken
         """
         self._stopping = threading.Event()
-        self._endpoint = self._bind(listen)
-        self._tcp.start()
-        self._thread = threading.Thread(target=self._serve_udp, name='dns-udp', daemon=True)
-        self._thread.start()
-        return self._endpoint
+        for tries_left in reversed(range(1 if listen.port else 50)):
+            tcp = TcpListener(listen, 'dns-tcp', self._serve_connection)
+            try:
+                self._listeners = tcp, UdpListener(tcp.endpoint, 'dns-udp', self._answer_udp)
+                break
+            except OSError:
+                tcp.server_close()
+                if not tries_left:
+                    raise
+        for listener in self._listeners:
+            listener.start()
+        return tcp.endpoint
 
     def stop(self) -> None:
-        if self._udp is None or self._thread is None or self._endpoint is None:
-            return
         self._stopping.set()
-        with contextlib.suppress(OSError), socket.socket(self._udp.family, socket.SOCK_DGRAM) as waker:
-            waker.sendto(b'', self._udp.getsockname()[:2])
-        self._tcp.stop()
-        self._thread.join()
-        self._udp.close()
-        self._udp = None
-
-    def _bind(self, listen: Endpoint) -> Endpoint:
-        """Bind both sockets to one port; port 0 takes one that is free for both."""
-        for last in (*[False] * 50, True):
-            endpoint = self._tcp.bind(listen)
-            try:
-                self._udp = _bound_socket(endpoint, socket.SOCK_DGRAM)
-                return endpoint
-            except OSError:
-                self._tcp.stop()
-                if listen.port or last:
-                    raise
-        raise AssertionError('the last turn returns or raises')
-
-    def _serve_udp(self) -> None:
-        udp = self._udp
-        assert udp is not None
-        while True:
-            try:
-                wire, client = udp.recvfrom(65535)
-            except OSError as error:
-                LOG.warning('DNS over UDP: %s', error)
-                wire = b''
-            if self._stopping.is_set():
-                return
-            if wire:
-                self._answer_udp(udp, wire, client)
+        for listener in self._listeners:
+            listener.stop()
+        self._listeners = ()
 
     def _answer_udp(self, udp: socket.socket, wire: bytes, client: tuple[str, int]) -> None:
         def send() -> None:
@@ -183,15 +161,12 @@ class DnsSockets:
                     for message in messages:
                         udp.sendto(message, client)
 
-        try:
-            response = self._respond(wire, client[0], False)
-            messages = list(response.messages)
-            if response.delay:
-                threading.Thread(target=send, name='dns-late', daemon=True).start()
-            else:
-                send()
-        except Exception:  # of one message, or no more threads; the next must be answered
-            LOG.exception('a message from %s could not be answered', client[0])
+        response = self._respond(wire, client[0], False)
+        messages = list(response.messages)
+        if response.delay:
+            threading.Thread(target=send, name='dns-late', daemon=True).start()
+        else:
+            send()
 
     def _serve_connection(self, connection: socket.socket, client: str) -> None:
         connection.settimeout(TCP_TIMEOUT)
@@ -211,20 +186,6 @@ class DnsSockets:
                     connection.sendall(struct.pack('>H', len(message)) + message)
 
 
-def _bound_socket(endpoint: Endpoint, kind: socket.SocketKind) -> socket.socket:
-    sock = socket.socket(socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET, kind)
-    try:
-        if kind == socket.SOCK_STREAM:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        else:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        sock.bind((endpoint.host, endpoint.port))
-        return sock
-    except BaseException:  # whatever ended it, a killed green thread too: release the socket, then raise
-        sock.close()
-        raise
-
-
 MAX_LINE = 65536
 Handler = Callable[[Mapping[str, Any]], Any]
 
@@ -240,7 +201,7 @@ class ControlServer:
             raise InvalidField(field='secret', why='the control socket needs one')
         self._secret = secret
         self._verbs = verbs
-        self._listener = TcpListener('control', self._serve)
+        self._listener: TcpListener | None = None
 
     def start(self, listen: Endpoint) -> Endpoint:
         """Bind and serve; the endpoint with its actual port.
@@ -249,12 +210,14 @@ class ControlServer:
         """
         if not ipaddress.ip_address(listen.host).is_loopback:
             raise InvalidField(field='control', why=f'{listen.host} is not a loopback address')
-        bound = self._listener.bind(listen)
+        self._listener = TcpListener(listen, 'control', self._serve)
         self._listener.start()
-        return bound
+        return self._listener.endpoint
 
     def stop(self) -> None:
-        self._listener.stop()
+        if self._listener is not None:
+            self._listener.stop()
+            self._listener = None
 
     def _serve(self, connection: socket.socket, client: str) -> None:
         with connection.makefile('rb') as stream:

@@ -40,7 +40,6 @@ class Reply:
     authoritative: bool = True
     answer: list[RRset] = dataclasses.field(default_factory=list)
     authority: list[RRset] = dataclasses.field(default_factory=list)
-    additional: list[RRset] = dataclasses.field(default_factory=list)
 
 
 class ZoneContents:
@@ -76,7 +75,7 @@ class ZoneContents:
         return ZoneContents(zone)
 
     def reply(self, name: Name, rtype: RdataType) -> Reply:
-        """The reply to a query for *name*, which is in the zone."""
+        """The reply to a query for *name*, which is in the zone; there are no referrals."""
         reply = Reply()
         for _ in range(MAX_CNAMES):
             target = self._add_records(name, rtype, reply)
@@ -87,10 +86,6 @@ class ZoneContents:
 
     def _add_records(self, name: Name, rtype: RdataType, reply: Reply) -> Name | None:
         """Add the records of *name* to *reply*; the target when they are a CNAME."""
-        delegation = self._delegation_of(name, rtype)
-        if delegation is not None:
-            self._add_referral(delegation, reply)
-            return None
         source = name if name in self._names else self._wildcard_of(name)
         if source is None:
             reply.rcode = dns.rcode.NXDOMAIN
@@ -120,31 +115,6 @@ class ZoneContents:
                     break
                 name = name.parent()
         return frozenset(names)
-
-    def _ancestors(self, name: Name) -> list[Name]:
-        """The names from below the apex down to *name*."""
-        ancestors = []
-        while name != self.origin:
-            ancestors.append(name)
-            name = name.parent()
-        return ancestors[::-1]
-
-    def _delegation_of(self, name: Name, rtype: RdataType) -> Name | None:
-        """The name above or at *name* that is delegated; None when none is."""
-        for ancestor in self._ancestors(name):
-            if self.zone.get_rdataset(ancestor, dns.rdatatype.NS) is not None:
-                return None if ancestor == name and rtype == dns.rdatatype.DS else ancestor
-        return None
-
-    def _add_referral(self, delegation: Name, reply: Reply) -> None:
-        servers = self.zone.find_rrset(delegation, dns.rdatatype.NS)
-        reply.authoritative = bool(reply.answer)
-        reply.authority.append(servers)
-        for server in servers:
-            for rtype in (dns.rdatatype.A, dns.rdatatype.AAAA):
-                glue = self.zone.get_rrset(server.target, rtype)
-                if glue is not None:
-                    reply.additional.append(glue)
 
     def _wildcard_of(self, name: Name) -> Name | None:
         """The wildcard that covers *name*, which does not exist (RFC 4592 section 3.3.1)."""

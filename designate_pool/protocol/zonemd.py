@@ -89,7 +89,7 @@ class DigestedZone:
 
     def differences(self, other: DigestedZone) -> Iterator[tuple[bytes, int]]:
         """Owner (wire form) and type of each RRset that differs, or that only one of the two zones has."""
-        for owner in sorted(self._owners.keys() | other._owners.keys(), key=_sort_key):
+        for owner in sorted(self._owners.keys() | other._owners.keys(), key=lambda owner: _sort_key(owner) or b''):
             ours, theirs = set(self._distinct(owner)), set(other._distinct(owner))
             for rtype in sorted({keyed[:2] for keyed, _ in ours ^ theirs}):
                 yield owner, int.from_bytes(rtype, 'big')
@@ -103,14 +103,7 @@ class DigestedZone:
     def _key(self, owner: bytes) -> bytes | None:
         """The sort key of *owner*; None when it is not in the zone."""
         end = len(owner) - len(self.apex)
-        if end < 0 or not owner.endswith(self.apex):
-            return None
-        labels, at = [], 0
-        while at < end:
-            after = at + 1 + owner[at]
-            labels.append(owner[at + 1:after])
-            at = after
-        return _joined(labels) if at == end else None
+        return _sort_key(owner, end) if end >= 0 and owner.endswith(self.apex) else None
 
     def _distinct(self, owner: bytes) -> list[tuple[bytes, int]]:
         """The records of *owner*, each once, sorted by type and rdata; of equal records the one with the lowest TTL."""
@@ -205,16 +198,17 @@ def _is_digest(keyed: bytes) -> bool:
     return rtype == ZONEMD or rtype == _RRSIG and keyed[2:4] == ZONEMD.to_bytes(2, 'big')
 
 
-def _sort_key(owner: bytes) -> bytes:
+def _sort_key(owner: bytes, end: int | None = None) -> bytes | None:
+    """The labels before *end* (the root if None) from the right, so that names sort by label and a shorter name comes
+    first; None when a label does not end there.
+    """
+    end = len(owner) - 1 if end is None else end
     labels, at = [], 0
-    while length := owner[at]:
-        labels.append(owner[at + 1:at + 1 + length])
-        at += 1 + length
-    return _joined(labels)
-
-
-def _joined(labels: list[bytes]) -> bytes:
-    """The labels from the right, so that names sort by label and a shorter name comes first."""
+    while at < end:
+        labels.append(owner[at + 1:at + 1 + owner[at]])
+        at += 1 + owner[at]
+    if at != end:
+        return None
     labels.reverse()
     joined = b'\0'.join(labels)
     # In labels the octet that ends a label here, and the one that escapes it, are written as two.

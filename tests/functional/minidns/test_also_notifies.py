@@ -80,7 +80,8 @@ def test_without_its_key_nothing_is_sent(minidns: LocalMiniDns, caplog: pytest.L
         f'127.0.0.1:{there.port} is not notified: there is no TSIG key nobody.example.com.']
 
 
-@pytest.mark.parametrize('where', ['ns1.example.com', '192.0.2.1 key', '192.0.2.1 with k.', '192.0.2.1:0', ''])
-def test_what_is_no_such_place(minidns: LocalMiniDns, where: str) -> None:
-    with pytest.raises(InvalidField):
-        notify(minidns.start(), where)
+def test_what_is_no_such_place(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
+    for where in ('ns1.example.com', '192.0.2.1 key', '192.0.2.1 with k.', '192.0.2.1:0', ''):
+        with pytest.raises(InvalidField):
+            notify(service, where)

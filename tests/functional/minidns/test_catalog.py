@@ -66,12 +66,6 @@ def test_the_serial_rises_as_those_of_zones_do(storage: Storage, before: int | N
     assert head is not None and head.serial == after
 
 
-def test_the_serial_starts_again_after_the_end_of_the_numbers(storage: Storage) -> None:
-    storage.run(set_catalog, serials.SPACE - 1)
-    end = datetime.fromtimestamp(serials.SPACE - 100, timezone.utc)
-    assert [storage.run(raise_catalog, end) for _ in range(2)] == [0, 1]
-
-
 @pytest.mark.all_databases
 def test_all_who_raise_the_serial_at_once_get_each_their_own(storage: Storage) -> None:
     storage.run(set_catalog, 1)
@@ -310,7 +304,6 @@ def test_each_server_sees_its_own_epoch(minidns: LocalMiniDns, serving: MiniDns)
         assert transfer(endpoint, CATALOG) == zone_of(catalog_text(minidns, 1), CATALOG)
 
 
-@pytest.mark.all_databases
 def test_a_catalog_that_has_not_changed_is_not_read_again(minidns: LocalMiniDns, serving: MiniDns) -> None:
     (endpoint,) = serving.endpoints
     transfer(endpoint, CATALOG)

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import itertools
 import logging
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,6 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.errors import BadConfiguration, InvalidField
-from designate_pool.minidns.server.listener import TcpLimits
 from designate_pool.minidns.servers import HostAddresses
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Endpoint, Outcome, PollRequest, Pool, Server, TsigKey, new_id
@@ -29,7 +27,7 @@ from testing.zones import EXAMPLE, insert_big_zone
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, WRONG, LocalMiniDns, a_pool, ask, keyring, transfer,
                                                zone_of)
-from tests.functional.minidns.test_connections import dial, framed, read_message
+from tests.functional.minidns.test_connections import dial, framed
 
 NEW_KEY = dataclasses.replace(KEY, name='new-key.')
 RING = {dns.name.from_text(each.name): keyring(each) for each in (KEY, NEW_KEY)}
@@ -140,18 +138,6 @@ def test_names_are_looked_up_at_the_same_time_and_other_orders_change_nothing() 
     assert addresses.of([*names, '192.0.2.9']) == found
 
 
-def test_a_server_that_joins_is_served_and_one_that_leaves_is_refused(minidns: LocalMiniDns) -> None:
-    service = minidns.start(KEYED)
-    (endpoint,) = service.endpoints
-    assert ask(endpoint).rcode() == dns.rcode.REFUSED
-    for _ in range(2):
-        service.set_pool(a_pool(KEYED, PLAIN))
-        assert transfer(endpoint) == zone_of(EXAMPLE)
-        service.set_pool(a_pool(KEYED))
-        assert ask(endpoint).rcode() == dns.rcode.REFUSED
-        assert transfer(endpoint, key=KEY) == zone_of(EXAMPLE)
-
-
 def test_another_key_takes_the_place_of_the_one_before(minidns: LocalMiniDns) -> None:
     service = minidns.start(KEYED)
     (endpoint,) = service.endpoints
@@ -195,17 +181,6 @@ def test_a_transfer_that_has_begun_is_sent_to_its_end(minidns: LocalMiniDns) -> 
             assert message[3] & 15 == dns.rcode.NOERROR
             count += int.from_bytes(message[6:8], 'big')
         assert count == transfers * 20003
-
-
-def test_more_servers_at_an_address_may_have_more_connections(minidns: LocalMiniDns) -> None:
-    service = minidns.start(PLAIN, tcp_limits=TcpLimits(4))
-    (endpoint,) = service.endpoints
-    service.set_pool(a_pool(PLAIN, dataclasses.replace(PLAIN, id='d' * 32, port=2)))
-    with contextlib.ExitStack() as stack:
-        socks: list[socket.socket] = [stack.enter_context(dial(endpoint)) for _ in range(4)]
-        for sock in socks:
-            sock.sendall(framed(dns.message.make_query('example.com', 'SOA')))
-            assert read_message(sock).rcode() == dns.rcode.NOERROR
 
 
 # Whom it asks

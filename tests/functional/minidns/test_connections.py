@@ -117,16 +117,12 @@ def test_clients_that_say_or_take_nothing_block_nobody(minidns: LocalMiniDns) ->
         assert transfer(endpoint) == zone_of(EXAMPLE)
 
 
-def test_a_client_that_is_silent_for_long_is_hung_up_on(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_limits=TcpLimits(idle=0.1)).endpoints
+@pytest.mark.parametrize(('limits', 'sent'), [(TcpLimits(idle=0.1), b''), (TcpLimits(query=0.2), b'\0')],
+                         ids=['silent', 'dribbling'])
+def test_a_client_that_sends_no_query_is_hung_up_on(minidns: LocalMiniDns, limits: TcpLimits, sent: bytes) -> None:
+    (endpoint,) = minidns.start(tcp_limits=limits).endpoints
     with dial(endpoint) as sock:
-        assert closed(sock)
-
-
-def test_a_client_that_dribbles_its_query_is_hung_up_on(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_limits=TcpLimits(query=0.2)).endpoints
-    with dial(endpoint) as sock:
-        sock.sendall(b'\0')
+        sock.sendall(sent)
         assert closed(sock)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import dns.message
 import pytest
 
-from designate_pool.minidns.server.listener import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Outcome, PollRequest, PollResult, Server, new_id
 from testing.processes import wait_until
@@ -112,23 +111,6 @@ def test_a_server_that_does_not_serve_what_it_was_sent_is_in_error_after_a_round
     read_rest(sock)
     result = slow.result()
     assert (result.status, result.serial_number) == (Outcome.ERROR, 6)
-
-
-def test_a_transfer_that_the_server_breaks_off_prolongs_nothing(minidns: LocalMiniDns, slow: SlowServer) -> None:
-    service = start(minidns, slow)
-    sock = slow.begin_transfer(service)
-    slow.poll(service)
-    slow.is_polled_beyond_its_round()
-    assert not slow.results
-    sock.close()
-    assert slow.result().status is Outcome.ERROR
-
-
-def test_a_server_that_accepts_nothing_more_is_in_error(minidns: LocalMiniDns, slow: SlowServer) -> None:
-    service = start(minidns, slow, tcp_limits=TcpLimits(send=0.5))
-    slow.begin_transfer(service)
-    slow.poll(service)
-    assert slow.result().status is Outcome.ERROR
 
 
 def test_a_transfer_to_one_server_prolongs_no_poll_of_another(minidns: LocalMiniDns, slow: SlowServer) -> None:

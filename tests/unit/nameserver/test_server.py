@@ -125,16 +125,6 @@ def test_a_serial_that_goes_back_is_not_taken(server: NameServer, asker: Asker, 
     wait_until(lambda: server.serial(NAME) == 3, 'the newer serial is taken')
 
 
-def test_a_serial_past_the_wrap_is_newer(name_server: Callable[..., NameServer], primary: Primary) -> None:
-    primary.publish(NAME, zone_text(4294967295))
-    server = name_server()
-    server.add_zone(NAME, [primary.endpoint])
-    wait_until(lambda: server.serial(NAME) == 4294967295, 'the zone is there')
-    primary.publish(NAME, zone_text(0))
-    Asker(server).notify(NAME, 0)
-    wait_until(lambda: server.serial(NAME) == 0, 'the serial past the wrap is taken')
-
-
 def test_catches_up_by_itself(name_server: Callable[..., NameServer], primary: Primary) -> None:
     primary.publish(NAME, zone_text(1, refresh=1))
     server = name_server()

@@ -224,11 +224,9 @@ def test_an_answer_from_another_address_is_not_heard(polling: Polling) -> None:
 
 @pytest.mark.parametrize(('script', 'answer', 'reason'), [
     (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.REFUSED)], Answer.NO_ZONE, Reason.NO_ZONE),
-    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.SERVFAIL)], Answer.BAD, Reason.SERVFAIL),
     (lambda query, over_tcp: [soa_answer(query, 7, flags=0)], Answer.NOT_AUTH, Reason.NOT_AUTH),
-    (lambda query, over_tcp: [soa_answer(query, 7, owner='com.')], Answer.NO_ZONE, Reason.NO_ZONE),
     (lambda query, over_tcp: [soa_answer(query, 7).to_wire()[:-9]], Answer.BAD, Reason.OTHER),
-], ids=['REFUSED', 'SERVFAIL', 'no AA', "the zone's above", 'cut off'])
+], ids=['REFUSED', 'no AA', 'cut off'])
 def test_answers_that_are_no_serial(polling: Polling, script: Script, answer: Answer, reason: Reason) -> None:
     _, peer = polling.server(script)
     polling.ask(peer)
@@ -286,13 +284,6 @@ def test_a_host_without_an_address_is_told_in_words(polling: Polling) -> None:
     assert polling.result(peer).error == 'ns1.example.net has no address'
 
 
-def test_a_truncated_answer_is_fetched_over_tcp(polling: Polling) -> None:
-    server, peer = polling.server(lambda query, over_tcp: [
-        soa_answer(query, 7 if over_tcp else 0, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
-    polling.ask(peer, schedule=RetrySchedule(10, 1, 0))
-    assert polling.result(peer).serial_number == 7 and len(server.queries) == 2
-
-
 def test_an_answer_that_is_truncated_over_tcp_too_is_none(polling: Polling) -> None:
     _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, flags=dns.flags.TC)])
     polling.ask(peer)
@@ -345,13 +336,6 @@ def test_what_is_ordered_at_the_end_is_started_and_its_result_is_told(polling: P
 
 
 # TSIG
-
-def test_a_server_with_a_key_is_asked_and_answers_with_it(polling: Polling) -> None:
-    server, peer = polling.server(serving(7), keyed=True)
-    polling.ask(peer)
-    assert polling.result(peer).status is Outcome.SUCCESS
-    assert server.queries[0].had_tsig
-
 
 def signed_otherwise(query: dns.message.Message, over_tcp: bool) -> Answers:
     answer = soa_answer(query, 7)
@@ -558,15 +542,6 @@ def test_a_transfer_of_a_domain_created_again_at_a_lower_serial_confirms_it(poll
     polling.transferred(peer, serial=12, domain_id='new')
     result = polling.result(peer)
     assert (result.domain_id, result.status, result.serial_number) == ('new', Outcome.SUCCESS, 12)
-
-
-def test_after_the_end_it_can_be_asked_anew(polling: Polling) -> None:
-    _, peer = polling.server(serving(7))
-    polling.ask(peer)
-    polling.result(peer)
-    polling.results.clear()
-    polling.ask(peer)
-    assert polling.result(peer).status is Outcome.SUCCESS
 
 
 # NOTIFY
