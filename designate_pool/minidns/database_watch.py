@@ -34,10 +34,8 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds between two looks; while something is awaited, or failed; and at least.
 INTERVAL, SOON, LEAST = 5.0, 1.0, 0.1
-#: Seconds between reloads for one unknown server.
+#: Seconds between reloads for unknown servers.
 UNKNOWN_INTERVAL = 1.0
-#: Unknown server ids that are remembered, for the limit of one reload a second for each.
-_MAX_REMEMBERED = 1000
 
 
 class DatabaseWatch:
@@ -156,7 +154,7 @@ class ConfigReloader:
         self._read_pool = read_pool
         self._apply = apply
         self._applied_reloads: int | None = None
-        self._last_lookup: dict[str, float] = {}
+        self._last_lookup = -UNKNOWN_INTERVAL
         self._lock = threading.Lock()
         self._last_error = ''
         self._pool_gone = OutageLog(
@@ -164,18 +162,13 @@ class ConfigReloader:
             "zones now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
             'the pool %s is there again')
 
-    def reload_for(self, server_id: str) -> None:
-        """Reload at once, since *server_id* is unknown, even if the counter has not changed; at most once a second for
-        each id.
-        """
+    def reload_for_unknown(self) -> None:
+        """Reload at once, since a server is unknown, even if the counter has not changed; at most once a second."""
         with self._lock:
             now = time.monotonic()
-            if now - self._last_lookup.get(server_id, -UNKNOWN_INTERVAL) < UNKNOWN_INTERVAL:
-                return
-            if len(self._last_lookup) >= _MAX_REMEMBERED:
-                self._last_lookup.clear()
-            self._last_lookup[server_id] = now
-            self._reload()
+            if now - self._last_lookup >= UNKNOWN_INTERVAL:
+                self._last_lookup = now
+                self._reload()
 
     def follow(self, changes: Watched) -> bool:
         """Reload the configuration if the counter has changed; whether it could be."""

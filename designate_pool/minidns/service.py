@@ -217,7 +217,7 @@ class MiniDns:
         """The server with this id; an unknown one triggers a reload, as a pool manager may have a newer configuration.
         """
         if server_id not in self._server_table.peers and self._config_reloader is not None:
-            self._config_reloader.reload_for(server_id)
+            self._config_reloader.reload_for_unknown()
         return self._server_table.peers.get(server_id)
 
     def _also_notify_peer(self, text: str) -> AllowedPeer | None:

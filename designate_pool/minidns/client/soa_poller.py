@@ -109,7 +109,7 @@ class NotifyQuery(RetryingQuery):
 class PostTransferPoll(RetryingQuery):
     """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
 
-    They end when one is not answered, and are not repeated over TCP: the timed poll takes care of such a server.
+    They end when one is not answered: the timed poll takes care of such a server.
 
     :param is_shared: whether the server's address is that of others, too
     :ivar key: the server and the domain that it is about
@@ -126,11 +126,6 @@ class PostTransferPoll(RetryingQuery):
         self.recipient = recipient
         self.is_shared = is_shared
         self.started = time.monotonic()
-
-    def on_reply(self, reply: SoaReply, now: float) -> Step:
-        if reply.truncated or reply.doubtful:
-            reply = SoaReply(Answer.BAD, error='there was an answer, but without proof')
-        return super().on_reply(reply, now)
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         if reply.answer is Answer.TIMEOUT:

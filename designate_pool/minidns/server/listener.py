@@ -79,7 +79,15 @@ class ClientConnection:
         self.idle_since = time.monotonic()
         deadline = self.idle_since + (self._limits.query if self._buffer else self._limits.idle)
         while True:
-            messages = self._take_messages()
+            messages: list[bytes] = []
+            offset = 0
+            while len(self._buffer) >= offset + 2 and len(messages) < _QUERIES_PER_TURN:
+                end = offset + 2 + int.from_bytes(self._buffer[offset:offset + 2], 'big')
+                if len(self._buffer) < end:
+                    break
+                messages.append(bytes(self._buffer[offset + 2:end]))
+                offset = end
+            del self._buffer[:offset]
             if messages:
                 self.idle_since = None
                 return messages
@@ -107,19 +115,6 @@ class ClientConnection:
     def shut_down(self, how: int = socket.SHUT_RDWR) -> None:
         with contextlib.suppress(OSError):
             self.sock.shutdown(how)
-
-    def _take_messages(self) -> list[bytes]:
-        """Take the complete messages from the front of the buffer, at most one turn's."""
-        messages: list[bytes] = []
-        offset = 0
-        while len(self._buffer) >= offset + 2 and len(messages) < _QUERIES_PER_TURN:
-            end = offset + 2 + int.from_bytes(self._buffer[offset:offset + 2], 'big')
-            if len(self._buffer) < end:
-                break
-            messages.append(bytes(self._buffer[offset + 2:end]))
-            offset = end
-        del self._buffer[:offset]
-        return messages
 
 
 class TcpServer:

@@ -144,7 +144,13 @@ class QueryHandler:
             self._refusals.reset((query.address, '' if query.key is None else query.key.name.to_text()))
         if heads is None:
             return _fail(query, now)
-        head = self._authorized_head(query, heads.get(query.name))
+        head = heads.get(query.name)
+        if query.grant is not None and head is not None and (
+                head.domain_id == CATALOG_ID or not query.grant.may_have(head)):
+            name = query.grant.key.name.to_text()
+            self._log_refusal(Refusal(b'', query.address, name, 'not its zone',
+                                      f'{query.address} asks for {head.name}, for which the key {name} is not'))
+            head = None
         try:
             answer = responder.answer(query, head, now)
         except ValueError as error:
@@ -185,15 +191,6 @@ class QueryHandler:
             return _fail(query, now)
         self.transferred(query, difference, time.monotonic() - started)
         return message
-
-    def _authorized_head(self, query: Query, head: ZoneHead | None) -> ZoneHead | None:
-        """*head*; None when the query's key is a grant that does not cover the zone."""
-        if query.grant is None or head is None or (head.domain_id != CATALOG_ID and query.grant.may_have(head)):
-            return head
-        name = query.grant.key.name.to_text()
-        self._log_refusal(Refusal(b'', query.address, name, 'not its zone',
-                                  f'{query.address} asks for {head.name}, for which the key {name} is not'))
-        return None
 
     def _log_failure(self, head: ZoneHead, error: Exception) -> None:
         if isinstance(error, (ValueError, PoolError)):

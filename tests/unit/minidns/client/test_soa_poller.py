@@ -738,24 +738,6 @@ def test_a_server_that_is_silent_after_a_transfer_is_left_to_its_poll(polling: P
 
 
 @few_looks
-@pytest.mark.parametrize('truncated', [True, False])
-def test_an_answer_after_a_transfer_that_may_be_forged_is_not_asked_again_over_tcp(polling: Polling,
-                                                                                   truncated: bool) -> None:
-    asked_over_tcp: list[bool] = []
-
-    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
-        asked_over_tcp.append(over_tcp)
-        return [soa_answer(query, 7, flags=dns.flags.TC) if truncated else guessed(query)]
-
-    _, peer = polling.server(script)
-    polling.transferred(peer, name=LONG_NAME)
-    wait_until(lambda: asked_over_tcp, 'the first look')
-    wait_until(lambda: not polling.poller._post_polls, 'the looks are over')
-    polling.settled()
-    assert not any(asked_over_tcp) and not polling.results
-
-
-@few_looks
 def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
     server, peer = polling.server(serving(6))
     polling.ask(peer, schedule=RetrySchedule(10, 30, 1))
