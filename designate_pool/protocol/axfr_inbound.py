@@ -27,7 +27,7 @@ import dns.tsig
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Reason
-from designate_pool.protocol import zonemd
+from designate_pool.protocol import wire, zonemd
 from designate_pool.protocol.tcp_client import TcpPeer, parsed, signature_errors
 from designate_pool.serial import newer
 
@@ -35,9 +35,6 @@ from designate_pool.serial import newer
 #: the names of that message parsed so far, by offset.
 Add = Callable[[bytes, int, int, bytes, int, int, dict[int, bytes]], None]
 
-_SOA, _TSIG, _IN = 6, 250, 1
-_HEADER = struct.Struct('!HHHHHH')
-_RECORD = struct.Struct('!HHIH')
 _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NOTIMP})
 
 
@@ -158,7 +155,7 @@ class AxfrInbound:
         self.query = query
         self._add = add
         self._apex = query.question[0].name.canonicalize().to_wire() or b''
-        self._asked = struct.pack('!HH', query.question[0].rdtype, _IN)
+        self._asked = wire.QUESTION.pack(query.question[0].rdtype, wire.IN)
         self._context: Any = None
         self._soa: bytes | None = None
         self.ended = False
@@ -191,7 +188,7 @@ class AxfrInbound:
 
     def _take(self, message: bytes) -> None:
         """Add the records of one message, and check its signature."""
-        _, _, questions, answers, authorities, additional = _HEADER.unpack_from(message)
+        _, _, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
         names: dict[int, bytes] = {}
         at, first = 12, self._soa is None
         # The messages after the first need not repeat the question (RFC 5936 section 2.2.1).
@@ -204,29 +201,29 @@ class AxfrInbound:
             raise BackendError(why='the server answered something that was not asked')
         for _ in range(answers):
             owner, at = zonemd.name_at(message, at, names)
-            rtype, rclass, ttl, length = _RECORD.unpack_from(message, at)
+            rtype, rclass, ttl, length = wire.RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             if at > len(message):
                 raise zonemd.MalformedRdata
             if self.ended:
                 raise BackendError(why='the transfer goes on after its end')
-            if rclass != _IN:
+            if rclass != wire.IN:
                 raise BackendError(why=f'the transfer has a record of class {dns.rdataclass.to_text(rclass)}')
             self._record(owner, rtype, ttl, message, start, at, names)
         signature = None
         for _ in range(authorities + additional):
             begin = at
             _, at = zonemd.name_at(message, at, names)
-            rtype, _, _, length = _RECORD.unpack_from(message, at)
+            rtype, _, _, length = wire.RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
-            signature = (begin, start, length) if rtype == _TSIG and at == len(message) else None
+            signature = (begin, start, length) if rtype == wire.TSIG and at == len(message) else None
         if self.query.keyring is not None:
             self._verify(message, signature, first)
 
     def _record(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
                 names: dict[int, bytes]) -> None:
         """Add the next record, unless it is the SOA that ends the transfer."""
-        if rtype == _SOA and owner == self._apex:
+        if rtype == wire.SOA and owner == self._apex:
             soa = zonemd.canonical(rtype, message, start, end, names)
             if self._soa is not None:
                 if soa != self._soa:
@@ -274,7 +271,7 @@ class IxfrInbound(AxfrInbound):
 
     def _record(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
                 names: dict[int, bytes]) -> None:
-        is_soa = rtype == _SOA and owner == self._apex
+        is_soa = rtype == wire.SOA and owner == self._apex
         if self._soa is None:
             super()._record(owner, rtype, ttl, message, start, end, names)
             self.ended = self.serial == self._have

@@ -226,20 +226,13 @@ def _unused_id(taken: Iterable[int]) -> int:
     return number
 
 
-class _socket_errors:
-    """Raises errors of a socket as :class:`BackendUnreachable`."""
-
-    def __init__(self, deadline: Deadline) -> None:
-        self._deadline = deadline
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        if isinstance(error, TimeoutError):
-            raise BackendUnreachable(why=f'no answer within {self._deadline.seconds:g} s',
-                                     reason=Reason.TIMEOUT) from None
-        if isinstance(error, OSError):
-            words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
-            raise BackendUnreachable(why=f'connection failed: {words}') from None
+@contextlib.contextmanager
+def _socket_errors(deadline: Deadline) -> Iterator[None]:
+    """Raise errors of a socket as :class:`BackendUnreachable`."""
+    try:
+        yield
+    except TimeoutError:
+        raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s', reason=Reason.TIMEOUT) from None
+    except OSError as error:
+        words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
+        raise BackendUnreachable(why=f'connection failed: {words}') from None
