@@ -22,7 +22,6 @@ import dns.rdatatype
 import dns.tokenizer
 import dns.transaction
 import dns.zonefile
-from dns.rdtypes.ANY.SOA import SOA
 
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, SINGLE, lies_in,
@@ -50,11 +49,8 @@ _ALONE = tuple(f'\t{rtype}' for rtype in SINGLE)
 _HEAD = r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
 _LINE = re.compile(rf'{_HEAD}(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
 _OWNER = PLAIN['NS']
-#: A directive with a number of seconds or an absolute name, and an SOA, which often has its numbers in parentheses.
+#: A directive with a number of seconds or an absolute name.
 _DIRECTIVE = re.compile(r'\$(?:TTL[ \t]+([0-9]{1,9})|ORIGIN[ \t]+([a-z0-9_.-]+))[ \t\r]*').fullmatch
-_SOA = re.compile(rf'{_HEAD}SOA[ \t]+([a-z0-9_.-]+)[ \t]+([a-z0-9_.-]+)(?:[ \t]+|[ \t]*(\()[ \t\n]*)'
-                  r'([0-9]{1,10}(?:[ \t\n]+[0-9]{1,10}){4})[ \t\n]*(?(6)\)[ \t]*)').fullmatch
-_COMMENT = re.compile(';.*')
 #: Words without quotes, escapes, parentheses and comments.
 _WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
 _HEXADECIMAL = re.compile(r'[0-9A-Fa-f:]{2,39}').fullmatch
@@ -194,9 +190,8 @@ class ZoneFileRecords(Generic[T]):
         """The records that dnspython reads from *line* and the lines that continue it."""
         try:
             for text in _portions(self._whole(line)):
-                if not self._read_soa(text):
-                    self._reader.tok = dns.tokenizer.Tokenizer(text)
-                    self._reader.read()
+                self._reader.tok = dns.tokenizer.Tokenizer(text)
+                self._reader.read()
                 for name, ttl, rdata in self._made.records:
                     if ttl > MAX_TTL:
                         raise ValueError(f'its TTL {ttl} is more than {MAX_TTL}')
@@ -219,29 +214,6 @@ class ZoneFileRecords(Generic[T]):
             self._made.records.clear()
             self.number += self._further
             self._further = 0
-
-    def _read_soa(self, text: str) -> bool:
-        """Read *text* if it is an SOA record of the usual form, for which dnspython takes many times as long."""
-        reader = self._reader
-        if not reader.default_ttl_known or reader.default_ttl_from_soa or 'SOA' not in text:
-            return False
-        match = _SOA(_COMMENT.sub('', text))
-        if match is None:
-            return False
-        owner, before, after, primary, mail, _, numbers = match.groups()
-        if not _is_name(primary) or not _is_name(mail) or owner not in (None, '@') and not _is_name(owner):
-            return False
-        try:
-            soa = SOA(  # type: ignore[no-untyped-call]
-                dns.rdataclass.IN, dns.rdatatype.SOA, _name(primary), _name(mail), *map(int, numbers.split()))
-        except ValueError:
-            return False
-        if owner is not None:
-            reader.last_name = reader.current_origin if owner == '@' else _name(owner)
-        if before or after:
-            reader.last_ttl, reader.last_ttl_known = int(before or after), True
-        self._made.add(reader.last_name, reader.last_ttl if before or after else reader.default_ttl, soa)
-        return True
 
     def _whole(self, line: str) -> str:
         """*line* with the following ones until all parentheses are closed."""
@@ -343,7 +315,7 @@ def _portions(text: str) -> Iterator[str]:
         yield f'{word}{portion[0]}-{portion[-1]}/{numbers.step}{rest}'
 
 
-#: Zones often have the same primary and the same address.
+#: Names that dnspython is given, often the same ones.
 _name = functools.lru_cache(maxsize=1000)(dns.name.from_text)
 
 

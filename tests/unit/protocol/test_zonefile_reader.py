@@ -154,35 +154,14 @@ _DIRECTIVE = st.sampled_from(['$TTL 300', '$TTL  0 ', '$TTL 1h', '$TTL 429496729
                               '$ORIGIN example.com.', '$ORIGIN\texample.com. ', '$ORIGIN com',
                               '$ORIGIN a..b.', '$ORIGIN *.example.com.', '$ORIGIN example.com. x', '$ORIGIN .',
                               f'$ORIGIN {"a." * 126}', f'$ORIGIN {"a." * 128}', ' $TTL 5', '; remark', ''])
-_USUAL = ('1 2 3 4 5', '2024010101\t7200  900 1209600 600', '(1 2 3 4 5)', '( 1 ; serial (\n\t2\n3 4\t5\n)',
-          '(1 2 3\n 4 5 )')
-_UNUSUAL = ('007 1 1 1 1', '1 1h 3 4 5', '4294967296 2 3 4 5', '4294967295 4294967295 3 4 5', '1 2 3 4', '1 2 3 4 5 6',
-            '-1 2 3 4 5', '1 2 "3" 4 5', '1 2 3 4 5)', '1 2 3 4 5) (', '1 ( 2 3 4\n5 )', '(1 2\n(3 4) 5)',
-            '1 2 3\x0b4 5', '( 1 2 3 4 5 ; )', '()1 2 3 4 5')
-_NAMES = 'ns1.example.com. h.example.com.', 'h. ns-1._x.org.'
-_ODD_NAMES = ('ns1 h', 'NS1.example.com. h.example.com.', 'ns1.example.com. first\\.last.example.com.',
-              'ns1..example.com. h.', 'ns1.example.com.', '. .', f'{"a." * 125} h.',
-              'ns1.example.com. ( h.example.com.')
 
 
-def _mostly(usual: st.SearchStrategy[str], unusual: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.one_of(usual, usual, usual, unusual)
-
-
-_SOA = st.builds(
-    lambda owner, ttl, names, numbers, end: f'{owner}\t{ttl}SOA {names} {numbers}{end}',
-    _mostly(st.sampled_from(['', '@', 'example.com.']),
-            st.sampled_from(['EXAMPLE.com.', 'sub', 'x.example.com.', '(@'])),
-    _mostly(st.sampled_from(['', '300 ', 'IN 60 ', '60 IN ']), _TTL),
-    _mostly(st.sampled_from(_NAMES), st.sampled_from(_ODD_NAMES)),
-    _mostly(st.sampled_from(_USUAL), st.sampled_from(_UNUSUAL)), st.sampled_from(['', '', ' ', '\t; remark (', '\r']))
+_SOA = st.sampled_from(['@ SOA ns1.example.com. h.example.com. 1 2 3 4 5', '@ 60 SOA ns1 h (1 ; serial\n2 3\n4 5 )',
+                        'www.example.com. SOA ns1.example.com. h.example.com. 1 2 3 4 5', '@ SOA ns1 h 1 2 3 4',
+                        '\tSOA ns1 h 1 2 3 4 5) ('])
 
 
 @given(st.lists(st.one_of(st.just('$TTL 300'), _DIRECTIVE), max_size=3), _SOA, st.lists(_LINE, max_size=3))
-@example(['$TTL 300'], '@ SOA ns1.example.com. h.example.com. 1 2 3 4 5',
-         ['www A 192.0.2.1', '@ MX 10 mail', ' A 192.0.2.2'])
-@example(['$TTL 300'], 'example.com. IN 60 SOA ns1.example.com. h.example.com. (1 ; serial\n2 3\n4 5 )',
-         ['www A 192.0.2.1'])
 @example(['$TTL 300', '$ORIGIN com.'], 'www.example.com. SOA ns1.example.com. h.example.com. 1 2 3 4 5',
          ['www A 192.0.2.1', '$ORIGIN org.', 'www A 192.0.2.1'])
 def test_the_head_of_a_zone_file_is_read_as_dnspython_does(directives: list[str], soa: str, lines: list[str]) -> None:
