@@ -61,6 +61,8 @@ RETRY_PAUSE = 0.5
 BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 #: Retry intervals within which a server that reads the catalog finds a new zone in it and fetches it.
 CATALOG_PATIENCE = 5
+#: The resolution of the times at which due rows are looked for.
+SLOTS_PER_SECOND = 100
 #: Seconds after which an undecided domain is read and weighed again that waits for polls in flight.
 PAUSE = 0.2
 #: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
@@ -494,7 +496,7 @@ class DueTimer(Wakeable):
     def set(self, at: datetime) -> None:
         """Look for due rows *at* this time at the latest."""
         with self._lock:
-            self._soonest = min(self._soonest, at.timestamp())
+            self._soonest = min(self._soonest, _slot(at))
             is_sooner = self._soonest < self._wakes_at
             if is_sooner:
                 self._wakes_at = self._soonest
@@ -513,9 +515,14 @@ class DueTimer(Wakeable):
         :param most: seconds at most
         """
         with self._lock:
-            sooner = math.inf if next_at is None else next_at.timestamp()
-            self._wakes_at = min(self._soonest, sooner, now.timestamp() + most)
+            stored = math.inf if next_at is None else _slot(next_at)
+            self._wakes_at = min(self._soonest, stored, now.timestamp() + most)
             return max(0.0, self._wakes_at - now.timestamp())
+
+
+def _slot(at: datetime) -> float:
+    """*at*, rounded up so that rows that are due together are claimed together."""
+    return math.ceil(at.timestamp() * SLOTS_PER_SECOND) / SLOTS_PER_SECOND
 
 
 def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],

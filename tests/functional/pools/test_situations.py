@@ -51,13 +51,6 @@ def standing_still(binds: ThreeBinds, number: int) -> Iterator[None]:
         os.kill(binds.named[number].pid, signal.SIGCONT)
 
 
-def test_a_zone_that_one_server_has_already_is_taken_over(binds: ThreeBinds) -> None:
-    binds.rndc(1, 'addzone', f'there.example.com {{ type secondary; primaries {{ 127.0.0.1 port '
-                             f'{binds.stack.minidns_port}; }}; file "there.db"; }};')
-    binds.create('there.example.com.')
-    assert binds.calls('addzone', 'there.example.com.') == [1, 2, 1]
-
-
 def test_an_update_while_an_update_is_in_flight_ends_with_the_last_one(binds: ThreeBinds) -> None:
     zone, recordset = binds.create('busy.example.com.')
     with standing_still(binds, 2):
