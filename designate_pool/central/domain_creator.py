@@ -26,7 +26,7 @@ from designate_pool.central.rules.quotas import Allowance, Growth
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.errors import LostRace, PoolError, PoolNotFound
+from designate_pool.errors import DuplicateDomain, LostRace, NameTaken, PoolError, PoolNotFound
 from designate_pool.model import Context, Domain, Pool, RecordSet, names, new_id
 from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.storage.operations import rrset_ownership
@@ -173,7 +173,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
         return domains.get_many(tx, [domain_id])[domain_id]
     zone_names.check(tx, context, wanted.name)
     if last is not None and last.alive:
-        raise name_ownership.taken_error(context, last, wanted.name)
+        raise (DuplicateDomain if context.sees(last.project_id) else NameTaken)(domain=wanted.name)
     neighbourhood = name_ownership.check_name(tx, context, wanted.name, context.project_id)
     if neighbourhood.former != (last.id if last else ''):  # another domain had the name for a moment
         raise LostRace(what=f'name {wanted.name}')

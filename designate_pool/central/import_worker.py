@@ -193,7 +193,10 @@ class ImportWorker:
             if is_final or tries >= MOST_TRIES:
                 self._end(task, claim, message)
             else:
-                self._try_later(task, claim, tries, error)
+                pause = _PAUSES.delay(tries)
+                LOG.warning('import %s is tried again in %g s: %s', task.id, pause, error)
+                self._storage.run(zone_tasks.extend_claim, task.id, claim, self._now() + timedelta(seconds=pause))
+                self._retry_at = max(self._retry_at, time.monotonic() + pause)
 
     def _import(self, task: ZoneTask, claim: str) -> None:
         size = task.size or 0
@@ -234,12 +237,6 @@ class ImportWorker:
             self._storage.run(zone_tasks.remove_pieces, task.id)
             LOG.info('import %s ended in error: %s [%s]', task.id, message, task.request_id)
             self._creator.events.import_ended(_ended(task, ZoneTaskStatus.ERROR, None, message))
-
-    def _try_later(self, task: ZoneTask, claim: str, tries: int, error: Exception) -> None:
-        pause = _PAUSES.delay(tries)
-        LOG.warning('import %s is tried again in %g s: %s', task.id, pause, error)
-        self._storage.run(zone_tasks.extend_claim, task.id, claim, self._now() + timedelta(seconds=pause))
-        self._retry_at = max(self._retry_at, time.monotonic() + pause)
 
     def _unless_stopping(self, source: Iterable[T]) -> Iterator[T]:
         for item in source:

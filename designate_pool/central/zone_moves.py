@@ -75,7 +75,10 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
     if domain.former_pool_id != target.id and not moved.awaits_first_transfer:
         rrset_ownership.reassign_of_name(tx, moved.id)
     if not domain.is_secondary:
-        _rename_servers(tx, moved, target, now)
+        edits = recordset_edits.RecordSetEdits()
+        ns, = recordsets.at_apex(tx, [moved.id], 'NS')
+        if recordset_edits.set_records(edits, ns, rules.ns_rdatas(target.name_servers)):
+            recordset_changes.write_contents(tx, [(moved, edits)], now)
     catalog.bump(tx, target.id, now, [moved.id])
     return moved, leftover
 
@@ -176,14 +179,6 @@ def _renewed(domain: Domain, now: datetime, request_id: str) -> Domain:
         return changed
     return dataclasses.replace(changed, serial=domain.serial,
                                status=domain.status if domain.awaits_transfer else changed.status)
-
-
-def _rename_servers(tx: Tx, domain: Domain, pool: Pool, now: datetime) -> None:
-    """Replace the NS records by those of *pool*."""
-    edits = recordset_edits.RecordSetEdits()
-    ns, = recordsets.at_apex(tx, [domain.id], 'NS')
-    if recordset_edits.set_records(edits, ns, rules.ns_rdatas(pool.name_servers)):
-        recordset_changes.write_contents(tx, [(domain, edits)], now)
 
 
 def _naming(attributes: str, pool: Pool) -> str:

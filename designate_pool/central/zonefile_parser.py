@@ -476,11 +476,8 @@ def _packed(data: Data) -> Any:
     return {'text': data.text, 'wire': data.wire.hex()}
 
 
-def _unpacked(packed: Any) -> Data:
+def _unpacked(packed: Any) -> Any:
+    """The inverse of :func:`_packed`."""
     if isinstance(packed, list):
-        return {text_of(rdata): rdata for rdata in map(_one_unpacked, packed)}
-    return _one_unpacked(packed)
-
-
-def _one_unpacked(packed: Any) -> str | Rdata:
+        return {text_of(rdata): rdata for rdata in map(_unpacked, packed)}
     return packed if isinstance(packed, str) else Rdata(packed['text'], bytes.fromhex(packed['wire']))

@@ -75,14 +75,11 @@ class SinkService:
                 for records in self._found(handler, notification):
                     self._write(handler, records, notification)
         except Exception as error:  # of the connection to the broker; whatever it is, the notification is not lost
-            return self._again(error)
+            self._outage.failed(error)
+            self._stopped.wait(self._pause)
+            return False
         self._failures.pop(_key(notification), None)
         return True
-
-    def _again(self, error: Exception) -> bool:
-        self._outage.failed(error)
-        self._stopped.wait(self._pause)
-        return False
 
     def _is_used_up(self, handler: NotificationHandler, notification: Notification,
                     written: ResourceRecords | None) -> bool:

@@ -14,16 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from designate_pool.central.validation.requests import WantedRecordSet
-from designate_pool.errors import DuplicateDomain, InvalidField, LostRace, NameTaken, PoolError, Refused
+from designate_pool.errors import InvalidField, LostRace, NameTaken, Refused
 from designate_pool.model import Context, Domain, RecordSet, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
 from designate_pool.storage.zones.zone_ancestry import Neighbourhood
-
-
-def taken_error(context: Context, last: domains.Last, name: str) -> PoolError:
-    """The error for creating *name*, which is the name of the live domain *last*."""
-    return DuplicateDomain(domain=name) if context.sees(last.project_id) else NameTaken(domain=name)
 
 
 def check_name(tx: Tx, context: Context, name: str, project_id: str, *others: str) -> Neighbourhood:

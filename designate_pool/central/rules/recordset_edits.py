@@ -88,7 +88,15 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
                                             domain_id=domain.id, project_id=project_id, managed=managed))
             edits.new_records.extend((recordset_id, rdata) for rdata in change.rdatas)
         else:
-            _alter(edits, domain, former, change)
+            ttl = former.ttl if change.ttl is KEEP else change.ttl
+            description = former.description if change.description is KEEP else change.description
+            has_changed = change.rdatas is not KEEP and set_records(edits, former, change.rdatas)
+            if served_ttl(domain, ttl) != served_ttl(domain, former.ttl):
+                gone = set(edits.gone_records)
+                edits.touched_records = list(dict.fromkeys([
+                    *edits.touched_records, *(record.id for record in former.records if record.id not in gone)]))
+            if has_changed or (ttl, description) != (former.ttl, former.description):
+                edits.changed_sets.setdefault((ttl, description), []).append(former.id)
     if not from_master:
         _check_cnames(by_key, wanted)
     return edits
@@ -104,18 +112,6 @@ def _check_place(domain: Domain, wanted: WantedRecordSet) -> None:
         raise ManagedRecordSet(name=wanted.name, rtype=wanted.type)
     if wanted.type == 'CNAME' and at_apex:
         raise InvalidField(field=f'{wanted.prefix}type', why='a CNAME cannot be at the apex, beside SOA and NS')
-
-
-def _alter(edits: RecordSetEdits, domain: Domain, former: RecordSet, wanted: WantedRecordSet) -> None:
-    ttl = former.ttl if wanted.ttl is KEEP else wanted.ttl
-    description = former.description if wanted.description is KEEP else wanted.description
-    changes = False if wanted.rdatas is KEEP else set_records(edits, former, wanted.rdatas)
-    if served_ttl(domain, ttl) != served_ttl(domain, former.ttl):
-        gone = set(edits.gone_records)
-        edits.touched_records = list(dict.fromkeys([
-            *edits.touched_records, *(record.id for record in former.records if record.id not in gone)]))
-    if changes or (ttl, description) != (former.ttl, former.description):
-        edits.changed_sets.setdefault((ttl, description), []).append(former.id)
 
 
 def set_records(edits: RecordSetEdits, recordset: RecordSet, wanted: Sequence[Rdata]) -> bool:

@@ -59,34 +59,15 @@ def _value(text: str) -> str | bool:
     return True if word in _TRUE else False if word in _FALSE else text
 
 
-def _pool_id(candidates: Pools, wish: Wish) -> Pools:
-    return candidates if wish.pool is None else [wish.pool]
-
-
-def _default(candidates: Pools, wish: Wish) -> Pools:
-    return [wish.default]
-
-
-def _fallback(candidates: Pools, wish: Wish) -> Pools:
-    return candidates or [wish.default]
-
-
-def _random(candidates: Pools, wish: Wish) -> Pools:
-    return candidates and [candidates[int(wish.chance * len(candidates))]]
-
-
-def _in_doubt(candidates: Pools, wish: Wish) -> Pools:
-    return [wish.default] if len(candidates) > 1 and wish.default in candidates else candidates
-
-
 #: By Designate's names for them.
 FILTERS: dict[str, Callable[[Pools, Wish], Pools]] = {
     'attribute': _attribute,
-    'pool_id_attribute': _pool_id,
-    'default_pool': _default,
-    'fallback': _fallback,
-    'random': _random,
-    'in_doubt_default_pool': _in_doubt,
+    'pool_id_attribute': lambda candidates, wish: candidates if wish.pool is None else [wish.pool],
+    'default_pool': lambda candidates, wish: [wish.default],
+    'fallback': lambda candidates, wish: candidates or [wish.default],
+    'random': lambda candidates, wish: candidates and [candidates[int(wish.chance * len(candidates))]],
+    'in_doubt_default_pool': lambda candidates, wish: (
+        [wish.default] if len(candidates) > 1 and wish.default in candidates else candidates),
 }
 #: Filters that keep every pool for a domain without attributes.
 _BY_ATTRIBUTES = ('attribute', 'pool_id_attribute')
@@ -123,7 +104,8 @@ class Scheduler:
         if self._is_clear(attributes):
             return pools.share(tx, self.default_id, self.default_name)
         every = pools.every(tx)
-        default = next((pool for pool, _ in every if self._is_default(pool)), None)
+        default = next((pool for pool, _ in every if (
+            pool.id == self.default_id if self.default_id else pool.name == self.default_name)), None)
         if default is None:
             return None
         named = attributes.get(POOL_ID)
@@ -142,9 +124,6 @@ class Scheduler:
         if not candidates:
             raise NotFound(what='pool that matches its attributes', type='no_valid_pool_found')
         return pools.share(tx, candidates[0].id)
-
-    def _is_default(self, pool: Pool) -> bool:
-        return pool.id == self.default_id if self.default_id else pool.name == self.default_name
 
     def _is_clear(self, attributes: Mapping[str, str]) -> bool:
         """Whether the filters choose the default pool whatever the pools are."""

@@ -162,14 +162,9 @@ def _parse(field: str, rtype: str, record: str) -> dns.rdata.Rdata:
             raise ValueError('a backslash at the end has to be in quotes')
         return parse_rdata(rtype, record)
     except (dns.exception.DNSException, ValueError) as error:
-        raise InvalidField(field=field, why=_rdata_fault(rtype, error)) from None
-
-
-def _rdata_fault(rtype: str, error: Exception) -> str:
-    why = sentence(error)
-    if why == 'string too long':
-        return 'a string is longer than 255 octets; write it as several quoted strings'
-    return f'not {rtype} data ({why})'
+        why = sentence(error)
+        raise InvalidField(field=field, why=f'not {rtype} data ({why})' if why != 'string too long' else
+                           'a string is longer than 255 octets; write it as several quoted strings') from None
 
 
 def email(field: str, value: Any) -> str:
