@@ -12,12 +12,10 @@ from designate_pool.central.service import Central
 from designate_pool.model import PoolServer, ServerState, new_id, utcnow
 from designate_pool.rpc import minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
-from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Storage
-from testing.settings import central_settings
-from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create
+from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, started
 
 SERVER, OTHERS = new_id(), new_id()
 MINIDNS = {(minidns.SHARED_TOPIC, True)}
@@ -46,16 +44,12 @@ def announcements() -> Announcements:
 
 @pytest.fixture
 def central(database: Storage, caller: Caller, clock: Clock, announcements: Announcements) -> Iterator[Central]:
-    service = Central(database, PoolManagerClient(caller), Inline(),
-                      announcer=ChangeAnnouncer(announcements, Inline()), settings=central_settings())
-    (pool,) = service.find_pools(WHO)
-    service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
-    service.create_pool(WHO, {'name': 'silver', 'name_servers': SERVERS})
-    for name, server in (('default', SERVER), ('silver', OTHERS)):
-        database.run(pool_servers.register, name, [PoolServer(server, '', f'fake:{name}', 'fake', ServerState.ACTIVE)],
-                     False, True, utcnow())
-    yield service
-    service.stop()
+    with started(database, caller, announcer=ChangeAnnouncer(announcements, Inline())) as service:
+        service.create_pool(WHO, {'name': 'silver', 'name_servers': SERVERS})
+        for name, server in (('default', SERVER), ('silver', OTHERS)):
+            database.run(pool_servers.register, name, [
+                PoolServer(server, '', f'fake:{name}', 'fake', ServerState.ACTIVE)], False, True, utcnow())
+        yield service
 
 
 def pool_id(central: Central, name: str = 'default') -> str:

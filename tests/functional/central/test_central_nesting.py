@@ -181,23 +181,16 @@ class Meeting:
             self._barrier.wait(self._patience)
         self._barrier.abort()
 
-    def sets(self) -> Iterator[Sequence[WantedRecordSet]]:
+    def __iter__(self) -> Iterator[Sequence[WantedRecordSet]]:
+        """The parts of a domain without recordsets."""
         yield ()
         self.wait()
-
-
-class Parts:
-    def __init__(self, meeting: Meeting) -> None:
-        self._meeting = meeting
-
-    def __iter__(self) -> Iterator[Sequence[WantedRecordSet]]:
-        return self._meeting.sets()
 
 
 def made(central: Central, name: str, who: Context, meeting: Meeting) -> str:
     wanted = requests.new_domain({'name': name, 'email': 'hostmaster@example.com'})
     try:
-        return central.creator.create_one(who, wanted, Parts(meeting)).name
+        return central.creator.create_one(who, wanted, meeting).name
     except errors.NameTaken:
         return 'NameTaken'
     except errors.PoolError as error:

@@ -17,7 +17,7 @@ from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
 from testing.databases import count_statements
 from testing.settings import central_settings
-from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, import_zone
+from tests.fixtures.central import WHO, Caller, Clock, create, import_zone, started
 
 RED = Context(project_id='red')
 ADMIN = Context(project_id='admin', all_projects=True)
@@ -26,13 +26,9 @@ ADMIN = Context(project_id='admin', all_projects=True)
 @pytest.fixture
 def limited(database: Storage, caller: Caller, clock: Clock) -> Iterator[Central]:
     """A Central where little is allowed."""
-    service = Central(database, PoolManagerClient(caller), Inline(),
-                      settings=central_settings(quota_zones=2, quota_zone_recordsets=3, quota_zone_records=5,
-                                                quota_recordset_records=3))
-    (pool,) = service.find_pools(WHO)
-    service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
-    yield service
-    service.stop()
+    with started(database, caller, quota_zones=2, quota_zone_recordsets=3, quota_zone_records=5,
+                 quota_recordset_records=3) as service:
+        yield service
 
 
 def host(number: int, records: int = 1) -> dict[str, Any]:
@@ -88,13 +84,6 @@ def filled(central: Central) -> Domain:
                                  [host(1, 3), host(2)])
 
 
-MANY = [f'2001:db8::{number:x}' for number in range(1, 60_001)]
-
-
-def too_many(name: str = 'many.example.com.') -> dict[str, Any]:
-    return {'name': name, 'type': 'AAAA', 'records': MANY}
-
-
 @pytest.mark.parametrize('many', ['$GENERATE 1-60000 h$ A 192.0.2.1', '$GENERATE 1-60000 h AAAA 2001:db8::$'])
 def test_a_zone_file_is_read_as_far_as_quotas_allow(limited: Central, monkeypatch: pytest.MonkeyPatch,
                                                     many: str) -> None:
@@ -120,16 +109,15 @@ class Counting(Inline):
 
 def test_long_work_is_done_beside_what_else_goes_on(database: Storage, caller: Caller, clock: Clock) -> None:
     runtime = Counting()
-    service = Central(database, PoolManagerClient(caller), runtime, settings=central_settings())
-    (pool,) = service.find_pools(WHO)
-    service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
-    domain = service.create_domain(RED, {'name': 'example.com.', 'email': 'a@example.com'})
-    made = service.create_recordset(RED, domain.id, {**too_many(), 'records': MANY[:300]})
-    assert runtime.computed == 1
-    service.update_recordset(RED, domain.id, made.id, {'records': MANY[100:400]})
-    service.apply_changes(RED, domain.id, [{**too_many(), 'records': MANY[:300]}])
-    assert runtime.computed == 3
-    service.stop()
+    many = [f'2001:db8::{number:x}' for number in range(400)]
+    wanted = {'name': 'many.example.com.', 'type': 'AAAA', 'records': many[:300]}
+    with started(database, caller, runtime) as service:
+        domain = create(service, who=RED)
+        made = service.create_recordset(RED, domain.id, wanted)
+        assert runtime.computed == 1
+        service.update_recordset(RED, domain.id, made.id, {'records': many[100:]})
+        service.apply_changes(RED, domain.id, [wanted])
+        assert runtime.computed == 3
 
 
 def test_a_zone_that_would_grow_too_large(limited: Central) -> None:

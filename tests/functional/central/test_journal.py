@@ -12,14 +12,11 @@ from designate_pool.central.purger import Purger
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
 from designate_pool.model import Change, Domain, PageRequest, Status, Task, ZoneDifference, ZoneStep, new_id, utcnow
-from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, record_changes, records, recordsets
 from designate_pool.storage.zones import journal
-from testing.settings import central_settings
-from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, create
+from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, create, started
 
 pytestmark = pytest.mark.all_databases
 
@@ -103,12 +100,8 @@ def zone(central: Central, database: Storage) -> Zone:
 @pytest.fixture
 def small(database: Storage, clock: Clock) -> Iterator[Central]:
     """A Central that keeps 20 changed records of a domain."""
-    service = Central(database, PoolManagerClient(Caller()), Inline(),
-                      settings=central_settings(journal_records=20))
-    (pool,) = service.find_pools(WHO)
-    service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
-    yield service
-    service.stop()
+    with started(database, Caller(), journal_records=20) as service:
+        yield service
 
 
 def test_a_new_domain_has_nothing_to_tell_but_its_present_serial(zone: Zone) -> None:
