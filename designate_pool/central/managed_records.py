@@ -150,10 +150,7 @@ def show_floating_ips(tx: Tx, context: Context, floating_ips: Sequence[FloatingI
 
 
 def own_ptr(tx: Tx, context: Context, region: str, floating_ip_id: str) -> list[ManagedRecord]:
-    """The rows that keep the PTR record of a floating IP.
-
-    :raises NotFound: when it has none of the context's project
-    """
+    """The rows that keep the PTR record of a floating IP of the context's project."""
     rows = store.find(tx, {'resource_type': PTR, 'region': region, 'resource_id': floating_ip_id,
                            'project_id': context.project_id})
     if not rows:

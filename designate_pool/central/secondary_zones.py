@@ -105,10 +105,7 @@ def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now
 
 
 def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
-    """Have a domain refreshed now.
-
-    :raises BadInput: for a primary one
-    """
+    """Have a secondary domain refreshed now."""
     domain = visibility.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if not domain.is_secondary:
         raise BadInput(why=f'{domain.name} is a primary zone; only secondary zones are transferred from masters')
@@ -244,10 +241,7 @@ def _contents(tx: Tx, domain: Domain, zone: MasterZone) -> tuple[list[RecordSet]
 
 def _check_zone(domain: Domain, present: Sequence[RecordSet], changes: Sequence[WantedRecordSet],
                 is_whole: bool) -> None:
-    """Check the contents that a domain gets by a transfer.
-
-    :raises TransferRejected: for a zone without name servers, or with a CNAME that is not alone
-    """
+    """Refuse a zone without name servers, or with a CNAME that is not alone."""
     types: dict[str, set[str]] = {}
     for recordset in present:
         types.setdefault(recordset.name, set()).add(recordset.type)

@@ -108,10 +108,7 @@ def _target(tx: Tx, domain: Domain, pool_id: str | None, scheduler: Scheduler, c
 
 
 def refuse_unserved(domain: Domain) -> None:
-    """Refuse a change of a moved domain that its new pool does not serve yet.
-
-    :raises Refused: while the former pool serves it
-    """
+    """Refuse a change of a moved domain that its new pool does not serve yet."""
     if domain.former_pool_id is not None and domain.reported_serial is None:
         raise Refused('domain_being_moved', f'The zone {domain.name} is still being moved from the pool '
                                             f'{domain.former_pool_name}; wait until it is ACTIVE, or move it '

@@ -249,10 +249,7 @@ class _NameOrder:
         self._labels: list[str] | None = []  # from the last to the first; None if they are not in their order
 
     def follow(self, name: str) -> None:
-        """Check that *name* follows the names before in order.
-
-        :raises NotInOrder: when *name* may have come before
-        """
+        """Refuse a *name* that may have come before, as :class:`NotInOrder`."""
         if name == self._apex and not self._is_apex_there:  # it is often the first
             self._is_apex_there = True
             return
@@ -347,11 +344,7 @@ class _Zone:
         self.apex = ''
 
     def take(self, records: ZoneFileRecords[Rdata | SOA]) -> None:
-        """Read all recordsets.
-
-        :raises InvalidField: for more than :data:`MAX_RECORDS`
-        :raises OverQuota: for more than the limits allow
-        """
+        """Read all recordsets, as far as the limits allow."""
         for key, ttl, data in self.records(records):
             size = self.sets.add(key, ttl, records.number, data)
             if size and self.sets.is_in_memory:  # later some may be counted twice; what is created is counted again

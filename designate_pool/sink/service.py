@@ -154,19 +154,13 @@ class SinkService:
 
 
 def _sources(handler: NotificationHandler) -> list[tuple[str, str]]:
-    """Each exchange with a topic.
-
-    :raises BadInput: when the handler does not say it
-    """
+    """Each exchange with a topic."""
     with _asked(handler, 'get_exchange_topics'):
         exchange, topics = handler.get_exchange_topics()
         return [(exchange, text) for text in _texts(topics)]
 
 
 def _event_types(handler: NotificationHandler) -> frozenset[str]:
-    """
-    :raises BadInput: when the handler does not say it
-    """
     with _asked(handler, 'get_event_types'):
         return frozenset(_texts(handler.get_event_types()))
 
@@ -180,9 +174,6 @@ def _asked(handler: NotificationHandler, method: str) -> Iterator[None]:
 
 
 def _texts(given: Iterable[str]) -> list[str]:
-    """
-    :raises TypeError: when it is something else
-    """
     texts = list(given)
     if isinstance(given, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f'{given!r} is no sequence of texts')
@@ -190,10 +181,7 @@ def _texts(given: Iterable[str]) -> list[str]:
 
 
 def _checked(found: ResourceRecords) -> ResourceRecords:
-    """What a handler says, if it can be sent to Central at all; Central checks the rest.
-
-    :raises TypeError: when it is something else
-    """
+    """What a handler says, if it can be sent to Central at all; Central checks the rest."""
     if not isinstance(found, ResourceRecords):
         raise TypeError(f'{found!r} is no ResourceRecords')
     records = [dict(record) for record in found.records]

@@ -51,10 +51,7 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
 
 
 def get(tx: Tx, context: Context, given: Any) -> StoredPlan:
-    """A plan by its id, or the beginning of the id.
-
-    :param given: an id, or its first digits
-    """
+    """A plan by its id, or by the first digits of the id."""
     plan_id = _resolved(tx, context, given)
     plan = store.get(tx, plan_id)
     if plan is None or not _seen(tx, context, plan):

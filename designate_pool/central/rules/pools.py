@@ -89,10 +89,7 @@ def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:
 
 
 def refuse_without_name_servers(pool: Pool) -> None:
-    """Refuse a pool that cannot have domains.
-
-    :raises Refused: for one without name servers
-    """
+    """Refuse a pool without name servers, which cannot have domains."""
     if not pool.name_servers:
         raise Refused('pool_without_name_servers', f'The pool {pool.name} has no name servers for the SOA and NS '
                                                    'records; set them first.', 409)
@@ -103,10 +100,7 @@ def _duplicate(pool: Pool) -> Refused:
 
 
 def _check_unused(tx: Tx, pool: Pool, now: datetime) -> None:
-    """Refuse a change that needs a pool without programs.
-
-    :raises Refused: while programs of the pool are running
-    """
+    """Refuse a change of a pool whose programs are running."""
     silent = now - timedelta(seconds=heartbeats.SILENCE)
     live = heartbeats.find(tx, PageRequest({'pool_name': pool.name, 'status': heartbeats.UP}), silent)
     if live:
@@ -116,10 +110,7 @@ def _check_unused(tx: Tx, pool: Pool, now: datetime) -> None:
 
 
 def _check_keys(tx: Tx, pool: Pool) -> None:
-    """Refuse an unknown TSIG key in ``also_notifies``.
-
-    :raises InvalidField: for a key that is neither a server's nor one of the API's
-    """
+    """Refuse a key in ``also_notifies`` that is neither a server's nor one of the API's."""
     for index, target in enumerate(pool.also_notifies):
         key = AlsoNotify.parse(target).key
         if key is None:

@@ -93,10 +93,7 @@ class Allowance:
             self._cache.pop(project_id, None)
 
     def for_new_domain(self, tx: Tx, project_id: str) -> Growth:
-        """A :class:`Growth` for one more domain of a project.
-
-        :raises OverQuota: when the project may not have one zone more
-        """
+        """A :class:`Growth` for one more domain of a project, if the project may have that."""
         limits = self.limits_of(tx, project_id)
         if limits.zones != UNLIMITED:
             check('zones', limits.zones, store.count_domains(tx, project_id, limits.zones) + 1)
@@ -165,10 +162,7 @@ class Growth:
 
 
 def check_project(context: Context, project_id: str) -> None:
-    """Refuse access to the quotas of another project.
-
-    :raises Forbidden: for another project without ``all_projects``
-    """
+    """Refuse access to the quotas of another project without ``all_projects``."""
     if context.project_id != project_id and not context.all_projects:
         raise Forbidden(what='see or change the quotas of another project',
                         why='it needs the header X-Auth-All-Projects: true')
@@ -205,9 +199,6 @@ def _check_recordsets(limits: ProjectQuotas, present: Sequence[RecordSet], edits
 
 
 def check(quota: str, limit: int, found: int) -> None:
-    """Refuse more than a quota allows.
-
-    :raises OverQuota: when *found* is more than *limit*
-    """
+    """Refuse more than a quota allows."""
     if limit != UNLIMITED and found > limit:
         raise OverQuota(quota=quota, limit=limit, found=found)

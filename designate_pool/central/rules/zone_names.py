@@ -74,10 +74,7 @@ BLACKLISTS = EntryKind(store.BLACKLISTS, Blacklist, 'blacklist', 'blacklist',
 
 
 def check(tx: Tx, context: Context, name: str) -> None:
-    """Check a new zone's name against the lists.
-
-    :raises InvalidField: when the lists do not allow a zone *name*
-    """
+    """Refuse the name of a new zone that the lists do not allow."""
     why = refused(tx, context, [name]).get(name)
     if why is not None:
         raise InvalidField(field='name', why=why, type='invalid_zone_name')

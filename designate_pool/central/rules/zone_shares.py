@@ -31,10 +31,7 @@ def project_of_new(context: Context, domain: Domain) -> str | None:
 
 
 def refuse_foreign(context: Context, domain: Domain, changed: Iterable[RecordSet]) -> None:
-    """Refuse a guest's change of recordsets that it did not create.
-
-    :raises Forbidden: when one of *changed* is neither in a domain of the context's nor created by its project
-    """
+    """Refuse a guest's change of recordsets that its project did not create."""
     if is_guest(context, domain):
         for recordset in changed:
             if recordset.project_id != context.project_id:

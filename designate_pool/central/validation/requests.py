@@ -110,10 +110,7 @@ def _from_master(field: str, value: Any) -> Any:
 
 
 def not_in_catalog(name: str, catalog_zone: str | None) -> None:
-    """Refuse a name in a pool's catalog zone.
-
-    :raises InvalidField: for the name of the pool's catalog zone, or one below it
-    """
+    """Refuse the name of a pool's catalog zone, and those below it."""
     if catalog_zone is not None and lies_in(name, catalog_zone):
         raise InvalidField(field='name', why=f"it lies in the pool's catalog zone, {catalog_zone}")
 
