@@ -69,19 +69,18 @@ class _Request:
 class DomainCreator:
     """Creates domains, and casts them to their pool managers.
 
-    :param now: the time
     :ivar allowance: the quotas that they keep
     :ivar events: sends their events
     """
 
     def __init__(self, storage: Storage, scheduler: Scheduler, allowance: Allowance, event_sender: events.EventSender,
-                 casts: CastQueue, now: Callable[[], datetime]) -> None:
+                 casts: CastQueue) -> None:
         self._storage = storage
         self._scheduler = scheduler
         self.allowance = allowance
         self.events = event_sender
         self._casts = casts
-        self._now = now
+        self._now = storage.now
         self._requests = RequestCombiner(
             lambda request: self._create_one(request.context, request.zone.domain_id, request.zone.domain,
                                              [request.zone.sets]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from designate_pool.central import domain_changes, events, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
@@ -34,17 +34,13 @@ ARRIVING = timedelta(hours=1)
 
 
 class Backlog:
-    """Work that takes many transactions, and that each Central resumes where another has not finished it.
+    """Work that takes many transactions, and that each Central resumes where another has not finished it."""
 
-    :param now: the time
-    """
-
-    def __init__(self, storage: Storage, casts: CastQueue, event_sender: events.EventSender,
-                 now: Callable[[], datetime]) -> None:
+    def __init__(self, storage: Storage, casts: CastQueue, event_sender: events.EventSender) -> None:
         self._storage = storage
         self._casts = casts
         self._events = event_sender
-        self._now = now
+        self._now = storage.now
 
     def resume(self) -> None:
         """Resume everything."""

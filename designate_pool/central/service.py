@@ -82,7 +82,7 @@ class Central:
         self._casts = CastQueue(pool_managers, runtime)
         self._announcer = announcer
         self._events = events.EventSender(notifications, self._announce)
-        self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts, self._now)
+        self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts)
         self.imports = ImportWorker(storage, self.creator)
         self.tlds = Entries(zone_names.TLDS, storage, self._events)
         self.blacklists = Entries(zone_names.BLACKLISTS, storage, self._events)
@@ -92,7 +92,7 @@ class Central:
         self._deletions: RequestCombiner[Deletion, DomainAndLeftover] = RequestCombiner(
             lambda request: self._run(domain_changes.delete_domain, request, self._now()),
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now()))
-        self.backlog = Backlog(storage, self._casts, self._events, self._now)
+        self.backlog = Backlog(storage, self._casts, self._events)
         self._purger = Purger(storage, settings, self.backlog.resume)
         self._background_work = True
 
