@@ -62,17 +62,21 @@ class PdnsAnswer:
     words: str
 
 
-class PdnsApi:
-    """The API at *url*, with *key* sent in every request.
+class PdnsServer:
+    """The authoritative server with the id *server_id* in the API at *url*, and its zones.
 
     :param url: ``http://`` or ``https://``, a host, an optional port, and the path before ``/api/v1`` if there is one
+    :param key: sent in every request
     :param ca_file: the certificate authorities for ``https``; those of the system when None
+    :param server_id: 'localhost' unless a proxy serves several servers
     :raises InvalidField: for values that cannot be used
     """
 
-    def __init__(self, url: str, key: str, ca_file: str | None = None) -> None:
+    def __init__(self, url: str, key: str, ca_file: str | None = None, server_id: str = 'localhost') -> None:
         if not _PRINTABLE.fullmatch(key):
             raise InvalidField(field='api_key', why='only printable ASCII without spaces is allowed')
+        if not _PLAIN_ID.fullmatch(server_id):
+            raise InvalidField(field='server_id', why='only letters, digits, hyphens and underscores are allowed')
         scheme, self._host, port, path = _parts(url)
         self.url = url.rstrip('/')
         self._tls = None
@@ -81,96 +85,29 @@ class PdnsApi:
         elif ca_file:
             raise InvalidField(field='ca_file', why='it can only be used with an https:// api_url')
         self._address = (self._host, port or (443 if self._tls else 80))
-        self._base = f'{path}/api/v1'
+        self._id = server_id
+        self._base = f'{path}/api/v1/servers/{server_id}'
         host = f'[{self._host}]' if ':' in self._host else self._host
         self._headers = (f'Host: {host}:{self._address[1]}\r\nX-API-Key: {key}\r\nAccept: application/json\r\n'
                          'Connection: close\r\n')
+        # With SQLite a quarter of the deletes that run at the same time as another one fail.
+        self._one_delete = threading.Lock()
 
     def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> PdnsAnswer:
-        """Make one request.
+        """Make one request, which must be safe to repeat.
 
-        :param path: what follows ``/api/v1``, as it stands in a URL
+        :param path: what follows the server's own path, as it stands in a URL
         :param body: sent as JSON
         :raises BackendUnreachable: when no TLS connection can be made
         :raises BackendError: when the answer is not HTTP
         :raises OSError: when the server cannot be reached, or does not answer in time
         """
-        content = b'' if body is None else json.dumps(body).encode()
-        head = (f'{verb} {self._base}{path} HTTP/1.1\r\n{self._headers}'
-                f'Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n')
-        try:
-            received = self._exchange(head.encode('ascii') + content, deadline)
-        except ssl.SSLError as error:  # its errno is not one of the system's: take its own text
-            raise BackendUnreachable(why=f'no TLS connection to {self.url}: {_tls_words(error)}',
-                                     reason=Reason.BAD_TLS) from error
-        return self._parsed(received, verb)
-
-    def _exchange(self, request: bytes, deadline: Deadline) -> bytes:
-        connected = connect(self._address, deadline)
-        try:
-            if self._tls is not None:
-                connected.settimeout(deadline.left())
-                connected = self._tls.wrap_socket(connected, server_hostname=self._host)
-            send(connected, request, deadline)
-            received = bytearray(receive(connected, deadline))
-            with contextlib.suppress(ClosedUnanswered):
-                while len(received) <= LONGEST_ANSWER:
-                    received += receive(connected, deadline)
-        except BaseException:  # eventlet's Timeout too; what was sent must not be carried out after that
-            abort(connected)
-            raise
-        connected.close()
-        if len(received) > LONGEST_ANSWER:
-            raise BackendError(why=f'the answer of {self.url} is longer than {LONGEST_ANSWER} octets')
-        return bytes(received)
-
-    def _parsed(self, received: bytes, verb: str) -> PdnsAnswer:
-        try:
-            # All that it takes of a socket is a file to read from.
-            socket: Any = types.SimpleNamespace(makefile=lambda mode: io.BytesIO(received))
-            response = http.client.HTTPResponse(socket, method=verb)
-            response.begin()
-            content = response.read()
-        except (http.client.HTTPException, ValueError) as error:
-            raise BackendError(why=f'the answer of {self.url} is not HTTP, or was cut short') from error
-        try:
-            value = json.loads(content)
-        except (ValueError, RecursionError):
-            value = None
-        words = f'{response.status} {response.reason}'
-        if isinstance(value, dict) and isinstance(value.get('error'), str):
-            words = f"{value['error'][:500]} ({response.status})"
-        return PdnsAnswer(response.status, value, words)
-
-
-class PdnsServer:
-    """The authoritative server with the id *server_id* in the API, and its zones.
-
-    :param server_id: 'localhost' unless a proxy serves several servers
-    :raises InvalidField: for a value that cannot be used
-    """
-
-    def __init__(self, api: PdnsApi, server_id: str) -> None:
-        if not _PLAIN_ID.fullmatch(server_id):
-            raise InvalidField(field='server_id', why='only letters, digits, hyphens and underscores are allowed')
-        self.url = api.url
-        self._api = api
-        self._id = server_id
-        # With SQLite a quarter of the deletes that run at the same time as another one fail.
-        self._one_delete = threading.Lock()
-
-    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> PdnsAnswer:
-        """Make one request, which must be safe to repeat; see :meth:`PdnsApi.ask`.
-
-        :param path: what follows the server's own path
-        """
-        path = f'/servers/{self._id}{path}'
-        answer = self._api.ask(verb, path, deadline, body)
+        answer = self._ask_once(verb, path, deadline, body)
         for number in range(TRIES - 1):
             if answer.status != 500:
                 break
             time.sleep(min(PAUSES.delay(number, random.random()), deadline.left()))
-            answer = self._api.ask(verb, path, deadline, body)
+            answer = self._ask_once(verb, path, deadline, body)
         return answer
 
     def check_identity(self, deadline: Deadline) -> None:
@@ -294,6 +231,54 @@ class PdnsServer:
         if answer.status != 200:
             raise self.trouble(what, answer)
         return answer.json
+
+    def _ask_once(self, verb: str, path: str, deadline: Deadline, body: object) -> PdnsAnswer:
+        content = b'' if body is None else json.dumps(body).encode()
+        head = (f'{verb} {self._base}{path} HTTP/1.1\r\n{self._headers}'
+                f'Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n')
+        try:
+            received = self._exchange(head.encode('ascii') + content, deadline)
+        except ssl.SSLError as error:  # its errno is not one of the system's: take its own text
+            raise BackendUnreachable(why=f'no TLS connection to {self.url}: {_tls_words(error)}',
+                                     reason=Reason.BAD_TLS) from error
+        return self._parsed(received, verb)
+
+    def _exchange(self, request: bytes, deadline: Deadline) -> bytes:
+        connected = connect(self._address, deadline)
+        try:
+            if self._tls is not None:
+                connected.settimeout(deadline.left())
+                connected = self._tls.wrap_socket(connected, server_hostname=self._host)
+            send(connected, request, deadline)
+            received = bytearray(receive(connected, deadline))
+            with contextlib.suppress(ClosedUnanswered):
+                while len(received) <= LONGEST_ANSWER:
+                    received += receive(connected, deadline)
+        except BaseException:  # eventlet's Timeout too; what was sent must not be carried out after that
+            abort(connected)
+            raise
+        connected.close()
+        if len(received) > LONGEST_ANSWER:
+            raise BackendError(why=f'the answer of {self.url} is longer than {LONGEST_ANSWER} octets')
+        return bytes(received)
+
+    def _parsed(self, received: bytes, verb: str) -> PdnsAnswer:
+        try:
+            # All that it takes of a socket is a file to read from.
+            socket: Any = types.SimpleNamespace(makefile=lambda mode: io.BytesIO(received))
+            response = http.client.HTTPResponse(socket, method=verb)
+            response.begin()
+            content = response.read()
+        except (http.client.HTTPException, ValueError) as error:
+            raise BackendError(why=f'the answer of {self.url} is not HTTP, or was cut short') from error
+        try:
+            value = json.loads(content)
+        except (ValueError, RecursionError):
+            value = None
+        words = f'{response.status} {response.reason}'
+        if isinstance(value, dict) and isinstance(value.get('error'), str):
+            words = f"{value['error'][:500]} ({response.status})"
+        return PdnsAnswer(response.status, value, words)
 
 
 def zone_path(name: str) -> str:

@@ -18,7 +18,7 @@ from designate_pool.backends.base import ADOPTS_ZONES, Backend, Capabilities, ip
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError
 from designate_pool.model import Finding, Reason, Server, TsigKey
-from designate_pool.powerdns import SECONDARY_KINDS, PdnsApi, PdnsServer, api_id, zone_path
+from designate_pool.powerdns import SECONDARY_KINDS, PdnsServer, api_id, zone_path
 from designate_pool.protocol import tsig
 
 LOG = logging.getLogger(__name__)
@@ -61,8 +61,8 @@ class Pdns(Backend):
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
-        api = PdnsApi(api_url(server), self.options['api_key'], self.options['ca_file'])
-        self._api = PdnsServer(api, self.options['server_id'])
+        self._api = PdnsServer(api_url(server), self.options['api_key'], self.options['ca_file'],
+                               self.options['server_id'])
         self._primaries = [_primary(endpoint) for endpoint in server.primaries]
         self._keys = [] if self._key_name is None else [api_id(self._key_name)]
         # Without the key in master_tsig_key_ids PowerDNS refuses a transfer that is signed with it.

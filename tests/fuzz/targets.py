@@ -40,7 +40,7 @@ from designate_pool.planner.sources import axfr as axfr_source
 from designate_pool.planner.sources import server_config as reader
 from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import PdnsApi
+from designate_pool.powerdns import PdnsServer
 from designate_pool.protocol import soa_query, tsig, wire, zonemd
 from designate_pool.protocol.axfr_inbound import AxfrInbound
 from designate_pool.rpc import serializer
@@ -294,8 +294,8 @@ def pdns_answer(octets: bytes) -> None:
 
 
 @functools.cache
-def _pdns() -> PdnsApi:
-    return PdnsApi('http://192.0.2.1:8081', 'key')
+def _pdns() -> PdnsServer:
+    return PdnsServer('http://192.0.2.1:8081', 'key')
 
 
 @target

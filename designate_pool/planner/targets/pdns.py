@@ -36,7 +36,7 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, zone_path
+from designate_pool.powerdns import PdnsAnswer, PdnsServer, zone_path
 from designate_pool.protocol.names_and_rdata import LOWER, name_of_server, normal_rdata
 from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_rdata import serial_of, with_serial
@@ -100,7 +100,7 @@ class PdnsProvider(ServerProvider):
             raise InvalidField(field='kind', why=f"'{kind}' is none of Native, Master, Primary")
         shown = f'[{host}]' if host and ':' in host else host
         self.timeout = timeout
-        self._server = PdnsServer(PdnsApi(api_url or f'http://{shown}:{port}', api_key, ca_file), server_id)
+        self._server = PdnsServer(api_url or f'http://{shown}:{port}', api_key, ca_file, server_id)
         self._kind = KINDS[kind.lower()]
 
     def apply(self, plan: Plan) -> ApplyResult:

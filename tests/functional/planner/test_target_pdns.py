@@ -23,7 +23,7 @@ from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer
+from designate_pool.powerdns import PdnsAnswer, PdnsServer
 from designate_pool.protocol.rrset import rrset
 from testing.pdns import PowerDns
 from testing.processes import binary, free_port
@@ -121,7 +121,7 @@ def provider_of(server: PowerDns, **options: Any) -> PdnsProvider:
 
 def ask(server: PowerDns, verb: str, path: str, body: object = None) -> Any:
     """What the API says to somebody else."""
-    answer = PdnsServer(PdnsApi(server.api_url, server.api_key), 'localhost').ask(verb, path, Deadline(10), body)
+    answer = PdnsServer(server.api_url, server.api_key).ask(verb, path, Deadline(10), body)
     assert answer.status < 300, answer
     return answer.json
 

@@ -18,7 +18,7 @@ import dns.update
 import pytest
 
 from designate_pool.deadline import Deadline
-from designate_pool.powerdns import PdnsApi
+from designate_pool.powerdns import PdnsServer
 from testing.bind import Named
 from testing.daemon import Daemon
 from testing.pdns import PowerDns
@@ -128,7 +128,7 @@ def test_a_deleted_domain_and_a_drained_server_leave_what_others_have_on_shared_
     zone = fed.stack.create_zone(NAME)['id']
     fed.change(zone, fed.hosts(1))
     fed.stack.wait_for(zone)
-    answer = PdnsApi(native.api_url, native.api_key).ask('PATCH', f'/servers/localhost/zones/{NAME}', Deadline(10), {
+    answer = PdnsServer(native.api_url, native.api_key).ask('PATCH', f'/zones/{NAME}', Deadline(10), {
         'rrsets': [{'name': f'theirs.{NAME}', 'type': 'A', 'ttl': 60, 'changetype': 'REPLACE',
                     'records': [{'content': '198.51.100.1', 'disabled': False}]}]})
     assert answer.status == 204, answer.words

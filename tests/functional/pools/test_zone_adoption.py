@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool.deadline import Deadline
-from designate_pool.powerdns import PdnsApi, PdnsServer
+from designate_pool.powerdns import PdnsServer
 from testing.knot import Knotd
 from testing.pdns import PowerDns
 from testing.processes import wait_until
@@ -127,7 +127,7 @@ def test_from_a_powerdns(place: Place, powerdns: Callable[..., PowerDns]) -> Non
     rrsets = [{'name': 'five.example.', 'type': 'SOA', 'ttl': 300, 'records': [
         {'content': 'ns1.example.org. hostmaster.example.org. 7 3600 600 86400 300', 'disabled': False}]},
         {'name': 'www.five.example.', 'type': 'A', 'ttl': 60, 'records': [{'content': '192.0.2.5', 'disabled': False}]}]
-    answer = PdnsServer(PdnsApi(server.api_url, key), 'localhost').ask('POST', '/zones', Deadline(10), {
+    answer = PdnsServer(server.api_url, key).ask('POST', '/zones', Deadline(10), {
         'name': 'five.example.', 'kind': 'Native', 'nameservers': ['ns1.example.org.'], 'soa_edit_api': '',
         'rrsets': rrsets})
     assert answer.status == 201, answer

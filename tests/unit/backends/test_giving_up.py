@@ -13,7 +13,7 @@ from designate_pool.backends.bind9 import rndc
 from designate_pool.backends.nsd.control_protocol import NsdControl
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendUnreachable
-from designate_pool.powerdns import PdnsApi
+from designate_pool.powerdns import PdnsServer
 from designate_pool.protocol.tcp_client import TcpPeer
 
 KEY = rndc.RndcKey.make('rndc-key', 'hmac-sha256', 'c2VjcmV0')
@@ -21,7 +21,7 @@ QUESTION = dns.message.make_query('example.com.', 'SOA')
 CLIENTS: dict[str, Callable[[int], object]] = {
     'bind9': lambda port: rndc.open_channel('127.0.0.1', port, KEY, Deadline(0.3)),
     'nsd': lambda port: NsdControl(('127.0.0.1', port), None).ask('status', Deadline(0.3)),
-    'pdns': lambda port: PdnsApi(f'http://127.0.0.1:{port}', 'key').ask('DELETE', '/zones', Deadline(0.3)),
+    'pdns': lambda port: PdnsServer(f'http://127.0.0.1:{port}', 'key').ask('DELETE', '/zones', Deadline(0.3)),
     'rfc2136': lambda port: TcpPeer('127.0.0.1', port).ask(QUESTION, 0.3),
 }
 
