@@ -15,7 +15,6 @@ import multiprocessing
 import os
 import pathlib
 import random
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -42,7 +41,6 @@ HELD = {'domain': ('domains',), 'record with its recordset': ('recordsets', 'rec
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('api', {'zones': options.zones, 'requests': options.requests, 'clients': options.clients,
                                    'concurrency': options.concurrency})
     with (tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name,

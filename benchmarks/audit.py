@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import os
 import pathlib
-import signal
 import sys
 import tempfile
 import time
@@ -118,7 +117,6 @@ class Pool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('audit', {'domains': options.domains, 'servers': options.servers, 'rounds': options.rounds,
                                      'concurrency': options.concurrency})
     with tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import pathlib
-import signal
 import statistics
 import sys
 import tempfile
@@ -48,7 +47,6 @@ _IDLE = 5.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('converge', {'domains': options.domains, 'records': options.records,
                                         'clients': options.clients, 'changes': options.changes,
                                         'concurrency': options.concurrency, 'makes': options.makes})

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import signal
 import statistics
 import sys
 import tempfile
@@ -47,7 +46,6 @@ _ROUNDS = 5
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('crowded', {'sizes': options.sizes, 'creates': options.creates, 'changes': options.changes,
                                        'interval': options.interval, 'concurrency': options.concurrency})
     empty: dict[str, Any] = {}

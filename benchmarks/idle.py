@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import pathlib
 import re
-import signal
 import sys
 import tempfile
 import time
@@ -107,5 +106,4 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == '__main__':
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())

@@ -12,7 +12,6 @@ import concurrent.futures
 import multiprocessing
 import os
 import pathlib
-import signal
 import sys
 import tempfile
 import threading
@@ -109,7 +108,6 @@ _FILE_TEMPLATE = '''  - id: file
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('import_zones', {'records': options.records, 'domains': options.domains,
                                             'database': options.database, 'concurrency': options.concurrency})
     with (tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name,

@@ -13,7 +13,6 @@ import collections
 import dataclasses
 import pathlib
 import re
-import signal
 import statistics
 import sys
 import tempfile
@@ -61,7 +60,6 @@ class Found:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('pairs', {'domains': options.domains, 'records': options.records, 'pairs': options.pairs,
                                      'changes': options.changes, 'clients': options.clients, 'rounds': options.rounds,
                                      'concurrency': options.concurrency})

@@ -11,7 +11,6 @@ import dataclasses
 import json
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,7 +25,6 @@ PEER = 'octodns'
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the files are removed
     result = report.Report('plan', {'sizes': ','.join(map(str, options.sizes)), 'changed': options.changed,
                                     'rounds': options.rounds, 'octoDNS up to': options.peer_most})
     with tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name:

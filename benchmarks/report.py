@@ -13,6 +13,8 @@ import json
 import os
 import pathlib
 import platform
+import signal
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -78,7 +80,8 @@ class Report:
 
 
 def arguments(benchmark: str, description: str) -> argparse.ArgumentParser:
-    """The options that every benchmark has."""
+    """The options that every benchmark has; from now on SIGTERM ends all that it has started as well."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     parser = argparse.ArgumentParser(prog=f'python -m benchmarks.{benchmark}', description=description)
     parser.add_argument('--json', type=pathlib.Path, metavar='FILE', help='write the figures there')
     parser.add_argument('--quick', action='store_true', help='a small run, to see that it works')

@@ -13,7 +13,6 @@ import functools
 import itertools
 import pathlib
 import random
-import signal
 import statistics
 import sys
 import tempfile
@@ -178,7 +177,6 @@ class Users:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('soak', {'hours': options.hours, 'database': options.database, 'rate': options.rate,
                                     'concurrency': options.concurrency, 'embedded': options.embedded})
     with contextlib.ExitStack() as end:

@@ -11,7 +11,6 @@ import argparse
 import concurrent.futures
 import multiprocessing
 import pathlib
-import signal
 import statistics
 import sys
 import tempfile
@@ -44,7 +43,6 @@ _AT_ONCE = 5
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('storm', {'zones': options.zones, 'changes': options.changes, 'makes': options.makes,
                                      'database': options.database, 'concurrency': options.concurrency})
     with (tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name,

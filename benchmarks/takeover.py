@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ POOL = 'default'
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is ended
     result = report.Report('takeover', {'zones': options.zones, 'recordsets of each': options.recordsets,
                                         'database': options.database})
     with DATABASES[options.database]() as server:

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import json
 import pathlib
-import signal
 import statistics
 import subprocess
 import sys
@@ -119,5 +118,4 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == '__main__':
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())
