@@ -76,7 +76,7 @@ class Central:
         self._run = functools.partial(transactions.run, storage)
         self._runtime = runtime
         self._settings = settings
-        self._scheduler = Scheduler(settings.default_pool_name or 'default', settings.default_pool_id,
+        self._scheduler = Scheduler(settings.default_pool_name, settings.default_pool_id,
                                     settings.scheduler_filters)
         self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now)
         self._casts = CastQueue(pool_managers, runtime)
@@ -518,10 +518,6 @@ class Central:
 
     def find_service_statuses(self, context: Context, page: PageRequest = PageRequest()) -> list[ServiceStatus]:
         return self._storage.read(queries.service_statuses, self._now(), page)
-
-    def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
-        """The status of one service."""
-        return self._storage.read(queries.service_status, self._now(), service_id)
 
     # Reports of the pool managers
 

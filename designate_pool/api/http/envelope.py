@@ -14,10 +14,10 @@ from typing import Any
 import falcon
 
 from designate_pool import metrics
-from designate_pool.api.schema.answers import AnswerForm, Json
+from designate_pool.api.schema.answers import Json
 from designate_pool.api.schema.json_types import printable
 from designate_pool.api.schema.operation import ApiOperation
-from designate_pool.errors import InvalidField, NotFound, NotImplementedHere, PoolError
+from designate_pool.errors import InvalidField, NotFound, PoolError
 from designate_pool.model import Context, dashed
 
 LOG = logging.getLogger(__name__)
@@ -28,14 +28,11 @@ _LONGEST_PATH = 200
 _REQUEST_ID = re.compile('req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 #: In metrics, in place of an operation: for an unknown path or method, or a request refused earlier.
 _NO_OPERATION = 'none'
-#: Paths of Designate that this API does not have.
-_REVERSE = re.compile('/v2/reverse(/.*)?')
 #: Messages that Designate's own tests know word for word, by the type of the error.
 _WORDS = {'blacklist_not_found': 'Could not find Blacklist', 'pool_not_found': 'Could not find Pool',
           'tld_not_found': 'Could not find Tld', 'tsigkey_not_found': 'Could not find TsigKey'}
 #: An id, as the services write it.
 _DIGITS = re.compile(r'\b[0-9a-f]{32}\b')
-_METHODS = ('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE')
 
 
 class HttpError(PoolError):
@@ -118,22 +115,12 @@ def requester(req: falcon.Request) -> Context:
     return context
 
 
-def answer(resp: falcon.Response, content: Any, status: int = 200, at: str | None = None) -> None:
-    """Send *content* as JSON.
-
-    :param at: the address of what was created, for the header Location
-    """
-    resp.status = status
+def answer(resp: falcon.Response, content: Any, status: int | None = None) -> None:
+    """Send *content* as JSON."""
+    if status is not None:
+        resp.status = status
     resp.content_type = falcon.MEDIA_JSON
     resp.text = json.dumps(content)
-    if at is not None:
-        resp.location = at
-
-
-def answer_created(req: falcon.Request, resp: falcon.Response, form: AnswerForm, value: Any, status: int = 201) -> None:
-    """Send *value*, which was created, in its *form*, with its address."""
-    shown = form.show(value, req.prefix)
-    answer(resp, shown, status, at=shown['links']['self'])
 
 
 def handle_errors(app: falcon.App[Any, Any], admit: Callable[[falcon.Request, falcon.Response], None]) -> None:
@@ -167,14 +154,12 @@ def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErr
     if not hasattr(req.context, 'request_id'):
         # Falcon refuses some methods before it calls any middleware.
         _set_request_id(req, resp)
-    missing = _not_implemented(req.method, req.path)
     if isinstance(error, falcon.HTTPRouteNotFound):
         what = 'such address; the API begins at /v2, and /openapi.json describes it'
-        return _of_ours(req, resp, missing or NotFound(what=what), params)
+        return _of_ours(req, resp, NotFound(what=what), params)
     phrase = http.HTTPStatus(error.status_code).phrase
     if isinstance(error, falcon.HTTPMethodNotAllowed):
         why = f'{req.method} is not possible here, only {dict(error.headers or {})["Allow"]}'
-        why += '' if missing is None else f'. {missing}'.rstrip('.')
     else:
         why = (error.description or phrase).rstrip('.')
     _of_ours(req, resp, HttpError(error.status_code, phrase, why), params)
@@ -185,12 +170,3 @@ def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, pa
     LOG.exception('%s %s failed [%s]', req.method, printable(req.path, _LONGEST_PATH), req.context.request_id,
                   exc_info=error)
     answer(resp, fault(PoolError(), req.context.request_id), 500)
-
-
-def _not_implemented(method: str, path: str) -> NotImplementedHere | None:
-    """The error for what Designate has at *path* and this API has not; where the path has other methods, they get 405.
-    """
-    if method in _METHODS and _REVERSE.fullmatch(path):
-        return NotImplementedHere(what='There are no floating IPs',
-                                  instead='create the reverse zone and its PTR recordsets as any other')
-    return None

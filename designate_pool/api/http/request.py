@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import itertools
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
-from urllib.parse import urlencode
+from typing import Any
 
 import falcon
 
 from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import ApiOperation
 from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, InvalidUuid, WrongContentType
-from designate_pool.model import PageRequest, dashed
 
-T = TypeVar('T')
 JSON_LIMIT = 1 << 20
 PAGE = 20
 LARGEST_PAGE = 1000
@@ -33,23 +30,23 @@ PAGING: request_fields.Table = {
 }
 
 
-def body(req: falcon.Request, table: request_fields.Table, optional: bool = False, limit: int = JSON_LIMIT,
-         of: Callable[[], object] | None = None) -> dict[str, Any]:
-    """The JSON object in the body, checked by a table of :mod:`designate_pool.api.schema.request_fields`.
+def body(req: falcon.Request, limit: int = JSON_LIMIT, of: Callable[[], object] | None = None) -> dict[str, Any]:
+    """The JSON object in the body, checked by the operation's table.
 
-    :param optional: whether no body at all stands for an empty object
     :param limit: how many bytes it may have
     :param of: what the request is about is read by it; called before a body with wrong fields is refused, since 404
         comes first
     """
+    operation: ApiOperation = req.context.operation
+    table = operation.other_body or {} if operation.body is None else operation.body
     # Without a type a page of another site could send a body without a preflight request.
     expect(req, 'application/json', required=bool(req.content_length))
     content = b''.join(pieces(req, limit))
-    if optional and not content:
+    if operation.body_optional and not content:
         return {}
     try:
         value = _decoded(content)
-        if optional and value is None:
+        if operation.body_optional and value is None:
             return {}
         if not isinstance(value, dict):
             raise BadInput(why='the body must be a JSON object')
@@ -83,17 +80,16 @@ def _decoded(content: bytes) -> Any:
         raise BadInput(why=f'the body is not JSON ({error})') from None
 
 
-def changes(req: falcon.Request, table: request_fields.Table,
-            current: Callable[[], Mapping[str, Any]] = dict) -> dict[str, Any]:
+def changes(req: falcon.Request, current: Callable[[], Mapping[str, Any]] = dict) -> dict[str, Any]:
     """The body of a request that changes something, without what it names and cannot change.
 
     :param current: reads what is changed, as it is shown; called only where its existence or its values matter
     :raises BadInput: when it is empty, or has another value for what cannot be changed
     """
-    values = body(req, table, of=current)
+    values = body(req, of=current)
     if not values:
         raise BadInput(why='the body has nothing to change')
-    fixed = [name for name in values if table[name].kind is request_fields.fixed]
+    fixed = [name for name in values if req.context.operation.body[name].kind is request_fields.fixed]
     shown = current() if fixed else {}
     wrong = [(name, 'cannot be changed') for name in fixed if not _is_same(values.pop(name), shown.get(name))]
     if wrong:
@@ -171,39 +167,12 @@ def _no_number(word: str) -> None:
     raise ValueError(f'{word} is no number in it')
 
 
-def listing(req: falcon.Request, filters: request_fields.Table) -> PageRequest:
-    """The page of a list that the query asks for, by filters and paging."""
-    try:
-        parameters = query(req, {**filters, **PAGING})
-    except InvalidField as error:
-        if (field := error.kwargs['field']) not in PAGING:
-            raise
-        raise InvalidField(**error.kwargs, type=f'invalid_{field}') from None
-    paging = {name: parameters.pop(name, None) for name in PAGING}
-    return PageRequest(parameters, limit=paging.pop('limit') or PAGE, **paging)
-
-
-def query(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:
-    """The parameters after the question mark, checked by a table."""
+def query(req: falcon.Request) -> dict[str, Any]:
+    """The parameters after the question mark, checked by the operation's table."""
+    operation: ApiOperation = req.context.operation
     for name, value in req.params.items():
         if isinstance(value, list):
             raise InvalidField(field=request_fields.printable(name), why='given more than once')
     return request_fields.read_query({name: value for name, value in req.params.items()
-                                      if name not in request_fields.EVERYWHERE}, table)
-
-
-def find_page(req: falcon.Request, page: PageRequest, find: Callable[[PageRequest], list[T]],
-              key: Callable[[T], Any] = lambda entry: entry) -> tuple[list[T], dict[str, str]]:
-    """What *find* finds of a page, and the page's links: one entry more tells whether there is a next page.
-
-    :param key: the value in an entry whose id is the marker
-    """
-    limit = page.limit or PAGE
-    entries = find(dataclasses.replace(page, limit=limit + 1))
-    links = {'self': req.url}
-    if len(entries) <= limit:
-        return entries, links
-    entries = entries[:limit]
-    parameters = {**req.params, 'marker': dashed(key(entries[-1]).id)}
-    links['next'] = f'{req.prefix}{req.path}?{urlencode(parameters)}'
-    return entries, links
+                                      if name not in request_fields.EVERYWHERE},
+                                     {**operation.query, **(PAGING if operation.is_list else {})})

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import falcon
 
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.resources.base import CentralResource, available
-from designate_pool.api.schema.answers import (COUNT, FLAG, ID, MOMENT, SECONDS, TEXT, AnswerField, AnswerForm, choice,
-                                               many, maybe, one)
-from designate_pool.api.schema.operation import OPERATOR, ApiOperation
-from designate_pool.central.service import Central
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_all
+from designate_pool.api.schema.answers import (COUNT, FLAG, ID, MOMENT, SECONDS, TEXT, AnswerField, AnswerForm, Json,
+                                               ListAnswer, choice, maybe, one)
+from designate_pool.api.schema.operation import OPERATOR, Operations
 from designate_pool.model import Audit, Counts, utcnow
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
-from designate_pool.storage.sql.database import Storage
 
 
 class _Round(NamedTuple):
@@ -58,7 +55,7 @@ AUDIT = AnswerForm('Audit', {
     'now': maybe(one(_ROUND)).of(_present_round),
     'next_at': maybe(MOMENT),
 })
-AUDITS = AnswerForm('Audits', {'audits': many(one(AUDIT))}, {'self': str})
+AUDITS = ListAnswer('Audits', 'audits', AUDIT)
 FINDING = AnswerForm('AuditFinding', {
     'id': ID,
     'request_id': TEXT.about('The request id under which the logs show what is done about it.'),
@@ -73,37 +70,23 @@ FINDING = AnswerForm('AuditFinding', {
     'mended': maybe(FLAG).about('Whether the server has the zone right now; null where it should not have it any '
                                 'more.'),
 })
-FINDINGS = AnswerForm('AuditFindings', {'findings': many(one(FINDING))}, {'self': str})
-OPERATIONS = (
-    ApiOperation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
-                 'Show when all zones of a pool were last audited on all servers, and what was found', OPERATOR,
-                 {200: AUDITS}),
-    ApiOperation('list_audit_findings', 'GET', '/v2/pools/{pool_id}/audits/findings',
-                 'List what audits of a pool found lately, and how it was repaired', OPERATOR, {200: FINDINGS},
-                 query={'limit': request.PAGING['limit']}),
-)
+FINDINGS = ListAnswer('AuditFindings', 'findings', FINDING)
+OPERATIONS = Operations('audits')
 
 
-class _PoolAudits(CentralResource):
-    def __init__(self, central: Central, storage: Storage | None) -> None:
-        super().__init__(central)
-        self._storage = storage
-
-    def read(self, req: falcon.Request, pool_id: str, query: Callable[..., Any], *arguments: Any) -> Any:
-        """Read the answer to *query* about a pool."""
-        pool = self._central.get_pool(requester(req), pool_id)
-        return available(self._storage).read(query, pool.name, *arguments)
+@OPERATIONS.add('GET', '/v2/pools/{pool_id}/audits',
+                'Show when all zones of a pool were last audited on all servers, and what was found', OPERATOR,
+                {200: AUDITS})
+def list_audits(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Json:
+    request.query(req)
+    pool = api.central.get_pool(requester(req), pool_id)
+    return show_all(req, api.storage.read(sweeps.of_pool, pool.name))
 
 
-class AuditsResource(_PoolAudits):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        request.query(req, {})
-        pool_sweeps = self.read(req, pool_id, sweeps.of_pool)
-        answer(resp, {'audits': [AUDIT.show(sweep) for sweep in pool_sweeps], 'links': {'self': req.url}})
-
-
-class AuditFindingsResource(_PoolAudits):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        limit = request.query(req, {'limit': request.PAGING['limit']}).get('limit', SOME)
-        findings = self.read(req, pool_id, audit_findings.of_pool, limit, pool_requester(req).scope)
-        answer(resp, {'findings': [FINDING.show(finding) for finding in findings], 'links': {'self': req.url}})
+@OPERATIONS.add('GET', '/v2/pools/{pool_id}/audits/findings',
+                'List what audits of a pool found lately, and how it was repaired', OPERATOR, {200: FINDINGS},
+                query={'limit': request.PAGING['limit']})
+def list_audit_findings(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Json:
+    limit = request.query(req).get('limit', SOME)
+    pool = api.central.get_pool(requester(req), pool_id)
+    return show_all(req, api.storage.read(audit_findings.of_pool, pool.name, limit, pool_requester(req).scope))

@@ -1,65 +1,108 @@
-"""What resources have in common."""
+"""What the functions that carry out operations have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlencode
 
 import falcon
 
-from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.http.request import find_page, listing
-from designate_pool.api.schema.answers import Json, ListAnswer
-from designate_pool.api.schema.request_fields import Table
+from designate_pool.api.auth.keystone import CheckProject
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.schema.answers import Json
+from designate_pool.api.services.neutron import NeutronClient
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
+from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.service import Central
-from designate_pool.errors import SHARED, Forbidden, ServiceUnavailable
-from designate_pool.model import Context, Domain, PageRequest
+from designate_pool.errors import SHARED, Forbidden, InvalidField
+from designate_pool.model import Context, Domain, PageRequest, Pool
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.settings import ApiSettings
+from designate_pool.storage.sql.database import Storage
 
-T = TypeVar('T')
-
-
-class CentralResource:
-    """A resource that Central is asked for."""
-
-    def __init__(self, central: Central) -> None:
-        self._central = central
-
-    def own_domain(self, req: falcon.Request, zone_id: str) -> Domain:
-        """A zone of the requester's, for what those that it is shared with may not."""
-        return own_domain(self._central, requester(req), zone_id)
+#: For whole zones that are no zone file: these are held in memory.
+WHOLE_ZONE_LIMIT = 32 << 20
+_PAGE = 1000
 
 
-def own_domain(central: Central, context: Context, zone_id: str) -> Domain:
-    """A zone of the requester's own, not one that is only shared with its project.
+@dataclasses.dataclass(frozen=True)
+class Api:
+    """What operations are carried out with.
 
-    :raises DomainNotFound: when the context does not see the zone
-    :raises Forbidden: when it sees the zone because that is shared with its project
+    :ivar pool_name: the pool where a request names none
+    :ivar watcher: of zones that clients wait for
+    :ivar check_project: called with the request and the id of a project that is given something
+    :ivar neutron: is asked for floating IPs; None where users have no tokens that it knows
+    :ivar document: the OpenAPI document
     """
-    domain = central.get_domain(context, zone_id)
-    if not context.sees(domain.project_id):
-        raise Forbidden(what=f'do this with {domain.name}', why=SHARED)
-    return domain
+
+    central: Central
+    pool_name: str
+    settings: ApiSettings
+    pool_managers: PoolManagerClient
+    storage: Storage
+    watcher: ZoneWatcher
+    tasks: ZoneTaskStore
+    check_project: CheckProject
+    neutron: NeutronClient | None
+    document: str
+
+    @property
+    def whole_zone_limit(self) -> int:
+        """How many bytes a JSON body with a whole zone may have."""
+        return max(min(self.settings.max_body, WHOLE_ZONE_LIMIT), request.JSON_LIMIT)
+
+    def own_domain(self, context: Context, zone_id: str) -> Domain:
+        """A zone of the requester's own, not one that is only shared with its project.
+
+        :raises DomainNotFound: when the context does not see the zone
+        :raises Forbidden: when it sees the zone because that is shared with its project
+        """
+        domain = self.central.get_domain(context, zone_id)
+        if not context.sees(domain.project_id):
+            raise Forbidden(what=f'do this with {domain.name}', why=SHARED)
+        return domain
 
 
-def available(given: T | None) -> T:
-    """What the API has only with a database.
+def show_page(req: falcon.Request, find: Callable[[Context, PageRequest], list[Any]], context: Context | None = None,
+              show: Callable[[Any, str], Json] | None = None) -> Json:
+    """The page of a list that the query asks for, by filters and paging.
 
-    :raises ServiceUnavailable: where it has none
-    """
-    if given is None:
-        raise ServiceUnavailable(service='the database', why='this API was given none to look at')
-    return given
-
-
-def answer_page(req: falcon.Request, resp: falcon.Response, page: ListAnswer, filters: Table,
-                find: Callable[[Context, PageRequest], list[Any]], context: Context | None = None,
-                show: Callable[[Any, str], Json] | None = None) -> None:
-    """Send one page of a list.
-
-    :param find: finds the entries that the context sees
+    :param find: finds the entries that the context sees; one entry more than wanted tells whether there is a next page
     :param context: that of the requester if not given
-    :param show: shows an entry, if not :meth:`AnswerForm.show` of the list's entries
+    :param show: shows an entry, if not the form of the list's entries
     """
-    requester_context, show = context or requester(req), show or page.entry.show
-    entries, links = find_page(req, listing(req, filters), lambda wanted: find(requester_context, wanted))
-    answer(resp, {page.key: [show(entry, req.prefix) for entry in entries], 'links': links})
+    try:
+        criterion = request.query(req)
+    except InvalidField as error:
+        if (field := error.kwargs['field']) not in request.PAGING:
+            raise
+        raise InvalidField(**error.kwargs, type=f'invalid_{field}') from None
+    paging = {name: criterion.pop(name, None) for name in request.PAGING}
+    limit = paging.pop('limit') or request.PAGE
+    entries = find(context or requester(req), PageRequest(criterion, limit=limit + 1, **paging))
+    form = req.context.operation.answers[200]
+    shown = [(show or form.entry.show)(entry, req.prefix) for entry in entries[:limit]]
+    links = {'self': req.url}
+    if len(entries) > limit:
+        links['next'] = f'{req.prefix}{req.path}?{urlencode({**req.params, "marker": shown[-1]["id"]})}'
+    return {form.key: shown, 'links': links}
+
+
+def show_all(req: falcon.Request, entries: Iterable[Any]) -> Json:
+    """A list that is not read in pages."""
+    form = req.context.operation.answers[200]
+    return {form.key: [form.entry.show(entry, req.prefix) for entry in entries], 'links': {'self': req.url}}
+
+
+def find_all_pools(central: Central, context: Context) -> list[Pool]:
+    """All pools, by name."""
+    pools: list[Pool] = []
+    while page := central.find_pools(context, marker=pools[-1].id if pools else None, limit=_PAGE):
+        pools += page
+        if len(page) < _PAGE:
+            break
+    return pools

@@ -11,13 +11,13 @@ import dataclasses
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_all
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import ACTION, COUNT, TEXT, AnswerForm, Json, ListAnswer, choice, maybe
-from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation
+from designate_pool.api.schema.operation import MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.services.neutron import NeutronClient, NeutronFloatingIp
-from designate_pool.central.service import Central
 from designate_pool.errors import BadInput, NotFound, NotImplementedHere
 from designate_pool.model import PTR, Context, FloatingIp, ManagedRecord, new_id
 
@@ -39,83 +39,81 @@ FLOATING_IP = AnswerForm('FloatingIp', {
     'status': choice('ACTIVE', 'ERROR', 'INACTIVE', 'PENDING'),
 }, {'self': lambda floating_ip: f'{_ALL}/{floating_ip.region}:{floating_ip.id}'})
 FLOATING_IPS = ListAnswer('FloatingIps', 'floatingips', FLOATING_IP)
-OPERATIONS = (
-    ApiOperation('list_floating_ips', 'GET', _ALL, 'List the floating IPs of a project with their PTR records', READER,
-                 {200: FLOATING_IPS}, errors=(501, 502)),
-    ApiOperation('show_floating_ip', 'GET', _ONE, 'Show a floating IP with its PTR record', READER,
-                 {200: FLOATING_IP}, errors=(501, 502)),
-    ApiOperation('update_floating_ip', 'PATCH', _ONE,
-                 'Set the PTR record of a floating IP, or delete it', MEMBER,
-                 {202: FLOATING_IP}, body=_PTR, errors=(501, 502)),
-)
+OPERATIONS = Operations('floating_ips')
 
 
-class FloatingIps:
-    """The floating IPs of requesters.
+@OPERATIONS.add('GET', _ALL, 'List the floating IPs of a project with their PTR records', READER, {200: FLOATING_IPS},
+                errors=(501, 502))
+def list_floating_ips(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_all(req, find_floating_ips(api, req))
 
-    :param neutron: None where users have no tokens that Neutron knows
+
+@OPERATIONS.add('GET', _ONE, 'Show a floating IP with its PTR record', READER, {200: FLOATING_IP}, errors=(501, 502))
+def show_floating_ip(api: Api, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> FloatingIp:
+    return _get(api, req, floating_ip)
+
+
+@OPERATIONS.add('PATCH', _ONE, 'Set the PTR record of a floating IP, or delete it', MEMBER, {202: FLOATING_IP},
+                body=_PTR, errors=(501, 502))
+def update_floating_ip(api: Api, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> FloatingIp:
+    values = request.body(req, of=lambda: _get(api, req, floating_ip))
+    context, _ = _of_project(api, req)
+    if values['ptrdname'] is not None:
+        present = _get(api, req, floating_ip)
+        return api.central.set_floating_ip(
+            context, {'region': present.region, 'id': present.id, 'address': present.address}, values)
+    region, _, floating_ip_id = floating_ip.partition(':')
+    api.central.unset_floating_ip(context, region, floating_ip_id.lower())
+    # Designate answers null, which openstacksdk cannot read.
+    return _get(api, req, floating_ip)
+
+
+def find_floating_ips(api: Api, req: falcon.Request, region: str | None = None) -> list[FloatingIp]:
+    """Those of the requester's project, with their PTR records, after outdated ones were deleted.
+
+    :param region: None for all
     """
+    context, neutron = _of_project(api, req)
+    # First, so that what others set while Neutron answers is not taken for outdated.
+    former = api.central.find_managed_records(context, {'resource_type': PTR})
+    neutron_ips = neutron.floating_ips(req, context.project_id, region)
+    floating_ips = api.central.find_floating_ips(context, [neutron_ip._asdict() for neutron_ip in neutron_ips])
+    outdated = [managed.id for managed in _gone(former, neutron_ips)]
+    taken = {floating_ip.outdated: (floating_ip.region, floating_ip.id) for floating_ip in floating_ips
+             if floating_ip.outdated is not None}
+    if taken:
+        # Another request may have set it after Neutron was asked.
+        still = {(neutron_ip.region, neutron_ip.id)
+                 for neutron_ip in neutron.floating_ips(req, context.project_id, region)}
+        outdated += [managed_id for managed_id, key in taken.items() if key in still]
+    if outdated:
+        # An operation of its own: the request may go on to change the same zone.
+        api.central.delete_managed_records(
+            dataclasses.replace(context, all_projects=True, operation_id=new_id()), outdated)
+    return floating_ips
 
-    def __init__(self, central: Central, neutron: NeutronClient | None) -> None:
-        self._central = central
-        self._neutron = neutron
 
-    def find(self, req: falcon.Request, region: str | None = None) -> list[FloatingIp]:
-        """Those of the requester's project, with their PTR records, after outdated ones were deleted.
+def _get(api: Api, req: falcon.Request, key: str) -> FloatingIp:
+    """The floating IP of a key, with its PTR record.
 
-        :param region: None for all
-        """
-        context, neutron = self._of_project(req)
-        # First, so that what others set while Neutron answers is not taken for outdated.
-        former = self._central.find_managed_records(context, {'resource_type': PTR})
-        neutron_ips = neutron.floating_ips(req, context.project_id, region)
-        floating_ips = self._central.find_floating_ips(context, [neutron_ip._asdict() for neutron_ip in neutron_ips])
-        outdated = [managed.id for managed in _gone(former, neutron_ips)]
-        taken = {floating_ip.outdated: (floating_ip.region, floating_ip.id) for floating_ip in floating_ips
-                 if floating_ip.outdated is not None}
-        if taken:
-            # Another request may have set it after Neutron was asked.
-            still = {(neutron_ip.region, neutron_ip.id)
-                     for neutron_ip in neutron.floating_ips(req, context.project_id, region)}
-            outdated += [managed_id for managed_id, key in taken.items() if key in still]
-        if outdated:
-            # An operation of its own: the request may go on to change the same zone.
-            self._central.delete_managed_records(
-                dataclasses.replace(context, all_projects=True, operation_id=new_id()), outdated)
-        return floating_ips
+    :raises NotFound: when the requester's project has no such floating IP
+    """
+    region, _, floating_ip_id = key.partition(':')
+    for floating_ip in find_floating_ips(api, req, region):
+        if floating_ip.id.lower() == floating_ip_id.lower():
+            return floating_ip
+    raise NotFound(what=f'floating IP {key} of this project')
 
-    def get(self, req: falcon.Request, key: str) -> FloatingIp:
-        """The floating IP of a key, with its PTR record.
 
-        :raises NotFound: when the requester's project has no such floating IP
-        """
-        region, _, floating_ip_id = key.partition(':')
-        for floating_ip in self.find(req, region):
-            if floating_ip.id.lower() == floating_ip_id.lower():
-                return floating_ip
-        raise NotFound(what=f'floating IP {key} of this project')
-
-    def set(self, req: falcon.Request, key: str, values: Json) -> FloatingIp:
-        """Set the PTR record of a floating IP."""
-        floating_ip = self.get(req, key)
-        return self._central.set_floating_ip(
-            self._of_project(req)[0],
-            {'region': floating_ip.region, 'id': floating_ip.id, 'address': floating_ip.address}, values)
-
-    def unset(self, req: falcon.Request, key: str) -> None:
-        """Remove the PTR record of a floating IP."""
-        region, _, floating_ip_id = key.partition(':')
-        self._central.unset_floating_ip(self._of_project(req)[0], region, floating_ip_id.lower())
-
-    def _of_project(self, req: falcon.Request) -> tuple[Context, NeutronClient]:
-        context = dataclasses.replace(requester(req), all_projects=False)
-        if self._neutron is None:
-            raise NotImplementedHere(
-                what='Floating IPs are those of Neutron, which needs [service:api] auth = keystone',
-                instead='create the reverse zone and its PTR recordsets as any other')
-        if not context.project_id:
-            raise BadInput(why='floating IPs belong to a project, and the request names none')
-        return context, self._neutron
+def _of_project(api: Api, req: falcon.Request) -> tuple[Context, NeutronClient]:
+    context = dataclasses.replace(requester(req), all_projects=False)
+    if api.neutron is None:
+        raise NotImplementedHere(
+            what='Floating IPs are those of Neutron, which needs [service:api] auth = keystone',
+            instead='create the reverse zone and its PTR recordsets as any other')
+    if not context.project_id:
+        raise BadInput(why='floating IPs belong to a project, and the request names none')
+    return context, api.neutron
 
 
 def _gone(former: list[ManagedRecord], there: list[NeutronFloatingIp]) -> list[ManagedRecord]:
@@ -127,31 +125,3 @@ def _gone(former: list[ManagedRecord], there: list[NeutronFloatingIp]) -> list[M
     regions = {neutron_ip.region for neutron_ip in there}
     return [managed for managed in former
             if managed.region in regions and (managed.region, managed.resource_id) not in shown]
-
-
-class FloatingIpsResource:
-    def __init__(self, floating_ips: FloatingIps) -> None:
-        self._floating_ips = floating_ips
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'floatingips': [FLOATING_IP.show(floating_ip, req.prefix)
-                                      for floating_ip in self._floating_ips.find(req)],
-                      'links': {'self': req.url}})
-
-
-class FloatingIpResource:
-    def __init__(self, floating_ips: FloatingIps) -> None:
-        self._floating_ips = floating_ips
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> None:
-        answer(resp, FLOATING_IP.show(self._floating_ips.get(req, floating_ip), req.prefix))
-
-    def on_patch(self, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> None:
-        values = request.body(req, _PTR, of=lambda: self._floating_ips.get(req, floating_ip))
-        if values['ptrdname'] is not None:
-            updated = self._floating_ips.set(req, floating_ip, values)
-        else:
-            self._floating_ips.unset(req, floating_ip)
-            # Designate answers null, which openstacksdk cannot read.
-            updated = self._floating_ips.get(req, floating_ip)
-        answer(resp, FLOATING_IP.show(updated, req.prefix), 202)

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import threading
 import uuid
 from collections.abc import Iterator
 
 import falcon
 
 from designate_pool import __version__
-from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ABSENT, ID, LINK, MOMENT, TEXT, VERSIONED, AnswerField, AnswerForm, Json,
                                                ListAnswer, choice, inline, many)
-from designate_pool.api.schema.operation import ANYONE, OPERATOR, ApiOperation
+from designate_pool.api.schema.operation import ANYONE, OPERATOR, Operations
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.central.service import Central
 from designate_pool.errors import InvalidField, NotFound, PoolError
 from designate_pool.model import Context, PageRequest, ServiceStatus, dashed
 
@@ -66,61 +64,39 @@ SERVICE_STATUS = AnswerForm('ServiceStatus', {
     'updated_at': VERSIONED['updated_at'],
 }, {'self': lambda status: f'/v2/service_statuses/{dashed(status.id)}'}, 'pool_name')
 SERVICE_STATUSES = ListAnswer('ServiceStatuses', 'service_statuses', SERVICE_STATUS)
-OPERATIONS = (
-    ApiOperation('list_versions', 'GET', '/', 'List the versions of the API', ANYONE, {200: VERSIONS}),
-    ApiOperation('show_version', 'GET', '/v2', 'Show version 2 of the API', ANYONE, {200: VERSION}),
-    ApiOperation('show_document', 'GET', '/openapi.json', 'Show this document', ANYONE, {200: DOCUMENT}),
-    ApiOperation('show_health', 'GET', '/healthz', 'Tell whether the API can do its work', ANYONE,
-                 {200: HEALTH, 503: HEALTH}),
-    ApiOperation('list_service_statuses', 'GET', '/v2/service_statuses',
-                 'List the services and whether each is running', OPERATOR, {200: SERVICE_STATUSES}, query=FILTERS,
-                 is_list=True, tag='service_statuses'),
-    ApiOperation('show_service_status', 'GET', '/v2/service_statuses/{service_id}', 'Show whether a service is running',
-                 OPERATOR, {200: SERVICE_STATUS}, tag='service_statuses'),
-)
+OPERATIONS = Operations('health')
 
 
-class HealthResource:
-    """200 when Central answers, else 503.
-
-    A call to a silent Central blocks until it times out.  So only one check calls Central at a time; others that arrive
-    meanwhile return the last result, so that checks cannot use up the threads.
-    """
-
-    def __init__(self, central: Central) -> None:
-        self._central = central
-        self._asking = threading.Lock()
-        self._fault: str | None = 'it has not answered yet'
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        if self._asking.acquire(blocking=False):
-            try:
-                self._fault = self._ask(requester(req))
-            finally:
-                self._asking.release()
-        fault = self._fault
-        answer(resp, {'version': __version__, 'status': 'unavailable' if fault else 'ok', 'central': fault or 'ok'},
-               503 if fault else 200)
-
-    def _ask(self, context: Context) -> str | None:
-        try:
-            self._central.find_pools(context, limit=1)
-        except PoolError as error:
-            return str(error)
-        except Exception as error:  # any failure means that Central is not healthy
-            LOG.exception('Central failed the health check')
-            return f'it failed ({type(error).__name__})'
-        return None
-
-
-class VersionsResource:
+@OPERATIONS.add('GET', '/', 'List the versions of the API', ANYONE, {200: VERSIONS})
+def list_versions(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
     """As Designate has it: keystoneauth takes its address of version 2 from here, and no other version is like it."""
+    return {'versions': [_version(req, version) for version in _VERSIONS]}
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'versions': [_version(req, version) for version in _VERSIONS]})
 
-    def on_get_v2(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'version': _version(req, _CURRENT)})
+@OPERATIONS.add('GET', '/v2', 'Show version 2 of the API', ANYONE, {200: VERSION})
+def show_version(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return {'version': _version(req, _CURRENT)}
+
+
+@OPERATIONS.add('GET', '/openapi.json', 'Show this document', ANYONE, {200: DOCUMENT})
+def show_document(api: Api, req: falcon.Request, resp: falcon.Response) -> None:
+    resp.content_type = falcon.MEDIA_JSON
+    resp.text = api.document
+
+
+@OPERATIONS.add('GET', '/healthz', 'Tell whether the API can do its work', ANYONE, {200: HEALTH, 503: HEALTH})
+def show_health(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    fault = None
+    try:
+        api.central.find_pools(requester(req), limit=1)
+    except PoolError as error:
+        fault = str(error)
+    except Exception as error:  # any failure means that Central is not healthy
+        LOG.exception('Central failed the health check')
+        fault = f'it failed ({type(error).__name__})'
+    if fault is not None:
+        resp.status = 503
+    return {'version': __version__, 'status': 'unavailable' if fault else 'ok', 'central': fault or 'ok'}
 
 
 def _version(req: falcon.Request, name: str) -> Json:
@@ -128,19 +104,18 @@ def _version(req: falcon.Request, name: str) -> Json:
                                       {'href': f'{req.prefix}/openapi.json', 'rel': 'describedby'}])
 
 
-class ServiceStatusesResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, SERVICE_STATUSES, FILTERS, self._find)
-
-    def _find(self, context: Context, page: PageRequest) -> list[ServiceStatus]:
+@OPERATIONS.add('GET', '/v2/service_statuses', 'List the services and whether each is running', OPERATOR,
+                {200: SERVICE_STATUSES}, query=FILTERS, is_list=True, tag='service_statuses')
+def list_service_statuses(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    def find(context: Context, page: PageRequest) -> list[ServiceStatus]:
         """A page of the services under all their names; there are few, so all are read."""
         others = {name: value for name, value in page.criterion.items() if name != 'service_name'}
         every = PageRequest(others, sort_key=page.sort_key, sort_dir=page.sort_dir)
-        statuses = [status for service in self._central.find_service_statuses(context, every)
+        statuses = [status for service in api.central.find_service_statuses(context, every)
                     for status in _under_all_names(service)
                     if page.criterion.get('service_name') in (None, status.service_name)]
         if page.sort_key in (None, 'service_name'):
-            statuses.sort(key=lambda each: each.service_name, reverse=page.sort_dir == 'desc')
+            statuses.sort(key=lambda status: status.service_name, reverse=page.sort_dir == 'desc')
         if page.marker is not None:
             place = next((place for place, status in enumerate(statuses) if status.id == page.marker), None)
             if place is None:
@@ -148,19 +123,17 @@ class ServiceStatusesResource(CentralResource):
             statuses = statuses[place + 1:]
         return statuses[:page.limit]
 
+    return show_page(req, find)
 
-class ServiceStatusResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
-        try:
-            status = self._central.get_service_status(requester(req), service_id)
-        except NotFound:
-            every = self._central.find_service_statuses(requester(req))
-            named = next((status for service in every for status in _under_all_names(service)
-                          if status.id == service_id), None)
-            if named is None:
-                raise
-            status = named
-        answer(resp, SERVICE_STATUS.show(status, req.prefix))
+
+@OPERATIONS.add('GET', '/v2/service_statuses/{service_id}', 'Show whether a service is running', OPERATOR,
+                {200: SERVICE_STATUS}, tag='service_statuses')
+def show_service_status(api: Api, req: falcon.Request, resp: falcon.Response, service_id: str) -> ServiceStatus:
+    for service in api.central.find_service_statuses(requester(req)):
+        for status in _under_all_names(service):
+            if status.id == service_id:
+                return status
+    raise NotFound(what=f'service status {service_id}', type='service_status_not_found')
 
 
 def _under_all_names(service: ServiceStatus) -> Iterator[ServiceStatus]:

@@ -9,15 +9,14 @@ import falcon
 
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, answer_created
-from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (COUNT, ID, MOMENT, PLAN_STATE, TEXT, AnswerField, AnswerForm, ListAnswer,
-                                               maybe, zone_path)
-from designate_pool.api.schema.operation import OPERATOR, ApiOperation
-from designate_pool.central.service import Central
+from designate_pool.api.schema.answers import (COUNT, ID, MOMENT, PLAN_STATE, TEXT, AnswerField, AnswerForm, Json,
+                                               ListAnswer, maybe, zone_path)
+from designate_pool.api.schema.operation import OPERATOR, Operations
 from designate_pool.model import PlanState, StoredPlan, dashed, new_id
 
+#: The id may be the beginning of it, four digits at least.
 _ONE = '/v2/plans/{plan_id}'
 _PLAN = {
     'id': ID,
@@ -44,58 +43,41 @@ WHOLE_PLAN = AnswerForm('WholePlan', {
     **_PLAN, 'document': AnswerField({'type': 'object'}).of(lambda plan: json.loads(plan.document or '{}'))},
     _LINKS, 'zone', 'server')
 PLANS = ListAnswer('Plans', 'plans', PLAN)
-OPERATIONS = (
-    ApiOperation('list_plans', 'GET', '/v2/plans', 'List plans', OPERATOR, {200: PLANS},
-                 query=request_fields.PLAN_FILTERS, is_list=True),
-    ApiOperation('create_plan', 'POST', '/v2/plans', 'Store a plan', OPERATOR, {201: WHOLE_PLAN},
-                 body=request_fields.PLAN_CREATE),
-    ApiOperation('show_plan', 'GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: WHOLE_PLAN}),
-    ApiOperation('drop_plan', 'DELETE', _ONE, 'Drop a plan; it is listed as dropped until it expires', OPERATOR,
-                 {200: PLAN}),
-    ApiOperation('approve_plan', 'POST', _ONE + '/approve', 'Approve a parked plan, so that it is applied', OPERATOR,
-                 {202: PLAN}, body={}, body_optional=True),
-    ApiOperation('settle_plan', 'POST', _ONE + '/settle', 'Record how a stored plan ended', OPERATOR, {200: PLAN},
-                 body=request_fields.PLAN_SETTLE),
-)
+OPERATIONS = Operations('plans')
 
 
-class PlansResource(CentralResource):
-    """
-    :param limit: how many bytes a plan may have
-    """
-
-    def __init__(self, central: Central, limit: int) -> None:
-        super().__init__(central)
-        self._limit = limit
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, PLANS, request_fields.PLAN_FILTERS, self._central.find_plans, pool_requester(req))
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        values = {'id': new_id(), 'pool_name': '', **request.body(req, request_fields.PLAN_CREATE, limit=self._limit)}
-        stored = self._central.put_plan(pool_requester(req), StoredPlan(state=PlanState.STORED, **values))
-        answer_created(req, resp, WHOLE_PLAN, stored)
+@OPERATIONS.add('GET', '/v2/plans', 'List plans', OPERATOR, {200: PLANS}, query=request_fields.PLAN_FILTERS,
+                is_list=True)
+def list_plans(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, api.central.find_plans, pool_requester(req))
 
 
-class PlanResource(CentralResource):
-    """One plan; its id may be the beginning of it, four digits at least."""
+@OPERATIONS.add('POST', '/v2/plans', 'Store a plan', OPERATOR, {201: WHOLE_PLAN}, body=request_fields.PLAN_CREATE,
+                has_location=True)
+def create_plan(api: Api, req: falcon.Request, resp: falcon.Response) -> StoredPlan:
+    values = {'id': new_id(), 'pool_name': '', **request.body(req, api.whole_zone_limit)}
+    return api.central.put_plan(pool_requester(req), StoredPlan(state=PlanState.STORED, **values))
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
-        plan = self._central.get_plan(pool_requester(req), plan_id)
-        answer(resp, WHOLE_PLAN.show(plan, req.prefix))
 
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
-        """It is dropped, and shown as such until it expires."""
-        dropped = self._central.drop_plan(pool_requester(req), plan_id)
-        answer(resp, PLAN.show(dropped, req.prefix))
+@OPERATIONS.add('GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: WHOLE_PLAN})
+def show_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
+    return api.central.get_plan(pool_requester(req), plan_id)
 
-    def on_post_approve(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
-        request.body(req, {}, optional=True)
-        approved = self._central.approve_plan(pool_requester(req), plan_id)
-        answer(resp, PLAN.show(approved, req.prefix), 202)
 
-    def on_post_settle(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
-        values = request.body(req, request_fields.PLAN_SETTLE)
-        settled = self._central.settle_plan(pool_requester(req), plan_id,
-                                            PlanState(values['state']), values.get('why'))
-        answer(resp, PLAN.show(settled, req.prefix))
+@OPERATIONS.add('DELETE', _ONE, 'Drop a plan; it is listed as dropped until it expires', OPERATOR, {200: PLAN})
+def drop_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
+    return api.central.drop_plan(pool_requester(req), plan_id)
+
+
+@OPERATIONS.add('POST', _ONE + '/approve', 'Approve a parked plan, so that it is applied', OPERATOR, {202: PLAN},
+                body={}, body_optional=True)
+def approve_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
+    request.body(req)
+    return api.central.approve_plan(pool_requester(req), plan_id)
+
+
+@OPERATIONS.add('POST', _ONE + '/settle', 'Record how a stored plan ended', OPERATOR, {200: PLAN},
+                body=request_fields.PLAN_SETTLE)
+def settle_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
+    values = request.body(req)
+    return api.central.settle_plan(pool_requester(req), plan_id, PlanState(values['state']), values.get('why'))

@@ -9,14 +9,14 @@ import operator
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, answer_created, requester
-from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (COUNT, FLAG, ID, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, AnswerForm,
+from designate_pool.api.schema.answers import (COUNT, FLAG, ID, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, AnswerForm, Json,
                                                ListAnswer, many, maybe, one)
-from designate_pool.api.schema.operation import ADMIN, OPERATOR, READER, ApiOperation
+from designate_pool.api.schema.operation import ADMIN, OPERATOR, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.model import dashed
+from designate_pool.model import Pool, dashed
 
 _ONE = '/v2/pools/{pool_id}'
 FILTERS = {
@@ -25,7 +25,7 @@ FILTERS = {
 }
 NAME_SERVER = AnswerForm('NameServer', {'hostname': TEXT.of(operator.itemgetter(0)),
                                         'priority': COUNT.of(operator.itemgetter(1))})
-NAME_SERVERS = AnswerForm('NameServers', {'nameservers': many(one(NAME_SERVER))})
+NAME_SERVERS = AnswerForm('NameServers', {'nameservers': many(one(NAME_SERVER)).of('ns_records')})
 POOL = AnswerForm('Pool', {
     'id': ID,
     'name': TEXT,
@@ -45,46 +45,39 @@ POOL = AnswerForm('Pool', {
     **VERSIONED,
 }, {'self': lambda pool: f'/v2/pools/{dashed(pool.id)}'})
 POOLS = ListAnswer('Pools', 'pools', POOL)
-OPERATIONS = (
-    ApiOperation('list_pools', 'GET', '/v2/pools', 'List pools', OPERATOR, {200: POOLS}, query=FILTERS, is_list=True),
-    ApiOperation('create_pool', 'POST', '/v2/pools', 'Create a pool', ADMIN, {201: POOL},
-                 body=request_fields.POOL_CREATE),
-    ApiOperation('show_pool', 'GET', _ONE, 'Show a pool', OPERATOR, {200: POOL}),
-    ApiOperation('update_pool', 'PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial',
-                 ADMIN, {202: POOL}, body=request_fields.POOL_UPDATE),
-    ApiOperation('delete_pool', 'DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None}),
-    ApiOperation('list_zone_nameservers', 'GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers",
-                 READER, {200: NAME_SERVERS}),
-)
+OPERATIONS = Operations('pools')
 
 
-class PoolsResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, POOLS, FILTERS,
-                    lambda context, page: self._central.find_pools(context, *dataclasses.astuple(page)))
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        created = self._central.create_pool(requester(req), request.body(req, request_fields.POOL_CREATE))
-        answer_created(req, resp, POOL, created)
+@OPERATIONS.add('GET', '/v2/pools', 'List pools', OPERATOR, {200: POOLS}, query=FILTERS, is_list=True)
+def list_pools(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, lambda context, page: api.central.find_pools(context, *dataclasses.astuple(page)))
 
 
-class PoolResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        answer(resp, POOL.show(self._central.get_pool(requester(req), pool_id), req.prefix))
-
-    def on_patch(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        values = request.changes(req, request_fields.POOL_UPDATE, lambda: POOL.show(
-            self._central.get_pool(requester(req), pool_id), req.prefix))
-        updated = self._central.update_pool(requester(req), {'id': pool_id, **values})
-        answer(resp, POOL.show(updated, req.prefix), 202)
-
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        self._central.delete_pool(requester(req), pool_id)
-        resp.status = 204
+@OPERATIONS.add('POST', '/v2/pools', 'Create a pool', ADMIN, {201: POOL}, body=request_fields.POOL_CREATE,
+                has_location=True)
+def create_pool(api: Api, req: falcon.Request, resp: falcon.Response) -> Pool:
+    return api.central.create_pool(requester(req), request.body(req))
 
 
-class NameServersResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = self.own_domain(req, zone_id)
-        pool = self._central.get_pool(requester(req), domain.pool_id)
-        answer(resp, {'nameservers': [NAME_SERVER.show(server) for server in pool.ns_records]})
+@OPERATIONS.add('GET', _ONE, 'Show a pool', OPERATOR, {200: POOL})
+def show_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
+    return api.central.get_pool(requester(req), pool_id)
+
+
+@OPERATIONS.add('PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial', ADMIN, {202: POOL},
+                body=request_fields.POOL_UPDATE)
+def update_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
+    values = request.changes(req, lambda: POOL.show(api.central.get_pool(requester(req), pool_id), req.prefix))
+    return api.central.update_pool(requester(req), {'id': pool_id, **values})
+
+
+@OPERATIONS.add('DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None})
+def delete_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+    api.central.delete_pool(requester(req), pool_id)
+
+
+@OPERATIONS.add('GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers", READER, {200: NAME_SERVERS})
+def list_zone_nameservers(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    domain = api.own_domain(requester(req), zone_id)
+    pool = api.central.get_pool(requester(req), domain.pool_id)
+    return NAME_SERVERS.show(pool)

@@ -7,15 +7,13 @@ import operator
 import falcon
 
 from designate_pool.api.auth.identity import changing_any_project
-from designate_pool.api.auth.keystone import CheckProject
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.resources.base import CentralResource
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import COUNT, AnswerField, AnswerForm, maybe
-from designate_pool.api.schema.operation import ADMIN, READER, ApiOperation
+from designate_pool.api.schema.answers import COUNT, AnswerField, AnswerForm, Json, maybe
+from designate_pool.api.schema.operation import ADMIN, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.central.service import Central
 
 #: Of a domain name as text, with its final dot (RFC 1035, 3.1).
 LONGEST_NAME = 255
@@ -39,40 +37,33 @@ LIMITS = AnswerForm('Limits', {
 }, description='Quotas and fixed limits; -1 is without limit, and a min_ttl of null allows every TTL.')
 SET = {name: RequestField(request_fields.number_from(-1, request_fields.MAX_NUMBER)) for name in QUOTAS.fields}
 _OWN, _OF_PROJECT = '/v2/quotas', '/v2/quotas/{project_id}'
-OPERATIONS = (
-    ApiOperation('show_own_quotas', 'GET', _OWN, "Show the quotas of your project", READER, {200: QUOTAS}),
-    ApiOperation('show_quotas', 'GET', _OF_PROJECT,
-                 'Show the quotas of a project; of another one with X-Auth-All-Projects', READER, {200: QUOTAS}),
-    ApiOperation('set_quotas', 'PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: QUOTAS}, body=SET),
-    ApiOperation('reset_quotas', 'DELETE', _OF_PROJECT, "Reset a project's quotas to those of the configuration", ADMIN,
-                 {204: None}),
-    ApiOperation('show_limits', 'GET', '/v2/limits', "Show the limits of your project", READER, {200: LIMITS},
-                 tag='limits'),
-)
+OPERATIONS = Operations('quotas')
 
 
-class LimitsResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        request.query(req, {})
-        answer(resp, LIMITS.show(self._central.get_quotas(requester(req), requester(req).project_id)))
+@OPERATIONS.add('GET', _OWN, "Show the quotas of your project", READER, {200: QUOTAS})
+def show_own_quotas(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return api.central.get_quotas(requester(req), requester(req).project_id)
 
 
-class QuotasResource(CentralResource):
-    def __init__(self, central: Central, check_project: CheckProject) -> None:
-        super().__init__(central)
-        self._check_project = check_project
+@OPERATIONS.add('GET', _OF_PROJECT, 'Show the quotas of a project; of another one with X-Auth-All-Projects', READER,
+                {200: QUOTAS})
+def show_quotas(api: Api, req: falcon.Request, resp: falcon.Response, project_id: str) -> Json:
+    return api.central.get_quotas(requester(req), project_id)
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, self._central.get_quotas(requester(req), requester(req).project_id))
 
-    def on_get_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-        answer(resp, self._central.get_quotas(requester(req), project_id))
+@OPERATIONS.add('PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: QUOTAS}, body=SET)
+def set_quotas(api: Api, req: falcon.Request, resp: falcon.Response, project_id: str) -> Json:
+    values = request.changes(req)
+    api.check_project(req, project_id)
+    return api.central.set_quotas(requester(req), project_id, values)
 
-    def on_patch_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-        values = request.changes(req, SET)
-        self._check_project(req, project_id)
-        answer(resp, self._central.set_quotas(requester(req), project_id, values))
 
-    def on_delete_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-        self._central.reset_quotas(changing_any_project(req), project_id)
-        resp.status = 204
+@OPERATIONS.add('DELETE', _OF_PROJECT, "Reset a project's quotas to those of the configuration", ADMIN, {204: None})
+def reset_quotas(api: Api, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+    api.central.reset_quotas(changing_any_project(req), project_id)
+
+
+@OPERATIONS.add('GET', '/v2/limits', "Show the limits of your project", READER, {200: LIMITS}, tag='limits')
+def show_limits(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    request.query(req)
+    return LIMITS.show(api.central.get_quotas(requester(req), requester(req).project_id))

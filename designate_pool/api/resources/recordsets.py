@@ -5,12 +5,12 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ACTION, COUNT, ID, STATUS, TEXT, TEXTS, VERSIONED, AnswerForm, Json,
                                                ListAnswer, maybe, zone_path)
-from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation
+from designate_pool.api.schema.operation import MEMBER, READER, Operations
 from designate_pool.errors import ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import Domain, PageRequest, RecordSet, dashed
 
@@ -30,83 +30,71 @@ RECORDSET = AnswerForm('RecordSet', {
     **VERSIONED,
 }, {'self': lambda recordset: f'{zone_path(recordset.domain_id)}/recordsets/{dashed(recordset.id)}'})
 RECORDSETS = ListAnswer('RecordSets', 'recordsets', RECORDSET)
-OPERATIONS = (
-    ApiOperation('list_recordsets', 'GET', _ALL, "List a zone's recordsets", READER, {200: RECORDSETS},
-                 query=request_fields.RECORDSET_FILTERS, is_list=True),
-    ApiOperation('create_recordset', 'POST', _ALL, 'Create a recordset', MEMBER, {202: RECORDSET},
-                 body=request_fields.RECORDSET_CREATE),
-    ApiOperation('show_recordset', 'GET', _ONE, 'Show a recordset', READER, {200: RECORDSET}),
-    ApiOperation('update_recordset', 'PUT', _ONE, "Change a recordset's records, TTL or description", MEMBER,
-                 {202: RECORDSET}, body=request_fields.RECORDSET_UPDATE),
-    ApiOperation('patch_recordset', 'PATCH', _ONE, "Change a recordset's records, TTL or description (the same as PUT)",
-                 MEMBER, {202: RECORDSET}, body=request_fields.RECORDSET_UPDATE),
-    ApiOperation('delete_recordset', 'DELETE', _ONE, 'Delete a recordset', MEMBER, {202: RECORDSET}),
-    ApiOperation('list_all_recordsets', 'GET', '/v2/recordsets', 'List recordsets of all zones', READER,
-                 {200: RECORDSETS}, query=request_fields.RECORDSET_FILTERS, is_list=True),
-    ApiOperation('find_recordset', 'GET', '/v2/recordsets/{recordset_id}', 'Redirect to a recordset', READER,
-                 {301: RECORDSET}),
-)
+OPERATIONS = Operations('recordsets')
 
 
-class RecordSetsResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = self._central.get_domain(requester(req), zone_id)
-        answer_page(req, resp, RECORDSETS, request_fields.RECORDSET_FILTERS,
-                    lambda context, page: self._central.find_recordsets(context, zone_id, page),
-                    show=lambda recordset, base: shown_recordset(recordset, domain, base))
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        body = request.body(req, request_fields.RECORDSET_CREATE,
-                            of=lambda: self._central.get_domain(requester(req), zone_id))
-        values = {name: value for name, value in body.items() if value is not None}
-        domain = self._central.get_domain(requester(req), zone_id)
-        created = self._central.create_recordset(requester(req), zone_id, values)
-        shown = shown_recordset(created, domain, req.prefix)
-        answer(resp, shown, 202, at=shown['links']['self'])
+@OPERATIONS.add('GET', _ALL, "List a zone's recordsets", READER, {200: RECORDSETS},
+                query=request_fields.RECORDSET_FILTERS, is_list=True)
+def list_recordsets(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    domain = api.central.get_domain(requester(req), zone_id)
+    return show_page(req, lambda context, page: api.central.find_recordsets(context, zone_id, page),
+                     show=lambda recordset, base: shown_recordset(recordset, domain, base))
 
 
-class AllRecordSetsResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        entries, links = request.find_page(
-            req, request.listing(req, request_fields.RECORDSET_FILTERS),
-            lambda page: self._central.find_all_recordsets(requester(req), page), key=lambda entry: entry[1])
-        answer(resp, {'recordsets': [shown_recordset(recordset, domain, req.prefix)
-                                     for domain, recordset in entries], 'links': links})
-
-    def on_get_one(self, req: falcon.Request, resp: falcon.Response, recordset_id: str) -> None:
-        matches = self._central.find_all_recordsets(requester(req), PageRequest({'id': recordset_id}, limit=1))
-        if not matches:
-            raise RecordSetNotFound(recordset=recordset_id)
-        domain, recordset = matches[0]
-        shown = shown_recordset(recordset, domain, req.prefix)
-        answer(resp, shown, 301, at=shown['links']['self'])
+@OPERATIONS.add('POST', _ALL, 'Create a recordset', MEMBER, {202: RECORDSET}, body=request_fields.RECORDSET_CREATE,
+                has_location=True)
+def create_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    body = request.body(req, of=lambda: api.central.get_domain(requester(req), zone_id))
+    values = {name: value for name, value in body.items() if value is not None}
+    domain = api.central.get_domain(requester(req), zone_id)
+    return shown_recordset(api.central.create_recordset(requester(req), zone_id, values), domain, req.prefix)
 
 
-class RecordSetResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> None:
-        domain = self._central.get_domain(requester(req), zone_id)
-        recordset = self._central.get_recordset(requester(req), zone_id, recordset_id)
-        answer(resp, shown_recordset(recordset, domain, req.prefix))
+@OPERATIONS.add('GET', _ONE, 'Show a recordset', READER, {200: RECORDSET})
+def show_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
+    domain = api.central.get_domain(requester(req), zone_id)
+    return shown_recordset(api.central.get_recordset(requester(req), zone_id, recordset_id), domain, req.prefix)
 
-    def on_put(self, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> None:
-        domain = self._central.get_domain(requester(req), zone_id)
 
-        def current() -> Json:
-            recordset = self._central.get_recordset(requester(req), zone_id, recordset_id)
-            if recordset.managed and requester(req).sees(domain.project_id):
-                raise ManagedRecordSet(name=recordset.name, rtype=recordset.type)
-            return shown_recordset(recordset, domain, req.prefix)
+@OPERATIONS.add('PATCH', _ONE, "Change a recordset's records, TTL or description (the same as PUT)", MEMBER,
+                {202: RECORDSET}, body=request_fields.RECORDSET_UPDATE, name='patch_recordset')
+@OPERATIONS.add('PUT', _ONE, "Change a recordset's records, TTL or description", MEMBER, {202: RECORDSET},
+                body=request_fields.RECORDSET_UPDATE)
+def update_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
+    domain = api.central.get_domain(requester(req), zone_id)
 
-        values = request.changes(req, request_fields.RECORDSET_UPDATE, current)
-        changed = self._central.update_recordset(requester(req), zone_id, recordset_id, values)
-        answer(resp, shown_recordset(changed, domain, req.prefix), 202)
+    def current() -> Json:
+        recordset = api.central.get_recordset(requester(req), zone_id, recordset_id)
+        if recordset.managed and requester(req).sees(domain.project_id):
+            raise ManagedRecordSet(name=recordset.name, rtype=recordset.type)
+        return shown_recordset(recordset, domain, req.prefix)
 
-    on_patch = on_put
+    values = request.changes(req, current)
+    changed = api.central.update_recordset(requester(req), zone_id, recordset_id, values)
+    return shown_recordset(changed, domain, req.prefix)
 
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> None:
-        domain = self._central.get_domain(requester(req), zone_id)
-        deleted = self._central.delete_recordset(requester(req), zone_id, recordset_id)
-        answer(resp, shown_recordset(deleted, domain, req.prefix), 202)
+
+@OPERATIONS.add('DELETE', _ONE, 'Delete a recordset', MEMBER, {202: RECORDSET})
+def delete_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
+    domain = api.central.get_domain(requester(req), zone_id)
+    return shown_recordset(api.central.delete_recordset(requester(req), zone_id, recordset_id), domain, req.prefix)
+
+
+@OPERATIONS.add('GET', '/v2/recordsets', 'List recordsets of all zones', READER, {200: RECORDSETS},
+                query=request_fields.RECORDSET_FILTERS, is_list=True)
+def list_all_recordsets(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, api.central.find_all_recordsets,
+                     show=lambda entry, base: shown_recordset(entry[1], entry[0], base))
+
+
+@OPERATIONS.add('GET', '/v2/recordsets/{recordset_id}', 'Redirect to a recordset', READER, {301: RECORDSET},
+                has_location=True)
+def find_recordset(api: Api, req: falcon.Request, resp: falcon.Response, recordset_id: str) -> Json:
+    matches = api.central.find_all_recordsets(requester(req), PageRequest({'id': recordset_id}, limit=1))
+    if not matches:
+        raise RecordSetNotFound(recordset=recordset_id)
+    domain, recordset = matches[0]
+    return shown_recordset(recordset, domain, req.prefix)
 
 
 def shown_recordset(recordset: RecordSet, domain: Domain, base: str) -> Json:

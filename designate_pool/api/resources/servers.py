@@ -6,17 +6,17 @@ import falcon
 
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.resources.zone_servers import StatusReader
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, find_all_pools
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, TEXT, TEXTS, VERSIONED,
                                                AnswerForm, Json, ListAnswer, maybe, rows)
-from designate_pool.api.schema.operation import OPERATOR, ApiOperation
+from designate_pool.api.schema.operation import OPERATOR, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.views.zone_servers import SERVER_IDENTITY
-from designate_pool.errors import Conflict
-from designate_pool.model import PoolServer, ServerReport, dashed
-from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.central.service import Central
+from designate_pool.errors import Conflict, ServerNotFound
+from designate_pool.model import Comparison, Context, PoolServer, Reloaded, ServerReport, dashed
 
 _ONE = '/v2/servers/{server_id}'
 FILTERS = {'pool_id': RequestField(request_fields.identifier)}
@@ -65,88 +65,76 @@ COMPARISON = AnswerForm('Comparison', {
     'deleted': COUNT.about('Extra zones that were deleted.'),
 }, {'server': lambda comparison: f'/v2/servers/{dashed(comparison.server_id)}'})
 RELOADED = AnswerForm('Reloaded', dict.fromkeys(('joined', 'changed', 'draining'), TEXTS))
-OPERATIONS = (
-    ApiOperation('list_servers', 'GET', '/v2/servers', 'List the servers of all pools with their state', OPERATOR,
-                 {200: SERVERS}, query=FILTERS),
-    ApiOperation('reload_servers', 'POST', '/v2/servers/reload', "Read a pool's servers from its configuration again",
-                 OPERATOR, {200: RELOADED}, body=FILTERS, body_optional=True),
-    ApiOperation('show_server', 'GET', _ONE, 'Show a server with its state and failures', OPERATOR,
-                 {200: SERVER_REPORT}),
-    ApiOperation('rest_server', 'POST', _ONE + '/maintenance', 'Put a server into maintenance until it is resumed',
-                 OPERATOR, {202: SERVER}, body={}, body_optional=True),
-    ApiOperation('resume_server', 'POST', _ONE + '/resume', 'Resume a server: it catches up and counts again', OPERATOR,
-                 {202: SERVER}, body={}, body_optional=True),
-    ApiOperation('drain_server', 'POST', _ONE + '/drain', 'Drain a server: take it out of the pool', OPERATOR,
-                 {202: SERVER}, body=request_fields.SERVER_DRAIN, body_optional=True),
-    ApiOperation('resync_server', 'POST', _ONE + '/resync',
-                 'Compare a server with the database, and repair it if asked to', OPERATOR,
-                 {200: COMPARISON, 202: COMPARISON}, body=request_fields.SERVER_RESYNC, body_optional=True),
-)
+OPERATIONS = Operations('servers')
 
 
-class ServersResource:
+@OPERATIONS.add('GET', '/v2/servers', 'List the servers of all pools with their state', OPERATOR, {200: SERVERS},
+                query=FILTERS)
+def list_servers(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    pool_id, context = request.query(req).get('pool_id'), requester(req)
+    pools = find_all_pools(api.central, context) if pool_id is None else [api.central.get_pool(context, pool_id)]
+    reports = [report for pool in pools for report in api.central.report_servers(context, pool.name)]
+    return {'servers': [_reported(report, req.prefix) for report in reports], 'links': {'self': req.url}}
+
+
+@OPERATIONS.add('POST', '/v2/servers/reload', "Read a pool's servers from its configuration again", OPERATOR,
+                {200: RELOADED}, body=FILTERS, body_optional=True)
+def reload_servers(api: Api, req: falcon.Request, resp: falcon.Response) -> Reloaded:
+    pool_id = request.body(req).get('pool_id')
+    name = api.pool_name
+    if pool_id is not None:
+        pool = api.central.get_pool(requester(req), pool_id)
+        if pool.published_at is None:
+            raise Conflict(why=f'no pool manager was ever started for the pool {pool.name}')
+        name = pool.name
+    return api.pool_managers.reload_servers(requester(req), name)
+
+
+@OPERATIONS.add('GET', _ONE, 'Show a server with its state and failures', OPERATOR, {200: SERVER_REPORT})
+def show_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> Json:
+    return _reported(api.central.report_server(pool_requester(req), server_id), req.prefix)
+
+
+@OPERATIONS.add('POST', _ONE + '/maintenance', 'Put a server into maintenance until it is resumed', OPERATOR,
+                {202: SERVER}, body={}, body_optional=True)
+def rest_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> PoolServer:
+    request.body(req)
+    return api.central.rest_server(requester(req), server_id)
+
+
+@OPERATIONS.add('POST', _ONE + '/resume', 'Resume a server: it catches up and counts again', OPERATOR, {202: SERVER},
+                body={}, body_optional=True)
+def resume_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> PoolServer:
+    request.body(req)
+    return api.central.resume_server(requester(req), server_id)
+
+
+@OPERATIONS.add('POST', _ONE + '/drain', 'Drain a server: take it out of the pool', OPERATOR, {202: SERVER},
+                body=request_fields.SERVER_DRAIN, body_optional=True)
+def drain_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> PoolServer:
+    return api.central.drain_server(requester(req), server_id, **request.body(req))
+
+
+@OPERATIONS.add('POST', _ONE + '/resync', 'Compare a server with the database, and repair it if asked to', OPERATOR,
+                {200: COMPARISON, 202: COMPARISON}, body=request_fields.SERVER_RESYNC, body_optional=True)
+def resync_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> Comparison:
+    options = request.body(req)
+    pool_name = _pool_of_server(api.central, requester(req), server_id)
+    comparison = api.pool_managers.compare_server(pool_requester(req), pool_name, server_id, **options)
+    if comparison.mending:
+        resp.status = 202
+    return comparison
+
+
+def _pool_of_server(central: Central, context: Context, server_id: str) -> str:
+    """The name of the pool that a server belongs to.
+
+    :raises ServerNotFound: when no pool has it
     """
-    :param pool_name: the pool whose configuration is read again when none is named
-    """
-
-    def __init__(self, status_reader: StatusReader, pool_managers: PoolManagerClient, pool_name: str) -> None:
-        self._status_reader = status_reader
-        self._pool_managers = pool_managers
-        self._pool_name = pool_name
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        pool_id = request.query(req, FILTERS).get('pool_id')
-        central, context = self._status_reader.central, requester(req)
-        pools = self._status_reader.pools(context) if pool_id is None else [central.get_pool(context, pool_id)]
-        reports = [report for pool in pools for report in central.report_servers(context, pool.name)]
-        answer(resp, {'servers': [_reported(report, req.prefix) for report in reports],
-                      'links': {'self': req.url}})
-
-    def on_post_reload(self, req: falcon.Request, resp: falcon.Response) -> None:
-        pool_id = request.body(req, FILTERS, optional=True).get('pool_id')
-        name = self._pool_name
-        if pool_id is not None:
-            pool = self._status_reader.central.get_pool(requester(req), pool_id)
-            if pool.published_at is None:
-                raise Conflict(why=f'no pool manager was ever started for the pool {pool.name}')
-            name = pool.name
-        answer(resp, RELOADED.show(self._pool_managers.reload_servers(requester(req), name)))
-
-
-class ServerResource:
-    """One server; a command is stored when it is answered, and carried out afterwards."""
-
-    def __init__(self, status_reader: StatusReader, pool_managers: PoolManagerClient) -> None:
-        self._status_reader = status_reader
-        self._central = status_reader.central
-        self._pool_managers = pool_managers
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        report = self._central.report_server(pool_requester(req), server_id)
-        answer(resp, _reported(report, req.prefix))
-
-    def on_post_maintenance(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        request.body(req, {}, optional=True)
-        _accept(req, resp, self._central.rest_server(requester(req), server_id))
-
-    def on_post_resume(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        request.body(req, {}, optional=True)
-        _accept(req, resp, self._central.resume_server(requester(req), server_id))
-
-    def on_post_drain(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        options = request.body(req, request_fields.SERVER_DRAIN, optional=True)
-        _accept(req, resp,
-                self._central.drain_server(requester(req), server_id, **options))
-
-    def on_post_resync(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        options = request.body(req, request_fields.SERVER_RESYNC, optional=True)
-        pool_name = self._status_reader.pool_of_server(requester(req), server_id)
-        comparison = self._pool_managers.compare_server(pool_requester(req), pool_name, server_id, **options)
-        answer(resp, COMPARISON.show(comparison, req.prefix), 202 if comparison.mending else 200)
-
-
-def _accept(req: falcon.Request, resp: falcon.Response, server: PoolServer) -> None:
-    answer(resp, SERVER.show(server, req.prefix), 202)
+    for pool in find_all_pools(central, context):
+        if any(server.id == server_id for server in central.find_servers(context, pool.name)):
+            return pool.name
+    raise ServerNotFound(server=server_id)
 
 
 def _reported(report: ServerReport, base: str) -> Json:

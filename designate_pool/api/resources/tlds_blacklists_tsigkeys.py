@@ -13,14 +13,13 @@ from typing import Any
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, answer_created, requester
-from designate_pool.api.resources.base import answer_page
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import ID, TEXT, VERSIONED, AnswerForm, ListAnswer, choice, maybe, member
-from designate_pool.api.schema.operation import ADMIN, ApiOperation
+from designate_pool.api.schema.answers import ID, TEXT, VERSIONED, AnswerForm, Json, ListAnswer, choice, maybe, member
+from designate_pool.api.schema.operation import ADMIN, Operations
 from designate_pool.api.schema.request_fields import RequestField, Table
 from designate_pool.central.entries import Entries
-from designate_pool.central.service import Central
 from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, dashed
 
 
@@ -87,69 +86,49 @@ TSIGKEYS = Kind(
     {name: RequestField(kind, required=True) for name, kind in _KEY.items()},
     {**{name: RequestField(kind) for name, kind in _KEY.items()}, **_FIXED},
 )
-KINDS = (TSIGKEYS, TLDS, BLACKLISTS)
+OPERATIONS = Operations('')
 
 
-def _operations(kind: Kind, to_list: str, to_create: str, to_show: str, to_change: str,
-                to_delete: str) -> tuple[ApiOperation, ...]:
-    """The operations of a kind, with what the document says of each."""
+def _add_operations(kind: Kind, to_list: str, to_create: str, to_show: str, to_change: str, to_delete: str) -> None:
+    """Add the operations of a kind, with what the document says of each."""
     name, tag, page, entry = kind.name, f'{kind.name}s', kind.page, kind.page.entry
     every, one = f'/v2/{tag}', f'/v2/{tag}/{{{name}_id}}'
-    return (
-        ApiOperation(f'list_{tag}', 'GET', every, to_list, ADMIN, {200: page}, query=kind.filters, is_list=True,
-                     tag=tag),
-        ApiOperation(f'create_{name}', 'POST', every, to_create, ADMIN, {201: entry}, body=kind.create, tag=tag),
-        ApiOperation(f'show_{name}', 'GET', one, to_show, ADMIN, {200: entry}, tag=tag),
-        ApiOperation(f'update_{name}', 'PATCH', one, to_change, ADMIN, {200: entry}, body=kind.update, tag=tag),
-        ApiOperation(f'delete_{name}', 'DELETE', one, to_delete, ADMIN, {204: None}, tag=tag),
-    )
+
+    def entries(api: Api) -> Entries[Any]:
+        of_kind: Entries[Any] = getattr(api.central, tag)
+        return of_kind
+
+    @OPERATIONS.add('GET', every, to_list, ADMIN, {200: page}, f'list_{tag}', tag, query=kind.filters, is_list=True)
+    def list_all(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+        return show_page(req, entries(api).find)
+
+    @OPERATIONS.add('POST', every, to_create, ADMIN, {201: entry}, f'create_{name}', tag, body=kind.create,
+                    has_location=True)
+    def create(api: Api, req: falcon.Request, resp: falcon.Response) -> Any:
+        return entries(api).create(requester(req), request.body(req))
+
+    @OPERATIONS.add('GET', one, to_show, ADMIN, {200: entry}, f'show_{name}', tag)
+    def show_one(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> Any:
+        return entries(api).get(requester(req), *path.values())
+
+    @OPERATIONS.add('PATCH', one, to_change, ADMIN, {200: entry}, f'update_{name}', tag, body=kind.update)
+    def update(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> Any:
+        (entry_id,) = path.values()
+        values = request.changes(
+            req, lambda: entry.show(entries(api).get(requester(req), entry_id), req.prefix))
+        return entries(api).update(requester(req), entry_id, values)
+
+    @OPERATIONS.add('DELETE', one, to_delete, ADMIN, {204: None}, f'delete_{name}', tag)
+    def delete(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        entries(api).delete(requester(req), *path.values())
 
 
-OPERATIONS = (
-    *_operations(TSIGKEYS, 'List TSIG keys', 'Create a TSIG key that may transfer the zones of a pool, or one zone',
-                 'Show a TSIG key without its secret', 'Change a TSIG key', 'Delete a TSIG key'),
-    *_operations(TLDS, 'List the top-level domains that zones may lie below',
-                 'Add a top-level domain; with the first, zones lie below one of them', 'Show a top-level domain',
-                 'Change a top-level domain', 'Remove a top-level domain; the zones below it stay'),
-    *_operations(BLACKLISTS, 'List the patterns of names that zones may not have',
-                 'Add a pattern of names that zones may not have', 'Show a pattern of names that zones may not have',
-                 'Change a pattern of names that zones may not have',
-                 'Remove a pattern of names that zones may not have'),
-)
-
-
-class _EntryResource:
-    def __init__(self, central: Central, kind: Kind) -> None:
-        self._kind = kind
-        self._entries: Entries[Any] = getattr(central, f'{kind.name}s')
-
-
-class KindResource(_EntryResource):
-    """All values of a kind."""
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, self._kind.page, self._kind.filters, self._entries.find)
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        created = self._entries.create(requester(req), request.body(req, self._kind.create))
-        answer_created(req, resp, self._kind.page.entry, created)
-
-
-class OneOfKindResource(_EntryResource):
-    """One value of a kind, by its id."""
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        answer(resp, self._shown(req, *path.values()))
-
-    def on_patch(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        entry_id, = path.values()
-        values = request.changes(req, self._kind.update, lambda: self._shown(req, entry_id))
-        changed = self._entries.update(requester(req), entry_id, values)
-        answer(resp, self._kind.page.entry.show(changed, req.prefix))
-
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        self._entries.delete(requester(req), *path.values())
-        resp.status = 204
-
-    def _shown(self, req: falcon.Request, value_id: str) -> dict[str, Any]:
-        return self._kind.page.entry.show(self._entries.get(requester(req), value_id), req.prefix)
+_add_operations(TSIGKEYS, 'List TSIG keys', 'Create a TSIG key that may transfer the zones of a pool, or one zone',
+                'Show a TSIG key without its secret', 'Change a TSIG key', 'Delete a TSIG key')
+_add_operations(TLDS, 'List the top-level domains that zones may lie below',
+                'Add a top-level domain; with the first, zones lie below one of them', 'Show a top-level domain',
+                'Change a top-level domain', 'Remove a top-level domain; the zones below it stay')
+_add_operations(BLACKLISTS, 'List the patterns of names that zones may not have',
+                'Add a pattern of names that zones may not have', 'Show a pattern of names that zones may not have',
+                'Change a pattern of names that zones may not have',
+                'Remove a pattern of names that zones may not have')

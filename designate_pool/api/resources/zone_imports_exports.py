@@ -15,14 +15,13 @@ import falcon
 
 from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, answer_created, requester
-from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, AnswerForm, Json, ListAnswer, many, maybe,
                                                member, one, zone_path)
-from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, ApiOperation
-from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, ZoneTaskStore, missing, validated
-from designate_pool.central.service import Central
+from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, Operations
+from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, validated
 from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound, OverLimit
 from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
 from designate_pool.storage.zones import zone_tasks
@@ -71,164 +70,116 @@ EXPORT = AnswerForm('ZoneExport', {**_TASK, 'location': maybe(LINK)}, {
     'export': lambda task: f'{_EXPORTS}/{dashed(task.id)}/export' if task.status is ZoneTaskStatus.COMPLETE else None,
 }, 'export')
 EXPORTS = ListAnswer('ZoneExports', 'exports', EXPORT)
-OPERATIONS = (
-    ApiOperation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: IMPORTS}, query=_FILTERS,
-                 is_list=True),
-    ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: IMPORT},
-                 media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY),
-    ApiOperation('create_zone_import_batch', 'POST', _BATCHES, 'Create zones from several small zone files', MEMBER,
-                 {202: IMPORT_BATCH}, body=_SEVERAL, default_rule='rule:create_zone_import'),
-    ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER, {200: IMPORT}),
-    ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
-                 {204: None}),
-    ApiOperation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: EXPORTS}, query=_FILTERS,
-                 is_list=True),
-    ApiOperation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Export a zone as a zone file',
-                 MEMBER, {202: EXPORT}, errors=(413,)),
-    ApiOperation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: EXPORT}),
-    ApiOperation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
-    ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone file of an export', READER,
-                 {200: None}, answer_media='text/dns', errors=(413,)),
-)
+OPERATIONS = Operations('zone_imports_exports')
 
 
-class _ImportsResource(CentralResource):
-    """What one import and several have in common."""
-
-    def _check_pool(self, req: falcon.Request, context: Context, pool_id: str | None) -> None:
-        if pool_id is not None:
-            self._central.get_pool(context, pool_id)
-            check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
+@OPERATIONS.add('GET', _IMPORTS, 'List imports', READER, {200: IMPORTS}, query=_FILTERS, is_list=True)
+def list_zone_imports(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, functools.partial(api.tasks.find, ZoneTaskKind.IMPORT))
 
 
-class ZoneImportsResource(_ImportsResource):
-    """
-    :param limit: how many bytes a zone file may have
-    :param whole: how many bytes a body with a zone file and attributes may have, which is held in memory
-    """
-
-    def __init__(self, central: Central, tasks: ZoneTaskStore, limit: int, whole: int) -> None:
-        super().__init__(central)
-        self._tasks = tasks
-        self._limit = limit
-        self._whole = whole
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, IMPORTS, _FILTERS, functools.partial(self._tasks.find, ZoneTaskKind.IMPORT))
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        context = zone_creator(req)
-        pool_id = request.query(req, _POOL_QUERY).get('pool_id')
-        attributes, pieces = '', request.pieces(req, self._limit, PIECE)
-        if request.media(req) == 'application/json':
-            body = request.body(req, _WITH_ATTRIBUTES, limit=self._whole)
-            attributes, pieces = body.get('attributes', ''), iter([body['zonefile'].encode('utf-8', 'surrogatepass')])
-            pool_id = _named_pool(attributes) or pool_id
-        else:
-            request.expect(req, 'text/dns', required=True)
-        self._check_pool(req, context, pool_id)
-        with _retry_after(resp):
-            task = self._tasks.store_import(context, validated(pieces), pool_id, attributes)
-        self._central.announce_import(context)
-        answer_created(req, resp, IMPORT, self._tasks.wait_for(task), 202)
+@OPERATIONS.add('POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: IMPORT}, has_location=True,
+                media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY)
+def create_zone_import(api: Api, req: falcon.Request, resp: falcon.Response) -> ZoneTask:
+    context = zone_creator(req)
+    pool_id = request.query(req).get('pool_id')
+    attributes, pieces = '', request.pieces(req, api.settings.max_body, PIECE)
+    if request.media(req) == 'application/json':
+        body = request.body(req, api.whole_zone_limit)
+        attributes, pieces = body.get('attributes', ''), iter([body['zonefile'].encode('utf-8', 'surrogatepass')])
+        pool_id = _named_pool(attributes) or pool_id
+    else:
+        request.expect(req, 'text/dns', required=True)
+    _check_pool(api, req, context, pool_id)
+    with _retry_after(resp):
+        task = api.tasks.store_import(context, validated(pieces), pool_id, attributes)
+    api.central.announce_import(context)
+    return api.tasks.wait_for(task)
 
 
-class ZoneImportBatchesResource(_ImportsResource):
-    """Several small zone files in one request: each gets an import of its own, with its own outcome.
-
-    :param whole: how many bytes a body may have
-    """
-
-    def __init__(self, central: Central, tasks: ZoneTaskStore, whole: int) -> None:
-        super().__init__(central)
-        self._tasks = tasks
-        self._whole = whole
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        context = zone_creator(req)
-        body = request.body(req, _SEVERAL, limit=self._whole)
-        zone_files = [_small_file(f'zonefiles.{index}', text) for index, text in enumerate(body['zonefiles'])]
-        attributes = body.get('attributes', '')
-        pool_id = _named_pool(attributes)
-        self._check_pool(req, context, pool_id)
-        with _retry_after(resp):
-            tasks = self._tasks.store_imports(context, zone_files, pool_id, attributes)
-        self._central.announce_import(context)
-        answer(resp, {'imports': [IMPORT.show(task, req.prefix)
-                                  for task in self._tasks.wait_for_all(tasks, WAIT_SECONDS)]}, 202)
+@OPERATIONS.add('POST', _BATCHES, 'Create zones from several small zone files', MEMBER, {202: IMPORT_BATCH},
+                body=_SEVERAL, default_rule='rule:create_zone_import')
+def create_zone_import_batch(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    """Several small zone files in one request: each gets an import of its own, with its own outcome."""
+    context = zone_creator(req)
+    body = request.body(req, api.whole_zone_limit)
+    zone_files = [_small_file(f'zonefiles.{index}', text) for index, text in enumerate(body['zonefiles'])]
+    attributes = body.get('attributes', '')
+    pool_id = _named_pool(attributes)
+    _check_pool(api, req, context, pool_id)
+    with _retry_after(resp):
+        tasks = api.tasks.store_imports(context, zone_files, pool_id, attributes)
+    api.central.announce_import(context)
+    return {'imports': [IMPORT.show(task, req.prefix) for task in api.tasks.wait_for_all(tasks, WAIT_SECONDS)]}
 
 
-class ZoneImportResource:
-    def __init__(self, tasks: ZoneTaskStore) -> None:
-        self._tasks = tasks
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
-        task = self._tasks.get(ZoneTaskKind.IMPORT, requester(req), import_id)
-        answer(resp, IMPORT.show(task, req.prefix))
-
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
-        """Forget the import, also before it is carried out; a zone that it made stays."""
-        self._tasks.remove(ZoneTaskKind.IMPORT, requester(req), import_id)
-        resp.status = 204
+@OPERATIONS.add('GET', _IMPORT, 'Show the state of an import', READER, {200: IMPORT})
+def show_zone_import(api: Api, req: falcon.Request, resp: falcon.Response, import_id: str) -> ZoneTask:
+    return api.tasks.get(ZoneTaskKind.IMPORT, requester(req), import_id)
 
 
-class NewZoneExportResource(CentralResource):
-    """``/v2/zones/{zone_id}/tasks/export``."""
-
-    def __init__(self, central: Central, tasks: ZoneTaskStore) -> None:
-        super().__init__(central)
-        self._tasks = tasks
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = self._central.check_export(requester(req), zone_id)
-        shown = _exported(self._tasks.store_export(requester(req), domain), req.prefix)
-        answer(resp, shown, 202, at=shown['links']['self'])
+@OPERATIONS.add('DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER, {204: None})
+def delete_zone_import(api: Api, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
+    """Forget the import, also before it is carried out."""
+    api.tasks.remove(ZoneTaskKind.IMPORT, requester(req), import_id)
 
 
-class ZoneExportsResource:
-    def __init__(self, tasks: ZoneTaskStore) -> None:
-        self._tasks = tasks
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, EXPORTS, _FILTERS, functools.partial(self._tasks.find, ZoneTaskKind.EXPORT),
-                    show=_exported)
+@OPERATIONS.add('GET', _EXPORTS, 'List exports', READER, {200: EXPORTS}, query=_FILTERS, is_list=True)
+def list_zone_exports(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, functools.partial(api.tasks.find, ZoneTaskKind.EXPORT), show=_exported)
 
 
-class ZoneExportResource(CentralResource):
-    def __init__(self, central: Central, tasks: ZoneTaskStore) -> None:
-        super().__init__(central)
-        self._tasks = tasks
+@OPERATIONS.add('POST', '/v2/zones/{zone_id}/tasks/export', 'Export a zone as a zone file', MEMBER, {202: EXPORT},
+                has_location=True, errors=(413,))
+def create_zone_export(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    domain = api.central.check_export(requester(req), zone_id)
+    return _exported(api.tasks.store_export(requester(req), domain), req.prefix)
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
-        task = self._tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id)
-        answer(resp, _exported(task, req.prefix))
 
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
-        self._tasks.remove(ZoneTaskKind.EXPORT, requester(req), export_id)
-        resp.status = 204
+@OPERATIONS.add('GET', _EXPORT, 'Show an export', READER, {200: EXPORT})
+def show_zone_export(api: Api, req: falcon.Request, resp: falcon.Response, export_id: str) -> Json:
+    return _exported(api.tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id), req.prefix)
 
-    def on_get_file(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
-        """The file.  The id may also be a zone's: a client that fetches zones often need not leave exports behind."""
+
+@OPERATIONS.add('DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None})
+def delete_zone_export(api: Api, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
+    api.tasks.remove(ZoneTaskKind.EXPORT, requester(req), export_id)
+
+
+@OPERATIONS.add('GET', f'{_EXPORT}/export', 'Fetch the zone file of an export', READER, {200: None},
+                answer_media='text/dns', errors=(413,))
+def fetch_zone_export(api: Api, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
+    """The id may also be a zone's: a client that fetches zones often need not leave exports behind."""
+    try:
+        domain_id = api.tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id).domain_id or ''
+    except NotFound:
+        domain_id = export_id
         try:
-            domain_id = self._tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id).domain_id or ''
-        except NotFound:
-            domain_id = export_id
-            try:
-                self._central.check_export(requester(req), domain_id)
-            except (DomainNotFound, Forbidden):
-                raise missing(ZoneTaskKind.EXPORT, export_id) from None
-        else:
-            # The zone may have grown since, or been given to another project, so it is checked too.
-            self._central.check_export(requester(req), domain_id)
-        file, size = self._tasks.zone_file(domain_id)
-        resp.set_stream(file, size)
-        resp.content_type = 'text/dns'
+            api.central.check_export(requester(req), domain_id)
+        except (DomainNotFound, Forbidden):
+            raise missing(ZoneTaskKind.EXPORT, export_id) from None
+    else:
+        # The zone may have grown since, or been given to another project, so it is checked too.
+        api.central.check_export(requester(req), domain_id)
+    send_zone_file(api, resp, domain_id)
+
+
+def send_zone_file(api: Api, resp: falcon.Response, domain_id: str) -> None:
+    """Answer a zone as a zone file."""
+    resp.set_stream(*api.tasks.zone_file(domain_id))
+    resp.content_type = 'text/dns'
 
 
 def _exported(task: ZoneTask, base: str) -> Json:
     """An export; its file is made when it is fetched."""
     shown = EXPORT.show(task, base, location=None)
     return {**shown, 'location': shown['links'].get('export')}
+
+
+def _check_pool(api: Api, req: falcon.Request, context: Context, pool_id: str | None) -> None:
+    if pool_id is not None:
+        api.central.get_pool(context, pool_id)
+        check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
 
 
 def _named_pool(attributes: str) -> str | None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api.auth.identity import check_rule
-from designate_pool.api.auth.keystone import CheckProject
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, answer_created, requester
-from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import ID, MOMENT, TEXT, AnswerForm, Json, ListAnswer, maybe, member, zone_path
-from designate_pool.api.schema.operation import ADMIN, MEMBER, READER, ApiOperation
+from designate_pool.api.schema.operation import ADMIN, MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.central.service import Central
-from designate_pool.model import TransferStatus, ZoneTransferRequest, dashed
+from designate_pool.model import TransferStatus, ZoneShare, ZoneTransferAccept, ZoneTransferRequest, dashed
 
 #: The policy rules for creating requests, and so for their keys, and for giving away zones without a request.
 _CREATE, _GIVE = 'create_transfer_request', 'give_zone'
@@ -81,119 +79,93 @@ SHARE = AnswerForm('ZoneShare', {
 }, {'self': lambda share: f'{zone_path(share.domain_id)}/shares/{dashed(share.id)}',
     'zone': lambda share: zone_path(share.domain_id)})
 SHARES = ListAnswer('ZoneShares', 'shared_zones', SHARE)
-OPERATIONS = (
-    ApiOperation('list_transfer_requests', 'GET', _REQUESTS,
-                 'List the transfer requests of a project, and those to it', READER, {200: REQUESTS},
-                 query=_FILTERS, is_list=True),
-    ApiOperation(_CREATE, 'POST', '/v2/zones/{zone_id}/tasks/transfer_requests',
-                 'Request that another project take over a zone', MEMBER, {201: REQUEST}, body=_NEW_REQUEST,
-                 body_optional=True),
-    ApiOperation('show_transfer_request', 'GET', _REQUEST, 'Show a transfer request', READER,
-                 {200: REQUEST}),
-    ApiOperation('update_transfer_request', 'PATCH', _REQUEST, 'Change the description of a transfer request', MEMBER,
-                 {200: REQUEST}, body=_CHANGED_REQUEST),
-    ApiOperation('delete_transfer_request', 'DELETE', _REQUEST, 'Withdraw a transfer request', MEMBER, {204: None}),
-    ApiOperation('list_transfer_accepts', 'GET', _ACCEPTS, 'List accepted transfers', ADMIN, {200: ACCEPTS},
-                 query=_FILTERS, is_list=True),
-    ApiOperation('create_transfer_accept', 'POST', _ACCEPTS, 'Take over a zone by a transfer request and its key',
-                 MEMBER, {201: ACCEPT}, body=_NEW_ACCEPT),
-    ApiOperation('show_transfer_accept', 'GET', _ACCEPT, 'Show an accepted transfer', READER, {200: ACCEPT}),
-    ApiOperation('list_zone_shares', 'GET', _SHARES, 'List the shares of a zone', READER, {200: SHARES},
-                 query=_SHARE_FILTERS, is_list=True, tag='zone_shares'),
-    ApiOperation('create_zone_share', 'POST', _SHARES, 'Share a zone with another project', MEMBER, {201: SHARE},
-                 body=_NEW_SHARE, tag='zone_shares'),
-    ApiOperation('show_zone_share', 'GET', _SHARE, 'Show a share of a zone', READER, {200: SHARE}, tag='zone_shares'),
-    ApiOperation('delete_zone_share', 'DELETE', _SHARE, 'End a share of a zone', MEMBER, {204: None},
-                 tag='zone_shares'),
-)
+OPERATIONS = Operations('zone_transfers')
 
 
-class TransferRequestsResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, REQUESTS, _FILTERS, self._central.find_transfer_requests,
-                    show=lambda found, base: _shown(req, found))
+@OPERATIONS.add('GET', _REQUESTS, 'List the transfer requests of a project, and those to it', READER, {200: REQUESTS},
+                query=_FILTERS, is_list=True)
+def list_transfer_requests(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, api.central.find_transfer_requests,
+                     show=lambda transfer_request, base: _shown(req, transfer_request))
 
 
-class NewTransferRequestResource(CentralResource):
-    """``/v2/zones/{zone_id}/tasks/transfer_requests``."""
-
-    def __init__(self, central: Central, check_project: CheckProject) -> None:
-        super().__init__(central)
-        self._check_project = check_project
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        values = request.body(req, _NEW_REQUEST, optional=True,
-                              of=lambda: self.own_domain(req, zone_id))
-        if values.get('target_project_id') is not None:
-            self._check_project(req, values['target_project_id'])
-        shown = _shown(req, self._central.create_transfer_request(requester(req), zone_id, values))
-        answer(resp, shown, 201, at=shown['links']['self'])
+@OPERATIONS.add('POST', '/v2/zones/{zone_id}/tasks/transfer_requests', 'Request that another project take over a zone',
+                MEMBER, {201: REQUEST}, has_location=True, body=_NEW_REQUEST, body_optional=True)
+def create_transfer_request(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    values = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
+    if values.get('target_project_id') is not None:
+        api.check_project(req, values['target_project_id'])
+    return _shown(req, api.central.create_transfer_request(requester(req), zone_id, values))
 
 
-class TransferRequestResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
-        context = requester(req)
-        transfer_request = self._central.get_transfer_request(context, transfer_request_id)
-        owner = transfer_request.project_id
-        if context.project_id == owner and transfer_request.target_project_id not in (None, owner):
-            check_rule(req, _CREATE, 'see a transfer request to another project')
-        answer(resp, _shown(req, transfer_request))
-
-    def on_patch(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
-        values = request.changes(req, _CHANGED_REQUEST, lambda: _shown(
-            req, self._central.get_transfer_request(requester(req), transfer_request_id)))
-        answer(resp, _shown(req, self._central.update_transfer_request(requester(req), transfer_request_id, values)))
-
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
-        self._central.delete_transfer_request(requester(req), transfer_request_id)
-        resp.status = 204
-
-
-class TransferAcceptsResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, ACCEPTS, _FILTERS, self._central.find_transfer_accepts)
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        body = request.body(req, _NEW_ACCEPT)
-        accept = self._central.create_transfer_accept(requester(req), body['zone_transfer_request_id'], body['key'])
-        shown = ACCEPT.show(accept, req.prefix, key=body['key'])
-        answer(resp, shown, 201, at=shown['links']['self'])
-
-
-class TransferAcceptResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, transfer_accept_id: str) -> None:
-        accept = self._central.get_transfer_accept(requester(req), transfer_accept_id)
-        answer(resp, ACCEPT.show(accept, req.prefix))
-
-
-class ZoneSharesResource(CentralResource):
-    def __init__(self, central: Central, check_project: CheckProject) -> None:
-        super().__init__(central)
-        self._check_project = check_project
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        answer_page(req, resp, SHARES, _SHARE_FILTERS,
-                    lambda context, page: self._central.find_shares(context, zone_id, page))
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        values = request.body(req, _NEW_SHARE, of=lambda: self.own_domain(req, zone_id))
-        self._check_project(req, values['target_project_id'])
-        answer_created(req, resp, SHARE, self._central.share_domain(requester(req), zone_id, values))
-
-
-class ZoneShareResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str, share_id: str) -> None:
-        answer(resp, SHARE.show(self._central.get_share(requester(req), zone_id, share_id), req.prefix))
-
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str, share_id: str) -> None:
-        self._central.unshare_domain(requester(req), zone_id, share_id)
-        resp.status = 204
-
-
-def _shown(req: falcon.Request, found: ZoneTransferRequest) -> Json:
+@OPERATIONS.add('GET', _REQUEST, 'Show a transfer request', READER, {200: REQUEST})
+def show_transfer_request(api: Api, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> Json:
     context = requester(req)
-    is_own = context.project_id == found.project_id
-    may_know_key = req.context.allows(_CREATE if is_own else _GIVE)
-    shown = REQUEST.show(found, req.prefix, key=found.key if may_know_key else None)
-    return shown if context.sees(found.project_id) else {
-        name: content for name, content in shown.items() if name not in _OWN}
+    transfer_request = api.central.get_transfer_request(context, transfer_request_id)
+    owner = transfer_request.project_id
+    if context.project_id == owner and transfer_request.target_project_id not in (None, owner):
+        check_rule(req, _CREATE, 'see a transfer request to another project')
+    return _shown(req, transfer_request)
+
+
+@OPERATIONS.add('PATCH', _REQUEST, 'Change the description of a transfer request', MEMBER, {200: REQUEST},
+                body=_CHANGED_REQUEST)
+def update_transfer_request(api: Api, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> Json:
+    values = request.changes(
+        req, lambda: _shown(req, api.central.get_transfer_request(requester(req), transfer_request_id)))
+    return _shown(req, api.central.update_transfer_request(requester(req), transfer_request_id, values))
+
+
+@OPERATIONS.add('DELETE', _REQUEST, 'Withdraw a transfer request', MEMBER, {204: None})
+def delete_transfer_request(api: Api, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
+    api.central.delete_transfer_request(requester(req), transfer_request_id)
+
+
+@OPERATIONS.add('GET', _ACCEPTS, 'List accepted transfers', ADMIN, {200: ACCEPTS}, query=_FILTERS, is_list=True)
+def list_transfer_accepts(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, api.central.find_transfer_accepts)
+
+
+@OPERATIONS.add('POST', _ACCEPTS, 'Take over a zone by a transfer request and its key', MEMBER, {201: ACCEPT},
+                has_location=True, body=_NEW_ACCEPT)
+def create_transfer_accept(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    body = request.body(req)
+    accept = api.central.create_transfer_accept(requester(req), body['zone_transfer_request_id'], body['key'])
+    return ACCEPT.show(accept, req.prefix, key=body['key'])
+
+
+@OPERATIONS.add('GET', _ACCEPT, 'Show an accepted transfer', READER, {200: ACCEPT})
+def show_transfer_accept(api: Api, req: falcon.Request, resp: falcon.Response,
+                         transfer_accept_id: str) -> ZoneTransferAccept:
+    return api.central.get_transfer_accept(requester(req), transfer_accept_id)
+
+
+@OPERATIONS.add('GET', _SHARES, 'List the shares of a zone', READER, {200: SHARES}, query=_SHARE_FILTERS, is_list=True,
+                tag='zone_shares')
+def list_zone_shares(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    return show_page(req, lambda context, page: api.central.find_shares(context, zone_id, page))
+
+
+@OPERATIONS.add('POST', _SHARES, 'Share a zone with another project', MEMBER, {201: SHARE}, has_location=True,
+                body=_NEW_SHARE, tag='zone_shares')
+def create_zone_share(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> ZoneShare:
+    values = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
+    api.check_project(req, values['target_project_id'])
+    return api.central.share_domain(requester(req), zone_id, values)
+
+
+@OPERATIONS.add('GET', _SHARE, 'Show a share of a zone', READER, {200: SHARE}, tag='zone_shares')
+def show_zone_share(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, share_id: str) -> ZoneShare:
+    return api.central.get_share(requester(req), zone_id, share_id)
+
+
+@OPERATIONS.add('DELETE', _SHARE, 'End a share of a zone', MEMBER, {204: None}, tag='zone_shares')
+def delete_zone_share(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, share_id: str) -> None:
+    api.central.unshare_domain(requester(req), zone_id, share_id)
+
+
+def _shown(req: falcon.Request, transfer_request: ZoneTransferRequest) -> Json:
+    context, owner = requester(req), transfer_request.project_id
+    may_know_key = req.context.allows(_CREATE if context.project_id == owner else _GIVE)
+    shown = REQUEST.show(transfer_request, req.prefix, key=transfer_request.key if may_know_key else None)
+    return shown if context.sees(owner) else {name: content for name, content in shown.items() if name not in _OWN}

@@ -1,4 +1,4 @@
-"""``/v2/zones``, and the state of a zone on each server."""
+"""``/v2/zones``."""
 
 from __future__ import annotations
 
@@ -8,24 +8,21 @@ from typing import Any
 import falcon
 
 from designate_pool.api.auth.identity import check_rule, zone_creator
-from designate_pool.api.auth.keystone import CheckProject
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, answer_created, requester
-from designate_pool.api.resources.base import CentralResource, answer_page, own_domain
-from designate_pool.api.resources.zone_servers import StatusReader
+from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, STATUS, TEXT, TEXT_BY_NAME,
-                                               TEXTS, VERSIONED, AnswerForm, ListAnswer, choice, maybe, zone_path)
-from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ApiOperation
-from designate_pool.api.views.zone_servers import ZONE_SERVERS, masters
-from designate_pool.central.service import Central
+                                               TEXTS, VERSIONED, AnswerForm, Json, ListAnswer, choice, maybe, zone_path)
+from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, Operations
+from designate_pool.api.views.zone_servers import masters
 from designate_pool.errors import InvalidField
-from designate_pool.model import Action, RecordChange
+from designate_pool.model import Action, Domain, RecordChange
 
 #: Says that a zone may be deleted though it is shared with other projects.
 DELETE_SHARES = 'X-Designate-Delete-Shares'
-_GIVE = {'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')}
-_MOVE = {'pool_id': request_fields.RequestField(request_fields.identifier)}
+_DELETE_SHARES = {DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}
+_ONE = '/v2/zones/{zone_id}'
 ZONE = AnswerForm('Zone', {
     'id': ID,
     'name': TEXT,
@@ -47,56 +44,25 @@ ZONE = AnswerForm('Zone', {
     'shared': FLAG.about('Whether it is shared with other projects.'),
 }, {'self': lambda domain: zone_path(domain.id)})
 ZONES = ListAnswer('Zones', 'zones', ZONE)
-OPERATIONS = (
-    ApiOperation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: ZONES},
-                 query=request_fields.ZONE_FILTERS, is_list=True),
-    ApiOperation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: ZONE},
-                 body=request_fields.ZONE_CREATE),
-    ApiOperation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: ZONE}),
-    ApiOperation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL, description or masters",
-                 MEMBER, {202: ZONE}, body=request_fields.ZONE_UPDATE),
-    ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: ZONE},
-                 headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
-    ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: ZONE},
-                 body=_GIVE),
-    ApiOperation('move_zone', 'POST', '/v2/zones/{zone_id}/tasks/pool_move', 'Move a zone to another pool', ADMIN,
-                 {202: ZONE}, body=_MOVE, body_optional=True),
-    ApiOperation('abandon_zone', 'POST', '/v2/zones/{zone_id}/tasks/abandon',
-                 'Delete a zone here and leave it on its servers', ADMIN, {204: None},
-                 headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
-    ApiOperation('xfr_zone', 'POST', '/v2/zones/{zone_id}/tasks/xfr', 'Refresh a secondary zone from its masters now',
-                 MEMBER, {202: ZONE}),
-    ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes',
-                 'Make many changes of a zone under one new serial', MEMBER, {202: ZONE},
-                 body=request_fields.ZONE_CHANGES),
-    ApiOperation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show the state of a zone on each server',
-                 READER, {200: ZONE_SERVERS}),
-)
+OPERATIONS = Operations('zones')
 
 
-class ZonesResource(CentralResource):
-    """
-    :param limit: how many bytes a new zone with its recordsets may have
-    """
+@OPERATIONS.add('GET', '/v2/zones', 'List zones', READER, {200: ZONES}, query=request_fields.ZONE_FILTERS, is_list=True)
+def list_zones(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, api.central.find_domains)
 
-    def __init__(self, central: Central, limit: int) -> None:
-        super().__init__(central)
-        self._limit = limit
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, ZONES, request_fields.ZONE_FILTERS, self._central.find_domains)
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        body = _with_masters(request.body(req, request_fields.ZONE_CREATE, limit=self._limit))
-        pool_id = json.loads(body.get('attributes', '{}')).get('pool_id')
-        if pool_id is not None:
-            check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
-        recordsets = body.pop('recordsets', ())
-        if pool_id is not None:
-            body['pool_id'] = request_fields.identifier('attributes.pool_id', pool_id)
-        values = {name: value for name, value in body.items() if value is not None}
-        created = self._central.create_domain(zone_creator(req), values, recordsets)
-        answer_created(req, resp, ZONE, created, 202)
+@OPERATIONS.add('POST', '/v2/zones', 'Create a zone', MEMBER, {202: ZONE}, has_location=True,
+                body=request_fields.ZONE_CREATE)
+def create_zone(api: Api, req: falcon.Request, resp: falcon.Response) -> Domain:
+    body = _with_masters(request.body(req, api.whole_zone_limit))
+    pool_id = json.loads(body.get('attributes', '{}')).get('pool_id')
+    if pool_id is not None:
+        check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
+        body['pool_id'] = request_fields.identifier('attributes.pool_id', pool_id)
+    recordsets = body.pop('recordsets', ())
+    values = {name: value for name, value in body.items() if value is not None}
+    return api.central.create_domain(zone_creator(req), values, recordsets)
 
 
 def _with_masters(given: dict[str, Any]) -> dict[str, Any]:
@@ -111,80 +77,56 @@ def _with_masters(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-class ZoneResource(CentralResource):
-    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        zone = self._central.get_domain(requester(req), zone_id)
-        answer(resp, ZONE.show(zone, req.prefix))
-
-    def on_patch(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        context = requester(req)
-        values = request.changes(req, request_fields.ZONE_UPDATE, lambda: ZONE.show(
-            self.own_domain(req, zone_id), req.prefix))
-        shown = ZONE.show(self._central.update_domain(context, zone_id, values), req.prefix)
-        # As in Designate, also while the servers are still to create it.
-        answer(resp, shown | ({'action': Action.UPDATE.value} if shown['action'] != Action.NONE else {}), 202)
-
-    def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        deleted = self._central.delete_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
-        answer(resp, ZONE.show(deleted, req.prefix), 202)
+@OPERATIONS.add('GET', _ONE, 'Show a zone', READER, {200: ZONE})
+def show_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    return api.central.get_domain(requester(req), zone_id)
 
 
-class ZoneProjectResource(CentralResource):
-    def __init__(self, central: Central, check_project: CheckProject) -> None:
-        super().__init__(central)
-        self._check_project = check_project
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        body = request.body(req, _GIVE, of=lambda: self.own_domain(req, zone_id))
-        self._check_project(req, body['project_id'])
-        zone = self._central.give_domain(requester(req), zone_id, body['project_id'])
-        answer(resp, ZONE.show(zone, req.prefix))
+@OPERATIONS.add('PATCH', _ONE, "Change a zone's email, TTL, description or masters", MEMBER, {202: ZONE},
+                body=request_fields.ZONE_UPDATE)
+def update_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    values = request.changes(req, lambda: ZONE.show(api.own_domain(requester(req), zone_id), req.prefix))
+    shown = ZONE.show(api.central.update_domain(requester(req), zone_id, values), req.prefix)
+    # As in Designate, also while the servers are still to create it.
+    return shown | ({'action': Action.UPDATE.value} if shown['action'] != Action.NONE else {})
 
 
-class ZoneMoveResource(CentralResource):
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        body = request.body(req, _MOVE, optional=True, of=lambda: self._central.get_domain(requester(req), zone_id))
-        moved = self._central.move_domain(requester(req), zone_id, body.get('pool_id'))
-        answer(resp, ZONE.show(moved, req.prefix), 202)
+@OPERATIONS.add('DELETE', _ONE, 'Delete a zone', MEMBER, {202: ZONE}, headers=_DELETE_SHARES)
+def delete_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    return api.central.delete_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
 
 
-class ZoneAbandonResource(CentralResource):
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        self._central.abandon_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
-        resp.status = 204
+@OPERATIONS.add('POST', f'{_ONE}/project', 'Give a zone to a project', ADMIN, {200: ZONE}, body={
+    'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')})
+def give_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    body = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
+    api.check_project(req, body['project_id'])
+    return api.central.give_domain(requester(req), zone_id, body['project_id'])
 
 
-class ZoneRefreshResource(CentralResource):
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        zone = self._central.refresh_domain(requester(req), zone_id)
-        answer(resp, ZONE.show(zone, req.prefix), 202)
+@OPERATIONS.add('POST', f'{_ONE}/tasks/pool_move', 'Move a zone to another pool', ADMIN, {202: ZONE}, body={
+    'pool_id': request_fields.RequestField(request_fields.identifier)}, body_optional=True)
+def move_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    body = request.body(req, of=lambda: api.central.get_domain(requester(req), zone_id))
+    return api.central.move_domain(requester(req), zone_id, body.get('pool_id'))
 
 
-class ZoneChangesResource(CentralResource):
-    """Many changes of a zone at once: all of them or none, at one serial.
-
-    :param limit: how many bytes they may have
-    """
-
-    def __init__(self, central: Central, limit: int) -> None:
-        super().__init__(central)
-        self._limit = limit
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        body = request.body(req, request_fields.ZONE_CHANGES, limit=self._limit,
-                            of=lambda: self._central.get_domain(requester(req), zone_id))
-        changes = [RecordChange(change['name'], change['type'], tuple(change['records']), change.get('ttl'))
-                   for change in request_fields.in_turns(body['changes'])]
-        changed = self._central.apply_changes(requester(req), zone_id, changes, body.get('serial'))
-        answer(resp, ZONE.show(changed, req.prefix), 202)
+@OPERATIONS.add('POST', f'{_ONE}/tasks/abandon', 'Delete a zone here and leave it on its servers', ADMIN, {204: None},
+                headers=_DELETE_SHARES)
+def abandon_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+    api.central.abandon_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
 
 
-class ZoneServersResource:
-    """The rows of pool_manager_status, one entry per server of the zone's pool."""
+@OPERATIONS.add('POST', f'{_ONE}/tasks/xfr', 'Refresh a secondary zone from its masters now', MEMBER, {202: ZONE})
+def xfr_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    return api.central.refresh_domain(requester(req), zone_id)
 
-    def __init__(self, status_reader: StatusReader) -> None:
-        self._status_reader = status_reader
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = own_domain(self._status_reader.central, requester(req), zone_id)
-        answer(resp, self._status_reader.shown(requester(req), domain, req.prefix))
+@OPERATIONS.add('POST', f'{_ONE}/changes', 'Make many changes of a zone under one new serial', MEMBER, {202: ZONE},
+                body=request_fields.ZONE_CHANGES)
+def change_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    """All of the changes are made or none."""
+    body = request.body(req, api.whole_zone_limit, of=lambda: api.central.get_domain(requester(req), zone_id))
+    changes = [RecordChange(change['name'], change['type'], tuple(change['records']), change.get('ttl'))
+               for change in request_fields.in_turns(body['changes'])]
+    return api.central.apply_changes(requester(req), zone_id, changes, body.get('serial'))

@@ -61,12 +61,11 @@ class AnswerForm:
 
     :param links: name to a function of the value that gives the path, or None for no link
     :param optional: fields and links that may be missing
-    :param is_open: whether later versions may add fields
     """
 
     def __init__(self, name: str, fields: Mapping[str, AnswerField],
                  links: Mapping[str, Callable[[Any], str | None]] | None = None, *optional: str,
-                 description: str | None = None, is_open: bool = False) -> None:
+                 description: str | None = None) -> None:
         self.name = name
         self.fields = dict(fields)
         self._links = links or {}
@@ -75,7 +74,7 @@ class AnswerForm:
                 shape(dict.fromkeys(links, LINK.schema), *(link for link in links if link in optional)))
         self._readers = {field_name: field.reader(field_name) for field_name, field in fields.items()}
         properties = {field_name: field.schema for field_name, field in self.fields.items()}
-        self.schema: Json = shape(properties, *(field for field in optional if field in fields), is_open=is_open)
+        self.schema: Json = shape(properties, *(field for field in optional if field in fields))
         if description is not None:
             self.schema['description'] = description
 
@@ -113,11 +112,10 @@ class ListAnswer(AnswerForm):
         self.entry = entry
 
 
-def shape(properties: Mapping[str, Schema], *optional: str, is_open: bool = False) -> Json:
+def shape(properties: Mapping[str, Schema], *optional: str) -> Json:
     """The schema of an object that has these properties, all of them but the optional ones."""
-    result: Json = {'type': 'object', 'properties': dict(properties),
-                    'required': [name for name in properties if name not in optional]}
-    return result if is_open else {**result, 'additionalProperties': False}
+    return {'type': 'object', 'properties': dict(properties), 'additionalProperties': False,
+            'required': [name for name in properties if name not in optional]}
 
 
 def ref(name: str) -> Schema:

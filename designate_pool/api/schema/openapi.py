@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import falcon
@@ -49,20 +48,19 @@ given, since counting takes longer the more there are.'''
 _REQUEST_ID = {'description': 'The id of the request in the logs.', 'schema': {'type': 'string'}}
 
 
-def make_document(operations: Iterable[tuple[str, ApiOperation]]) -> dict[str, Any]:
+def make_document(operations: Iterable[ApiOperation]) -> dict[str, Any]:
     """The OpenAPI document of all operations.
 
-    :param operations: each with its tag
     :raises ValueError: when two different answers have one name
     """
     paths: dict[str, dict[str, Any]] = {}
     answers: dict[str, AnswerForm] = {}
     bodies: dict[str, Schema] = {}
-    for tag, operation in operations:
+    for operation in operations:
         for answer in itertools.chain.from_iterable(form.with_parts() for form in operation.answers.values() if form):
             if answers.setdefault(answer.name, answer) is not answer:
                 raise ValueError(f'there are two answers named {answer.name}')
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(tag, operation, bodies)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, bodies)
     return {
         'openapi': '3.1.0',
         'info': {'title': 'designate-pool', 'version': __version__, 'description': _ABOUT,
@@ -79,12 +77,12 @@ def make_document(operations: Iterable[tuple[str, ApiOperation]]) -> dict[str, A
     }
 
 
-def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[str, Any]:
+def _operation(each: ApiOperation, bodies: dict[str, Schema]) -> dict[str, Any]:
     document: dict[str, Any] = {
         'operationId': each.name,
         'summary': each.summary,
         'description': f'Least role: {each.role}. The policy rule is {each.name}.',
-        'tags': [tag],
+        'tags': [each.tag],
         'parameters': _parameters(each),
         'responses': {str(status): answer for status, answer in sorted(_answers(each).items())},
         'security': [] if each.role == ANYONE else [{'token': []}],
@@ -146,14 +144,3 @@ def _answer(words: str, media: str | None, schema: Schema) -> dict[str, Any]:
 
 def _name_of(status: int) -> str:
     return f'Error{status}'
-
-
-class OpenApiDocument:
-    """``/openapi.json``."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._text = json.dumps(document)
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        resp.content_type = falcon.MEDIA_JSON
-        resp.text = self._text

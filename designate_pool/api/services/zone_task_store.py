@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 from designate_pool.backoff import Backoff
-from designate_pool.errors import BadInput, DomainNotFound, LostRace, NotFound, OverLimit, ServiceUnavailable
+from designate_pool.errors import BadInput, DomainNotFound, LostRace, NotFound, OverLimit
 from designate_pool.model import Context, Domain, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.zonefile import writer
@@ -37,14 +37,13 @@ PAUSES = Backoff(0.005, 1.25, cap=0.05)
 
 class ZoneTaskStore:
     """
-    :param storage: None where the API has no database; then every request for a task gets 503
     :param pending_imports: how many imports of one project may be under way; None for any number
     :param notifications: where what is asked for and deleted is sent; Central sends how an import has ended
     """
 
-    def __init__(self, storage: Storage | None, pending_imports: int | None = None,
+    def __init__(self, storage: Storage, pending_imports: int | None = None,
                  notifications: Sink = SILENT) -> None:
-        self._given = storage
+        self._storage = storage
         self._pending_imports = pending_imports
         self._notifications = notifications
 
@@ -192,12 +191,6 @@ class ZoneTaskStore:
             file.close()
             raise
         return file, size
-
-    @property
-    def _storage(self) -> Storage:
-        if self._given is None:
-            raise ServiceUnavailable(service='the database', why='this API was given none to keep tasks in')
-        return self._given
 
 
 def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -175,11 +175,11 @@ def zone_link(name: str, domain_id: str, base: str) -> Html:
     return el('a', name, href=f'{base}/status/zones/{dashed(domain_id)}')
 
 
-def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int | None, base: str, now: datetime) -> str:
+def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int, base: str, now: datetime) -> str:
     """The page of a zone.
 
     :param explained: see :func:`designate_pool.api.views.explain.explain`
-    :param recordsets: how many it has, :data:`COUNTED` for that or more; None when that is not known
+    :param recordsets: how many it has, :data:`COUNTED` for that or more
     """
     servers = explained['servers']
     return page(
@@ -199,8 +199,7 @@ def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int | No
             ('Due', domain.action.value),
             ('Needed', '–' if explained['needed'] is None
              else f'{explained["needed"]} of {explained["total"]} servers'),
-            ('Recordsets', '–' if recordsets is None else f'{COUNTED} or more' if recordsets >= COUNTED
-             else str(recordsets)),
+            ('Recordsets', f'{COUNTED} or more' if recordsets >= COUNTED else str(recordsets)),
             ('Pool', domain.pool_name), ('Project', domain.project_id or '–'), ('Id', dashed(domain.id)),
             ('Last request', domain.request_id or '–'))),
         section('history', 'History', table(

@@ -56,26 +56,19 @@ ADVICE = {
 _OTHERWISE = 'correct what the error names; the pool retries automatically'
 
 
-def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -> Json:
+def explain(shown: Mapping[str, Any], now: datetime) -> Json:
     """What stands between a zone and ACTIVE.
 
     :param shown: what ``/v2/zones/{id}/servers`` says
-    :param facts: what is added as it is: ``changed_at``, ``converged_at``, ``request_id``, ``also_notifies``
     """
     servers = [{**server, 'state_of': state_of(server, shown, now), 'what_to_do': what_to_do(server, shown)}
                for server in shown['servers']]
     return {
-        **{name: shown[name] for name in ('zone_id', 'zone_name', 'status', 'action', 'serial', 'reported_serial')},
-        **facts,
         'summary': summary(shown),
-        **{name: shown[name] for name in ('threshold_percentage', 'needed', 'current', 'total')},
         'degraded': shown['status'] == 'ACTIVE' and any(not server['current'] for server in counting(shown)),
         'lacking': lacking(shown),
         'servers': servers,
-        'secondary': shown.get('secondary'),
         'advice': advice(shown, servers, now),
-        'links': {'self': f'{shown["links"]["zone"]}/explain', 'servers': shown['links']['self'],
-                  'zone': shown['links']['zone']},
     }
 
 

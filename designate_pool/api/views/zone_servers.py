@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from designate_pool import consensus
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE, STATUS,
-                                               TEXT, TEXT_BY_NAME, TEXTS, AnswerField, AnswerForm, Json, inline, many,
-                                               maybe, moment, one, zone_path)
+                                               TEXT, TEXTS, AnswerField, AnswerForm, Json, choice, inline, many, maybe,
+                                               moment, one, zone_path)
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
 from designate_pool.model import (Action, Domain, Endpoint, Outcome, Pool, PoolServer, RecordSet, RefreshState,
@@ -28,37 +28,38 @@ SERVER_IDENTITY = {
     'state_since': maybe(MOMENT),
 }
 _IDENTITY = AnswerForm('', SERVER_IDENTITY)
-TIME = maybe(TEXT).about('In UTC.')
-ANY_STATUS = AnswerField({'enum': ['PENDING', 'ACTIVE', 'ERROR', 'DELETED']})
-ANY_ACTION = AnswerField({'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']})
-ANY_STATE = AnswerField({'enum': ['joining', 'active', 'maintenance', 'draining', 'removed']})
 KNOWN = maybe(COUNT).about('Null where the threshold is not known.')
-SECONDARY = AnswerForm('', {
-    'masters': TEXTS,
-    'served': FLAG.about('Whether it was transferred, and has not expired since.'),
-    'transferred_at': TIME.about('When it got its serial.'),
-    'checked_at': TIME.about('When a master last had this serial.'),
-    'checked_with': maybe(TEXT).about('That master.'),
-    'expires_at': TIME.about('When it expires unless a master is reached before.'),
-    'next_refresh_at': TIME,
+_REFRESH = AnswerForm('', {
+    'checked_at': maybe(MOMENT).about('When a master last had the serial of the zone.'),
+    'checked_with': maybe(TEXT).of('master').about('That master.'),
+    'next_refresh_at': maybe(MOMENT).of('next_at'),
     'failures': COUNT.about('Refreshes that have failed since.'),
     'last_error': maybe(TEXT).about('Why the last refresh failed; null if it did not.'),
-}, description='Of a secondary zone: how it follows its masters.', is_open=True)
+})
+_NO_REFRESH = {**dict.fromkeys(_REFRESH.fields), 'failures': 0}
+SECONDARY = AnswerForm('', {
+    'masters': TEXTS.of(lambda domain: masters(domain)),
+    'served': FLAG.of(lambda domain: not domain.awaits_transfer).about(
+        'Whether it was transferred, and has not expired since.'),
+    'transferred_at': maybe(MOMENT).about('When it got its serial.'),
+    **_REFRESH.fields,
+    'expires_at': maybe(MOMENT).about('When it expires unless a master is reached before.'),
+}, description='Of a secondary zone: how it follows its masters.')
 ZONE_SERVER = AnswerForm('ZoneServer', {
     **SERVER_IDENTITY,
     'counts': FLAG,
     'action': ACTION,
-    'status': TEXT.of(lambda row: row.status.value if row.status else 'PENDING'),
+    'status': choice('PENDING', 'SUCCESS', 'ERROR').of(lambda row: row.status.value if row.status else 'PENDING'),
     'current': FLAG,
-    'serial': maybe(SERIAL).of('serial_number'),
+    'serial': maybe(SERIAL).of('serial_number').about('The newest that was seen there.'),
     'expected_serial': maybe(SERIAL),
-    'diverged': FLAG,
+    'diverged': FLAG.about('It serves other contents under its serial.'),
     'last_error': maybe(TEXT),
     'reason': REASON.of(lambda row: row.reason if row.last_error is not None else None),
     'attempts': COUNT,
     'next_attempt_at': maybe(MOMENT),
     'deadline_at': maybe(MOMENT),
-    'plan_id': maybe(ID),
+    'plan_id': maybe(ID).about('A plan that waits for approval.'),
     'created_at': maybe(MOMENT),
     'updated_at': maybe(MOMENT),
 })
@@ -77,28 +78,27 @@ ZONE_SERVERS = AnswerForm('ZoneServers', {
     'servers': many(one(ZONE_SERVER)),
     'secondary': maybe(inline(SECONDARY)),
 }, {'self': lambda domain: f'{zone_path(domain.id)}/servers', 'zone': lambda domain: zone_path(domain.id)})
+_RECORDSET_SERVER = AnswerForm('', {
+    **{name: SERVER_IDENTITY[name] for name in ('id', 'name', 'state')},
+    'counts': FLAG,
+    'serial': ZONE_SERVER.fields['serial'],
+    'served': FLAG,
+})
 RECORDSET_SERVERS = AnswerForm('RecordSetServers', {
-    'zone_id': ID.of('id'),
-    'zone_name': TEXT.of('name'),
-    'recordset_id': ID,
+    'zone_id': ID.of('domain_id'),
+    'zone_name': TEXT,
+    'recordset_id': ID.of('id'),
     'name': TEXT,
     'type': TEXT,
     'serial': SERIAL.about('At which the recordset was changed last.'),
-    'status': ANY_STATUS,
-    'action': ANY_ACTION,
+    'status': STATUS,
+    'action': ACTION,
     'needed': KNOWN,
     'total': KNOWN,
     'current': COUNT,
-    'servers': many(inline(AnswerForm('', {
-        'id': ID,
-        'name': TEXT,
-        'state': ANY_STATE,
-        'counts': FLAG,
-        'serial': maybe(SERIAL).about('The newest that was seen there.'),
-        'served': FLAG,
-    }, is_open=True))),
-    'links': TEXT_BY_NAME,
-}, is_open=True)
+    'servers': many(inline(_RECORDSET_SERVER)),
+}, {'self': lambda recordset: f'{zone_path(recordset.domain_id)}/recordsets/{dashed(recordset.id)}/servers',
+    'zone': lambda recordset: zone_path(recordset.domain_id)})
 
 
 def masters(domain: Domain) -> list[str]:
@@ -170,52 +170,31 @@ def _secondary(domain: Domain, refreshed: RefreshState | None) -> Json | None:
     """How a secondary zone follows its masters."""
     if not domain.is_secondary:
         return None
-    checked_at = refreshed.checked_at if refreshed else None
-    return {
-        'masters': masters(domain),
-        'served': not domain.awaits_transfer,
-        'transferred_at': moment(domain.transferred_at),
-        'checked_at': moment(checked_at),
-        'checked_with': refreshed.master if refreshed else None,
-        'expires_at': moment(checked_at + timedelta(seconds=domain.expire)) if checked_at else None,
-        'next_refresh_at': moment(refreshed.next_at) if refreshed else None,
-        'failures': refreshed.failures if refreshed else 0,
-        'last_error': refreshed.last_error if refreshed else None,
-    }
+    expires_at = None
+    if refreshed is not None and refreshed.checked_at is not None:
+        expires_at = refreshed.checked_at + timedelta(seconds=domain.expire)
+    return SECONDARY.show(domain, expires_at=moment(expires_at),
+                          **(_NO_REFRESH if refreshed is None else _REFRESH.show(refreshed)))
 
 
-def recordset_servers(domain: Domain, found: RecordSet, serial: int, state: ZoneState,
-                      base: str) -> Json:
+def recordset_servers(domain: Domain, recordset: RecordSet, serial: int, state: ZoneState, base: str) -> Json:
     """The state of a recordset's last change on each server of the pool, with counts.
 
     :param serial: at which the recordset was changed last
     :param state: of *domain*, with servers, rows and pool
     :returns: ``needed`` and ``total`` are null where the pool's threshold is not known
     """
-    target = WaitTarget(domain.id, serial)
     counting = wait_verdict.counting(state)
-    ours = wait_verdict.needed(state)
+    needed = wait_verdict.needed(state)
     rows = consensus.by_server(state.rows)
-    zone = f'{base}{zone_path(domain.id)}'
-    return {
-        'zone_id': dashed(domain.id),
-        'zone_name': domain.name,
-        'recordset_id': dashed(found.id),
-        'name': found.name,
-        'type': found.type,
-        'serial': serial,
-        'status': found.status.value,
-        'action': found.action.value,
-        'needed': ours,
-        'total': None if ours is None else len(counting),
-        'current': len(wait_verdict.current(target, state)),
-        'servers': [{
-            'id': dashed(server.id),
-            'name': server.label,
-            'state': server.state.value,
-            'counts': server in counting,
-            'serial': row.serial_number if (row := rows.get(server.id, {}).get(Action.UPDATE)) else None,
-            'served': consensus.serves(domain, rows.get(server.id, {}), serial),
-        } for server in state.servers if server.state not in _LEFT or Action.UPDATE in rows.get(server.id, {})],
-        'links': {'self': f'{zone}/recordsets/{dashed(found.id)}/servers', 'zone': zone},
-    }
+    servers = []
+    for server in state.servers:
+        actions = rows.get(server.id, {})
+        row = actions.get(Action.UPDATE)
+        if row is not None or server.state not in _LEFT:
+            servers.append(_RECORDSET_SERVER.show(server, counts=server in counting, serial=row and row.serial_number,
+                                                  served=consensus.serves(domain, actions, serial)))
+    return RECORDSET_SERVERS.show(
+        recordset, base, zone_name=domain.name, serial=serial, needed=needed,
+        total=None if needed is None else len(counting),
+        current=len(wait_verdict.current(WaitTarget(domain.id, serial), state)), servers=servers)

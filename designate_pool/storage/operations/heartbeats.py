@@ -56,11 +56,6 @@ def forget(tx: Tx, silent: datetime) -> int:
     return tx.execute(sa.delete(TABLE).where(TABLE.c.heartbeated_at < silent)).rowcount
 
 
-def get(tx: Tx, service_id: str) -> ServiceStatus | None:
-    row = tx.execute(_SELECT.where(TABLE.c.id == service_id)).first()
-    return None if row is None else _status(row)
-
-
 def find(tx: Tx, page: PageRequest, silent: datetime) -> list[ServiceStatus]:
     """A page of the services.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import datetime, timedelta
 
-from designate_pool.errors import NotFound, PoolNotFound, RecordSetNotFound
+from designate_pool.errors import PoolNotFound, RecordSetNotFound
 from designate_pool.model import (Action, Context, Domain, PageRequest, Pool, Record, RecordSet, ServerStatus,
                                   ServiceStatus, Status, Task)
 from designate_pool.protocol import soa_rdata
@@ -85,13 +85,6 @@ def pools(tx: Tx, page: PageRequest) -> list[Pool]:
 def service_statuses(tx: Tx, now: datetime, page: PageRequest) -> list[ServiceStatus]:
     services = heartbeats.find(tx, page, now - timedelta(seconds=heartbeats.SILENCE))
     return [_as_of(now, service) for service in services]
-
-
-def service_status(tx: Tx, now: datetime, service_id: str) -> ServiceStatus:
-    match = heartbeats.get(tx, service_id)
-    if match is None:
-        raise NotFound(what=f'service status {service_id}', type='service_status_not_found')
-    return _as_of(now, match)
 
 
 def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:

@@ -183,7 +183,7 @@ class Api(Written):
     def lines(self) -> Lines:
         from designate_pool.api import operation_registry
         from designate_pool.api.schema import openapi
-        made = openapi.make_document(operation_registry.tagged())
+        made = openapi.make_document(operation_registry.operations())
         bodies = made['components']['schemas']
         rules = {each.name: each for each in operation_registry.operations()}
         by_tag: dict[str, list[tuple[str, str, Any]]] = {}
@@ -258,7 +258,7 @@ class Shapes(Written):
     def lines(self) -> Lines:
         from designate_pool.api import operation_registry
         from designate_pool.api.schema import openapi
-        schemas = openapi.make_document(operation_registry.tagged())['components']['schemas']
+        schemas = openapi.make_document(operation_registry.operations())['components']['schemas']
         for name, schema in sorted(schemas.items()):
             if name.endswith('Body'):  # of requests
                 continue

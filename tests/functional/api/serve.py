@@ -58,7 +58,7 @@ def main() -> None:
         ('tokens', None), ('threads', 16), ('per_client', 0)))
     gate = None if tokens is None else AuthMiddleware(TokenAuth(tokens), AllowAll(), RateLimits(0, 1))
     api = create_app(central, POOL, ApiSettings(max_body=options.get('body_limit', 64 << 20)),
-                     pool_managers=PoolManager(), tasks=central.tasks, gate=gate)
+                     pool_managers=PoolManager(), storage=central.storage, gate=gate)
 
     def app(environ, start_response):
         if environ['PATH_INFO'] == '/slow':

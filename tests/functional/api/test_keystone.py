@@ -45,8 +45,8 @@ def guarded(folder: pathlib.Path, keystone: Keystone, central: ObservedCentral,
     conf = cfg.ConfigOpts()
     load.load(conf, [f'--config-file={path}'], config_files=[])
     guard = ApiGuard(load.read_settings(conf).api, conf)
-    app = create_app(central, POOL, pool_managers=PoolManager(), gate=guard.gate,  # type: ignore[arg-type]
-                     check_project=guard.check_project)
+    app = create_app(central, POOL, pool_managers=PoolManager(),  # type: ignore[arg-type]
+                     storage=central.storage, gate=guard.gate, check_project=guard.check_project)
     filtered = guard.around(app)
 
     def application(environ: Any, start_response: Any) -> Any:

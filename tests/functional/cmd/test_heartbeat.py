@@ -7,11 +7,10 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.lifecycle import Heartbeat
-from designate_pool.model import PageRequest, new_id, utcnow
+from designate_pool.model import PageRequest, utcnow
 from designate_pool.runtime import Threads
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations.heartbeats import SILENCE
@@ -36,7 +35,6 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
     clock.now += SILENCE + 60
     assert set(statuses(central).values()) == {'DOWN'}
     assert [len(central.find_service_statuses(WHO, PageRequest({'status': each}))) for each in ('UP', 'DOWN')] == [0, 2]
-    assert central.get_service_status(WHO, api.id).status == 'DOWN'
     assert [len(central.find_service_statuses(WHO, PageRequest({'status': each}))) for each in ('UP', 'DOWN')] == [0, 2]
     clock.now -= SILENCE + 60
     heart.stop()
@@ -47,9 +45,6 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
     again.stop()
     assert len(statuses(central)) == 2, 'a process that begins again is the same service'
     assert central.find_service_statuses(WHO, PageRequest({'hostname': 'one.*', 'service_name': 'api'}))[0].id == api.id
-    for unknown in (new_id(), 'x'):
-        with pytest.raises(errors.NotFound):
-            central.get_service_status(WHO, unknown)
 
 
 @pytest.mark.all_databases
@@ -77,11 +72,10 @@ def test_programs_of_two_pools_on_one_host_are_told_apart(central: Central, data
     assert set(statuses(central)) == {
         'central one.example.com', *(f'{service} one.example.com {pool_name}' for service in ('minidns', 'pool_manager')
                                      for pool_name in ('default', 'silver'))}
-    (found,) = central.find_service_statuses(WHO, PageRequest({
-        'pool_name': 'silver', 'service_name': 'minidns', 'hostname': 'one.example.com'}))
+    assert len(central.find_service_statuses(WHO, PageRequest({
+        'pool_name': 'silver', 'service_name': 'minidns', 'hostname': 'one.example.com'}))) == 1
     Heartbeat(database, ['minidns'], 'one.example.com', 'silver')._write_status('DOWN')
     assert {key for key, status in statuses(central).items() if status == 'DOWN'} == {'minidns one.example.com silver'}
-    assert central.get_service_status(WHO, found.id).status == 'DOWN'
 
 
 @pytest.mark.parametrize('length', [204, 205, 300])

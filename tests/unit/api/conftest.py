@@ -22,7 +22,7 @@ def pool_manager():
 @pytest.fixture
 def api(central, pool_manager):
     """A client of the application, without a server between; every answer is held against the document."""
-    app = create_app(central, POOL, ApiSettings(max_body=1000), pool_managers=pool_manager, tasks=central.tasks)
+    app = create_app(central, POOL, ApiSettings(max_body=1000), pool_managers=pool_manager, storage=central.storage)
     conforming = Conforming()
     app.add_middleware(conforming)
     yield falcon.testing.TestClient(app)

@@ -43,7 +43,7 @@ def pool_manager():
 
 @pytest.fixture
 def api(central, pool_manager):
-    server = ApiServer(create_app(central, POOL, pool_managers=pool_manager, tasks=central.tasks),
+    server = ApiServer(create_app(central, POOL, pool_managers=pool_manager, storage=central.storage),
                        Endpoint('127.0.0.1', 0), threads=2)
     server.start()
     yield f'http://{server.endpoint}'

@@ -29,7 +29,7 @@ ZONE = b'$ORIGIN example.com.\n@ 60 SOA ns1.example.org. hostmaster.example.com.
 def url(central: ObservedCentral) -> Iterator[str]:
     """Of an API that takes one request a second."""
     gate = AuthMiddleware(NoAuth(), AllowAll(), RateLimits(1, 1))
-    server = ApiServer(create_app(central, POOL, pool_managers=PoolManager(), tasks=central.tasks,
+    server = ApiServer(create_app(central, POOL, pool_managers=PoolManager(), storage=central.storage,
                                   gate=gate), Endpoint('127.0.0.1', 0))
     server.start()
     yield f'http://{server.endpoint}'

@@ -64,7 +64,8 @@ def make(central: ObservedCentral, tmp_path: pathlib.Path) -> Make:
     """A function that gives a client of the application behind a gate."""
     def make(who: Authenticator, rates: RateLimits | None = None, text: str | None = None) -> Client:
         gate = AuthMiddleware(who, rules(tmp_path, text), rates or RateLimits(0, 1))
-        return Client(create_app(central, POOL, pool_managers=PoolManager(), gate=gate))  # type: ignore
+        return Client(create_app(central, POOL, pool_managers=PoolManager(),  # type: ignore[arg-type]
+                                 storage=central.storage, gate=gate))
     return make
 
 

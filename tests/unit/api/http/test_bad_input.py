@@ -245,7 +245,7 @@ def sender(folder):
     """Yields what sends a request about one zone and its recordset, whose ids it puts into the path."""
     for central in observed_central(folder):
         client = falcon.testing.TestClient(create_app(
-            central, POOL, ApiSettings(max_body=1000), pool_managers=PoolManager(), tasks=central.tasks))
+            central, POOL, ApiSettings(max_body=1000), pool_managers=PoolManager(), storage=central.storage))
         zone_id = client.simulate_post('/v2/zones', json=GOOD_ZONE).json['id']
         recordset_id = client.simulate_post(f'/v2/zones/{zone_id}/recordsets', json=GOOD_RECORDSET).json['id']
 

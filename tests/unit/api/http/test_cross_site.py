@@ -17,7 +17,7 @@ ZONE = {'name': 'example.com.', 'email': 'a@example.com'}
 
 @pytest.fixture
 def client(central: ObservedCentral) -> falcon.testing.TestClient:
-    app = create_app(central, POOL, pool_managers=PoolManager(), tasks=central.tasks)
+    app = create_app(central, POOL, pool_managers=PoolManager(), storage=central.storage)
     return falcon.testing.TestClient(CrossSiteGuard(app, ['dns.example.com']))
 
 

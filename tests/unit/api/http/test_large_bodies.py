@@ -18,7 +18,7 @@ runtime.patch()
 import io, json, sys, threading, time
 import falcon, falcon.testing
 from designate_pool.api.http import request
-from designate_pool.api.schema import request_fields
+from designate_pool.api.operation_registry import operations
 from designate_pool.model import Action, Outcome, Report
 from designate_pool.rpc.serializer import pack, unpack
 
@@ -41,7 +41,9 @@ def took(work, *arguments, **options):
 
 told = []
 environ = falcon.testing.create_environ(method='POST', body=body, headers={'Content-Type': 'application/json'})
-given = took(request.body, falcon.Request(environ), request_fields.ZONE_CHANGES, limit=1 << 25)
+req = falcon.Request(environ)
+req.context.operation = next(each for each in operations() if each.name == 'change_zone')
+given = took(request.body, req, 1 << 25)
 assert given['changes'] == changes
 values = [Report('d' * 32, Action.UPDATE, 1, Outcome.SUCCESS, number) for number in range(20000)]
 packed = took(pack, values)

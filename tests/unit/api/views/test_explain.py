@@ -30,7 +30,7 @@ def explain(rows, threshold=100, states=('active',) * 3, parked=None, **zone):
     pool = dataclasses.replace(POOL, threshold_percentage=threshold)
     servers = [dataclasses.replace(server, state=ServerState(state)) for server, state in zip(SERVERS, states)]
     domain = dataclasses.replace(ZONE, **zone)
-    return explaining.explain(zone_servers.zone_servers(domain, servers, rows, pool, '', parked), {}, NOON)
+    return explaining.explain(zone_servers.zone_servers(domain, servers, rows, pool, '', parked), NOON)
 
 
 def words(told):
