@@ -218,15 +218,13 @@ class MiniDnsSettings:
 class CentralSettings:
     """Central, which owns zones and records.
 
+    :ivar default_pool_name: that of [service:pool_manager]
     :ivar default_pool_id: 32 digits
     :ivar scheduler_filters: at least one, in their order
     """
 
     SECTION: ClassVar = 'service:central'
-    default_pool_name: str | None = option(
-        None, 'The pool of a zone that is created without one. Not set: [service:pool_manager] pool_name.',
-        deprecated_for_removal=True, deprecated_since='0.1.0',
-        deprecated_reason='Set [service:pool_manager] pool_name.')
+    default_pool_name: str = 'default'
     default_pool_id: str | None = option(
         None, 'The id of the default pool, in place of its name. Not set: the pool of [service:pool_manager] '
               'pool_name.')

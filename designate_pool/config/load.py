@@ -90,21 +90,18 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
     def section(name: str) -> Section:
         return Section(conf, name, mistakes)
 
-    settings = Settings(
+    pool_manager = sections.read_pool_manager(section(PoolManagerSettings.SECTION))
+    return Settings(
         process=sections.read_process(section(ProcessSettings.SECTION)),
         database=sections.read_database(section(DatabaseSettings.SECTION)),
-        central=sections.read_central(section(CentralSettings.SECTION)),
-        pool_manager=sections.read_pool_manager(section(PoolManagerSettings.SECTION)),
+        central=sections.read_central(section(CentralSettings.SECTION), pool_manager.pool_name),
+        pool_manager=pool_manager,
         minidns=section(MiniDnsSettings.SECTION).read(MiniDnsSettings),
         api=sections.read_api(section(ApiSettings.SECTION)),
         neutron=sections.read_neutron(section(NeutronSettings.SECTION)),
         sink=sink.read(section(SinkSettings.SECTION),
                        {name: section(kind.SECTION) for name, kind in sink.HANDLERS.items()},
                        lambda name: _texts(conf, name, found.sections.get(name, ()), mistakes)))
-    if not settings.central.default_pool_name:
-        return dataclasses.replace(settings, central=dataclasses.replace(
-            settings.central, default_pool_name=settings.pool_manager.pool_name))
-    return settings
 
 
 def _texts(conf: cfg.ConfigOpts, group: str, names: Iterable[str],

@@ -95,7 +95,7 @@ def read_pool_manager(section: Section) -> PoolManagerSettings:
     return settings
 
 
-def read_central(section: Section) -> CentralSettings:
+def read_central(section: Section, pool_name: str) -> CentralSettings:
     """``[service:central]``."""
     pool_id = section.converted('default_pool_id', _id)
     filters = tuple(section['scheduler_filters'] or ())
@@ -113,8 +113,8 @@ def read_central(section: Section) -> CentralSettings:
     project = section['managed_resource_tenant_id'] or ''
     if not 1 <= len(project) <= 36:
         section.wrong('managed_resource_tenant_id', 'a project has 1 to 36 characters')
-    return section.read(CentralSettings, default_pool_id=pool_id, master_networks=tuple(networks),
-                        scheduler_filters=filters, managed_resource_tenant_id=project)
+    return section.read(CentralSettings, default_pool_name=pool_name, default_pool_id=pool_id,
+                        master_networks=tuple(networks), scheduler_filters=filters, managed_resource_tenant_id=project)
 
 
 def _id(text: str) -> str:

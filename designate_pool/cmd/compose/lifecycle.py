@@ -132,11 +132,8 @@ def _open_storage(settings: load.Settings, parts: Sequence[str]) -> Storage:
     storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
                       max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
     migrate.check(storage)
-    name, central = settings.pool_manager.pool_name, settings.central
-    storage.read(stored_pools.check_known, name, '[service:pool_manager] pool_name')
-    if 'central' in parts and central.default_pool_name not in ('', name):
-        storage.read(stored_pools.check_known, central.default_pool_name, '[service:central] default_pool_name')
-    default_id = central.default_pool_id
+    storage.read(stored_pools.check_known, settings.pool_manager.pool_name, '[service:pool_manager] pool_name')
+    default_id = settings.central.default_pool_id
     if 'central' in parts and default_id is not None and storage.read(stored_pools.get, default_id) is None:
         raise Refused('pool_not_found', f"[service:central] default_pool_id is {default_id}: no such pool; "
                                         "'designate-pool-manage pool list' shows the ids.", 404)

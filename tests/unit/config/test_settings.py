@@ -80,13 +80,6 @@ def test_the_slip_of_the_specification_is_an_alias(read: Read) -> None:
     assert settings.pool_manager.periodic_sync_interval == 7
 
 
-@pytest.mark.parametrize(('said', 'pool'), [('silver', 'silver'), ('', 'gold')])
-def test_default_pool_name_still_counts_for_central(read: Read, said: str, pool: str) -> None:
-    settings = load.read_settings(read(f'[service:central]\ndefault_pool_name = {said}\n'
-                                       '[service:pool_manager]\npool_name = gold\n'))
-    assert (settings.central.default_pool_name, settings.pool_manager.pool_name) == (pool, 'gold')
-
-
 def test_the_default_pool_and_the_filters_of_the_scheduler(read: Read) -> None:
     central = load.read_settings(read('[service:central]\nscheduler_filters = attribute, random\n'
                                       'default_pool_id = 794CCC2C-d751-44fe-b57f-8894c9f5c842\n')).central
