@@ -69,11 +69,8 @@ class MetricsEndpoint:
     :raises OSError: when it cannot listen at one of them
     """
 
-    #: Clients at the same time; more wait.
-    CLIENTS = 8
-
     def __init__(self, addresses: Iterable[Endpoint]) -> None:
-        self._servers = [ApiServer(_metrics, address, threads=2, connections=self.CLIENTS, idle_timeout=10)
+        self._servers = [ApiServer(_metrics, address, threads=2, idle_timeout=10)
                          for address in dict.fromkeys(addresses)]
         for server, address in zip(self._servers, dict.fromkeys(addresses)):
             try:
