@@ -10,6 +10,7 @@ import importlib.metadata
 import logging
 import os
 import re
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from oslo_policy import policy as oslo
@@ -21,6 +22,8 @@ from designate_pool.api.schema.operation import ADMIN, ANYONE, CREATE_IN_POOL, M
 from designate_pool.errors import BadConfiguration
 
 LOG = logging.getLogger(__name__)
+#: Whether a rule allows something to the roles, project and user.
+Decide = Callable[[str, tuple[str, ...], str, str], bool]
 
 ALL_PROJECTS = 'all_projects'
 IS_READER = 'is_reader'
@@ -106,16 +109,16 @@ class OsloPolicy:
     def __init__(self, conf: Any) -> None:
         self._conf = conf
         make_enforcer(conf)  # the options have to be known before the stamps are taken
-        self._decisions = ReloadedFile('policy file', self._read, self._file_stamps, CHECK_INTERVAL)
+        self._decide: ReloadedFile[Decide] = ReloadedFile('policy file', self._read, self._file_stamps, CHECK_INTERVAL)
 
     def allow(self, rule: str, identity: Identity) -> bool:
-        return self._decisions.get().allow(rule, identity.roles, identity.project, identity.user)
+        return self._decide.get()(rule, identity.roles, identity.project, identity.user)
 
     def reload(self) -> None:
         """Read the policy file again now."""
-        self._decisions.reload()
+        self._decide.reload()
 
-    def _read(self) -> _Decisions:
+    def _read(self) -> Decide:
         enforcer = make_enforcer(self._conf)
         try:
             enforcer.load_rules(force_reload=True)
@@ -130,7 +133,7 @@ class OsloPolicy:
         # From here on we check whether the file has changed: a wrong file that oslo.policy read itself would fail the
         # request that made it read.
         enforcer.use_conf = False
-        return _Decisions(enforcer)
+        return _with_kept_decisions(enforcer)
 
     def _file_stamps(self) -> tuple[Any, ...]:
         """What changes when one of the files changes."""
@@ -141,22 +144,18 @@ class OsloPolicy:
         return tuple((path, file_stamp(path)) for path in paths if path)
 
 
-class _Decisions:
-    """What an enforcer decides, which inspects the signature of every check that a rule consists of, each time.
+def _with_kept_decisions(enforcer: oslo.Enforcer) -> Decide:
+    """What an enforcer decides: it takes 0.1 ms for a decision, since it inspects every check of a rule each time.
 
     Decisions are kept, except where a check of an extension is part of a rule: ``http:`` asks another server.
     """
-
-    def __init__(self, enforcer: oslo.Enforcer) -> None:
-        self._enforcer = enforcer
-        kinds = '|'.join(map(re.escape, importlib.metadata.entry_points(group='oslo.policy.rule_checks').names))
-        asks_others = kinds and any(re.search(rf'(?:^|[\s(])(?:{kinds}):', str(check))
-                                    for check in enforcer.rules.values())
-        self.allow = self._decide if asks_others else functools.lru_cache(_MOST_DECISIONS)(self._decide)
-
-    def _decide(self, rule: str, roles: tuple[str, ...], project: str, user: str) -> bool:
+    def decide(rule: str, roles: tuple[str, ...], project: str, user: str) -> bool:
         creds = {'roles': list(roles), 'project_id': project, 'user_id': user}
-        return bool(self._enforcer.enforce(rule, {'project_id': project}, creds))
+        return bool(enforcer.enforce(rule, {'project_id': project}, creds))
+
+    kinds = '|'.join(map(re.escape, importlib.metadata.entry_points(group='oslo.policy.rule_checks').names))
+    asks_others = kinds and any(re.search(rf'(?:^|[\s(])(?:{kinds}):', str(check)) for check in enforcer.rules.values())
+    return decide if asks_others else functools.lru_cache(_MOST_DECISIONS)(decide)
 
 
 def check_policy_file(conf: Any) -> None:

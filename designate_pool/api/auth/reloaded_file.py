@@ -21,7 +21,7 @@ class ReloadedFile(Generic[Value]):
     :param what: what is read, for the log
     :param read: reads the value, or raises BadConfiguration
     :param stamp: what changes when the files do, see :func:`file_stamp`
-    :param interval: seconds between two checks; requests do not wait while another reads, unless it is 0
+    :param interval: seconds between two checks
     :raises BadConfiguration: when the files are wrong at first
     """
 
@@ -38,12 +38,9 @@ class ReloadedFile(Generic[Value]):
 
     def get(self) -> Value:
         """The parsed contents, read again when the file has changed."""
-        due = time.monotonic() - self._checked_at >= self._interval
-        if due and self._lock.acquire(blocking=not self._interval):
-            try:
+        if time.monotonic() - self._checked_at >= self._interval:
+            with self._lock:
                 self._read_if_changed()
-            finally:
-                self._lock.release()
         return self._value
 
     def reload(self) -> None:

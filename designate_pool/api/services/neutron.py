@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import falcon
 
 from designate_pool.errors import NotImplementedHere, Refused, ServiceUnavailable
+from designate_pool.settings import NeutronSettings
 
 _EXTRA = "designate-pool[neutron]"
 
@@ -20,20 +21,8 @@ class NeutronFloatingIp(NamedTuple):
 
 
 class NeutronClient:
-    """
-    :param endpoints: (region, URL); empty for those in the catalog of the token
-    :param endpoint_type: which address of the catalog, as ``publicURL``
-    :param timeout: seconds
-    :param verify: whether certificates are verified, or the file of those that verify them
-    """
-
-    def __init__(self, endpoints: Sequence[tuple[str, str]] = (), endpoint_type: str = 'publicURL', timeout: float = 30,
-                 verify: bool | str = True, client_certificate: str | None = None) -> None:
-        self._endpoints = endpoints
-        self._endpoint_type = endpoint_type
-        self._timeout = timeout
-        self._verify = verify
-        self._client_certificate = client_certificate
+    def __init__(self, settings: NeutronSettings) -> None:
+        self._settings = settings
 
     def floating_ips(self, req: falcon.Request, project_id: str, region: str | None = None) -> list[NeutronFloatingIp]:
         """The floating IPs of a project that the token of the request sees.
@@ -43,11 +32,12 @@ class NeutronClient:
         :raises ServiceUnavailable: when one does not answer
         :raises NotImplementedHere: when openstacksdk is not installed
         """
-        endpoints = [endpoint for endpoint in self._endpoints or self._in_catalog(req) if region in (None, endpoint[0])]
+        endpoints = [endpoint for endpoint in self._settings.endpoints or self._in_catalog(req)
+                     if region in (None, endpoint[0])]
         if not endpoints:
             where = '' if region is None else f' in {region}'
             raise Refused('no_endpoint', 'Neither the configuration nor the catalog of the token has a '
-                                         f'{self._endpoint_type} of Neutron{where}.', 403)
+                                         f'{self._settings.endpoint_type} of Neutron{where}.', 403)
         token = req.get_header('X-Auth-Token') or ''
         return [floating_ip for where, url in endpoints for floating_ip in self._ask(where, url, token, project_id)]
 
@@ -55,8 +45,8 @@ class NeutronClient:
         for service in json.loads(req.get_header('X-Service-Catalog') or '[]'):
             if service.get('type') == 'network':
                 for endpoint in service.get('endpoints', ()):
-                    if self._endpoint_type in endpoint:
-                        yield endpoint.get('region') or '', endpoint[self._endpoint_type]
+                    if self._settings.endpoint_type in endpoint:
+                        yield endpoint.get('region') or '', endpoint[self._settings.endpoint_type]
 
     def _ask(self, region: str, url: str, token: str, project_id: str) -> list[NeutronFloatingIp]:
         try:
@@ -65,8 +55,9 @@ class NeutronClient:
         except ImportError as error:
             raise NotImplementedHere(what=f'Floating IPs need more packages ({error})',
                                      instead=f"install them with pip install '{_EXTRA}'") from None
-        asked = session.Session(auth=token_endpoint.Token(url, token), verify=self._verify,
-                                cert=self._client_certificate, timeout=self._timeout, app_name='designate-pool')
+        asked = session.Session(auth=token_endpoint.Token(url, token), verify=self._settings.verify,
+                                cert=self._settings.client_certificate_file, timeout=self._settings.timeout,
+                                app_name='designate-pool')
         try:
             connection: Any = openstack.connection.Connection(session=asked)
             floating_ips = connection.network.ips(project_id=project_id)

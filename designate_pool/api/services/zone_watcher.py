@@ -16,6 +16,7 @@ from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, Zo
 from designate_pool.errors import ServiceUnavailable, TooManyWaits
 from designate_pool.model import Domain
 from designate_pool.outage_log import OutageLog
+from designate_pool.settings import ApiSettings
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains, pools
@@ -39,14 +40,12 @@ class _Wait:
 
 class ZoneWatcher:
     """
-    :param limit: how many may wait at once
-    :param per_project: how many of them for one project; None for all
+    :param settings: how many may wait at once, and how many of them for one project
     """
 
-    def __init__(self, storage: Storage, limit: int = 100, per_project: int | None = None) -> None:
+    def __init__(self, storage: Storage, settings: ApiSettings = ApiSettings()) -> None:
         self._storage = storage
-        self._limit = limit
-        self._per_project = per_project
+        self._settings = settings
         self._changed = threading.Condition()
         self._waits: set[_Wait] = set()
         self._stopping = False
@@ -85,11 +84,11 @@ class ZoneWatcher:
         with self._changed:
             if self._stopping or self._thread is None:
                 raise ServiceUnavailable(service='the API', why='it stops')
-            if len(self._waits) >= self._limit:
-                raise TooManyWaits(limit=self._limit)
-            if project_id and self._per_project is not None and self._per_project <= sum(
-                    wait.project_id == project_id for wait in self._waits):
-                raise TooManyWaits(limit=self._per_project, whose='of the project ')
+            if len(self._waits) >= self._settings.waits:
+                raise TooManyWaits(limit=self._settings.waits)
+            of_project = sum(wait.project_id == project_id for wait in self._waits)
+            if project_id and of_project >= self._settings.waits_per_project:
+                raise TooManyWaits(limit=self._settings.waits_per_project, whose='of the project ')
             self._waits.add(wait)
             self._changed.notify_all()
         try:

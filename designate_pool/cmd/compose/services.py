@@ -124,13 +124,14 @@ def build_minidns(parts: ServiceParts) -> Service:
 def make_application(parts: ServiceParts) -> tuple[Wsgi, ZoneWatcher, ApiGuard]:
     """The API as a WSGI application, and what has to be started and stopped for it, and reads its files again."""
     settings = parts.settings.api
-    watcher = ZoneWatcher(parts.storage, settings.waits, per_project=settings.waits_per_project)
+    watcher = ZoneWatcher(parts.storage, settings)
     guard = ApiGuard(settings, parts.conf)
     app = create_app(parts.services['central'], parts.pool, settings,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports, parts.notifications),
-                     check_project=guard.check_project, neutron=_neutron(parts.settings))
+                     check_project=guard.check_project,
+                     neutron=NeutronClient(parts.settings.neutron) if settings.auth == KEYSTONE else None)
     return RequestLimits(guard.around(app), settings.threads, settings.threads_per_client), watcher, guard
 
 
@@ -248,15 +249,6 @@ def _handler_of_others(name: str) -> type[NotificationHandler]:
         raise BadInput(why=f'[service:sink] enabled_notification_handlers: {name} is no subclass of '
                            f'{NotificationHandler.__module__}.{NotificationHandler.__name__}')
     return kind
-
-
-def _neutron(settings: Settings) -> NeutronClient | None:
-    """None where users have no tokens that Neutron knows."""
-    neutron = settings.neutron
-    if settings.api.auth != KEYSTONE:
-        return None
-    return NeutronClient(neutron.endpoints, neutron.endpoint_type, neutron.timeout, neutron.verify,
-                         neutron.client_certificate_file)
 
 
 class ServiceGroup:

@@ -26,6 +26,7 @@ from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Pa
                                   ServerState, ServerStatus, utcnow)
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
+from designate_pool.settings import ApiSettings
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
@@ -119,7 +120,7 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     storage.run(pools.publish, pool, utcnow())
     [found] = central.find_pools(EVERYBODY, {'name': pool.name})
     central.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.']})
-    watch = ZoneWatcher(storage, waits)
+    watch = ZoneWatcher(storage, ApiSettings(waits=waits))
     app = create_app(central, pool, pool_managers=PoolManagerClient(direct), storage=storage, watcher=watch)
     server = ApiServer(RequestLimits(app, 2, 2), Endpoint('127.0.0.1', 0), threads=2 + waits)
     watch.start()
@@ -258,7 +259,7 @@ def test_a_zone_that_nobody_has_or_that_another_project_had(system: System, zone
 
 
 def test_no_project_takes_all_the_places_of_those_who_wait(system: System, zone: Domain) -> None:
-    few = ZoneWatcher(system.storage, 3, per_project=2)
+    few = ZoneWatcher(system.storage, ApiSettings(waits=3, waits_per_project=2))
     few.start()
     wanted = WaitTarget(zone.id, zone.serial)
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
