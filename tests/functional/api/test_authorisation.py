@@ -197,24 +197,6 @@ def test_by_role_on_what_is_ones_own(place: Place, role: str) -> None:
 
 
 @pytest.mark.parametrize('role', ROLES)
-def test_by_role_on_what_is_anothers(place: Place, role: str) -> None:
-    things = place.things('alpha')
-    seen_before = place.api.simulate_get(f'/v2/zones/{things["zone_id"]}',
-                                         headers={'X-Auth-Token': token('alpha', 'reader')}).json
-    for operation in OPERATIONS.values():
-        line = LINES[operation.name]
-        if line.kind != OWN or not may(role, line) or operation.name in PAGES and may(role, Line(OPERATOR)):
-            continue
-        answer = ask(place, operation, things, token('beta', role))
-        expected = 403 if operation.name in FORBIDDEN else 404
-        assert answer.status_code == expected, f'{operation.name}: {answer.status_code} {answer.text}'
-        assert things['zone_name'] not in answer.text and 'hostmaster' not in answer.text
-    seen_after = place.api.simulate_get(f'/v2/zones/{things["zone_id"]}',
-                                        headers={'X-Auth-Token': token('alpha', 'reader')}).json
-    assert seen_after == seen_before
-
-
-@pytest.mark.parametrize('role', ROLES)
 def test_by_role_on_what_is_shared_with_one(place: Place, role: str) -> None:
     for operation in OPERATIONS.values():
         line = LINES[operation.name]

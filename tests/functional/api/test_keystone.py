@@ -79,8 +79,7 @@ def test_headers_that_a_client_forges_count_for_nothing(api: falcon.testing.Test
 
 
 def test_without_a_token_only_what_is_open(api: falcon.testing.TestClient, keystone: Keystone) -> None:
-    for path in ('/', '/v2', '/healthz', '/openapi.json'):
-        assert api.simulate_get(path).status_code in (200, 300)
+    assert api.simulate_get('/v2').status_code == 200
     for headers in ({}, {'X-Auth-Token': 'token-of-nobody'}):
         refused = api.simulate_get('/v2/zones', headers=headers)
         assert (refused.status_code, refused.json['type']) == (401, 'unauthorized')
@@ -110,7 +109,8 @@ def test_keystone_down_and_back(tmp_path: pathlib.Path, keystone: Keystone, cent
     api = guarded(tmp_path, gone, central)
     answer = api.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'})
     assert (answer.status_code, answer.json['type']) == (503, 'service_unavailable')
-    assert api.simulate_get('/v2').status_code == 200
+    for path in ('/', '/v2', '/healthz', '/openapi.json'):  # needs no Keystone
+        assert api.simulate_get(path, headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
     assert 'token-of-a-member' not in answer.text + caplog.text
     again = guarded(tmp_path, keystone, central)
     assert again.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
@@ -141,19 +141,6 @@ def test_an_administrator_acts_for_a_project_that_keystone_does_not_know(
     assert api.simulate_patch(zone, headers=headers, json={'ttl': 300}).status_code == 202
     assert api.simulate_delete(zone, headers=headers).status_code == 202
     assert central.contexts[-1].project_id == 'left'
-
-
-def test_projects_are_not_looked_up_unless_the_configuration_says_so(api: falcon.testing.TestClient) -> None:
-    headers = {'X-Auth-Token': 'token-of-an-admin', 'X-Auth-All-Projects': 'true'}
-    assert api.simulate_patch('/v2/quotas/unknown', headers=headers, json={'zones': 3}).status_code == 200
-
-
-def test_what_is_open_to_anyone_needs_no_keystone(tmp_path: pathlib.Path, central: ObservedCentral) -> None:
-    gone = Keystone()
-    gone.stop()
-    api = guarded(tmp_path, gone, central)
-    for path in ('/', '/v2', '/healthz', '/openapi.json'):
-        assert api.simulate_get(path, headers={'X-Auth-Token': 'token-of-a-member'}).status_code in (200, 300)
 
 
 @pytest.mark.parametrize('status, body, why', [

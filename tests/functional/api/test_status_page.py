@@ -93,27 +93,6 @@ def test_a_change_made_by_the_api_appears_without_reloading(stack: Stack, zone: 
     stack.wait_for(made['id'], 'gone')
 
 
-def test_the_plot_says_in_words_what_it_shows(stack: Stack, zone: str, page: Browser) -> None:
-    show(page, stack)
-    picture = page.driver.find_element(By.CSS_SELECTOR, '#changes svg[role=img]')
-    told = page.run('return arguments[0].getAttribute("aria-labelledby").split(" ").map((id) => '
-                    'document.getElementById(id).textContent).join(" ")', picture)
-    assert 'Convergence times' in told and 'converged: half of them within' in told
-    dots = page.driver.find_elements(By.CSS_SELECTOR, '#changes svg circle.done')
-    assert len(dots) >= 3
-    assert len(dots) <= len(page.driver.find_elements(By.CSS_SELECTOR, '#changes tbody tr'))
-
-
-def test_the_rounds_of_both_audits(stack: Stack, zone: str, page: Browser) -> None:
-    def ended() -> bool:
-        show(page, stack)
-        serials = row(page, 'audits', 'Serials last')  # that of contents takes a day
-        return serials.endswith(' 0 0 100 %') and row(page, 'audits', 'Contents').endswith(' %')
-
-    wait_until(ended, 'the last round of serials got all answers and found nothing', 60)
-    assert no_faults(page)
-
-
 @pytest.mark.parametrize('path', [f'/status/zones/{ZONE}', '/status/zones/Example.com', 'by id', 'by search'])
 def test_one_domain(stack: Stack, zone: str, page: Browser, servers: list[SecondaryServer], path: str) -> None:
     if path == 'by search':

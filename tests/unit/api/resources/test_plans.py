@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import PageRequest, PlanState, StoredPlan, utcnow
 from designate_pool.storage.sql import schema
 from designate_pool.storage.zones import plans
@@ -186,10 +185,3 @@ def test_what_holds_a_whole_zone_may_be_large(api, central, zone):
         assert (answer.status_code, answer.json['type']) == (413, 'body_too_large')
         answer = api.simulate_post(path, body=b' ' * 900_000 + b'{}', headers={'Content-Type': 'application/json'})
         assert answer.status_code == 400
-
-
-def test_central_does_not_answer(api, central):
-    central.fault = ServiceUnavailable(service='central', why='it timed out')
-    for answer in (api.simulate_get('/v2/plans'), api.simulate_post('/v2/plans', json=GOOD),
-                   api.simulate_get('/v2/plans/abcd'), api.simulate_delete('/v2/plans/abcd')):
-        assert (answer.status_code, answer.json['type']) == (503, 'service_unavailable')

@@ -42,14 +42,6 @@ def test_a_server_is_shown(api, central):
     assert listed['links'] == {'self': 'http://dns.example.net/v2/servers'}
 
 
-def test_a_server_is_found_with_and_without_dashes_in_its_id(api):
-    dashed = str(uuid.UUID('a' * 32))
-    for server_id in (SERVER_IDS[0], str(uuid.UUID(SERVER_IDS[0]))):
-        assert api.simulate_get(f'/v2/servers/{server_id}').json['host'] == '192.0.2.1'
-    answer = api.simulate_get(f'/v2/servers/{dashed}')
-    assert (answer.status_code, answer.json['type']) == (404, 'server_not_found')
-
-
 def test_a_list_takes_no_filters(api):
     assert api.simulate_get('/v2/servers?state=active').status_code == 400
 

@@ -3,8 +3,6 @@ from __future__ import annotations
 import re
 import uuid
 
-import pytest
-
 from designate_pool.errors import PoolError, ServiceUnavailable
 from tests.fixtures.observed_central import FIRST_SERIAL, POOL_ID
 
@@ -37,23 +35,6 @@ def test_a_zone_is_shown_as_designate_shows_it(api):
 def test_a_zone_is_found_with_and_without_dashes_in_its_id(api, zone):
     for zone_id in (zone['id'], zone['id'].replace('-', ''), zone['id'].upper()):
         assert api.simulate_get(f'/v2/zones/{zone_id}').json['name'] == 'example.com.'
-
-
-@pytest.mark.parametrize('pool_id, code, found', [(POOL_ID, 202, str(uuid.UUID(POOL_ID))),
-                                                  ('f' * 32, 404, 'no_valid_pool_found')])
-def test_a_pool_is_chosen_by_attribute(api, pool_id, code, found):
-    answer = api.simulate_post('/v2/zones', json={'name': 'example.com.', 'email': 'a@example.com',
-                                                  'attributes': {'pool_id': str(uuid.UUID(pool_id))}})
-    assert (answer.status_code, answer.json.get('pool_id', answer.json.get('type'))) == (code, found)
-
-
-def test_change_and_second_change(api, central, zone):
-    central.settle(uuid.UUID(zone['id']).hex)
-    for ttl in (60, 90):
-        answer = api.simulate_patch(f'/v2/zones/{zone["id"]}', json={'ttl': ttl, 'description': None})
-        assert answer.status_code == 202
-        assert (answer.json['ttl'], answer.json['action'], answer.json['status']) == (ttl, 'UPDATE', 'PENDING')
-    assert answer.json['serial'] == FIRST_SERIAL + 2
 
 
 def test_delete_returns_the_zone_that_goes_and_404_when_it_is_gone(api, central, zone):
@@ -127,8 +108,3 @@ def test_health_follows_central(api, central):
     assert api.simulate_get('/healthz').json['central'] == 'It failed.'
     central.fault = None
     assert api.simulate_get('/healthz').json['status'] == 'ok'
-
-
-def test_versions(api):
-    assert api.simulate_get('/').json['versions'][0]['id'] == 'v2'
-    assert api.simulate_get('/v2/').json['version']['links'][0]['href'].endswith('/v2')
