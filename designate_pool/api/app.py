@@ -44,11 +44,14 @@ def create_app(central: Central, pool: Pool, settings: ApiSettings = ApiSettings
     gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1))
     absent = [f'/admin/{extension}' for extension in EXTENSIONS if extension not in settings.admin]
     operations = operation_registry.operations(absent)
-    documented = [operation for operation in operations if neutron or not operation.path.startswith('/v2/reverse')]
+    documented = [operation for operation in operations
+                  if neutron is not None or not operation.path.startswith('/v2/reverse')]
     app: falcon.App[Any, Any] = falcon.App(middleware=[Envelope(operations), gate, PathParameters()])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app, gate.admit_to_no_route)
-    api = Api(central, pool.name, settings, pool_managers, storage, watcher or ZoneWatcher(storage),
+    if watcher is None:
+        watcher = ZoneWatcher(storage)
+    api = Api(central, pool.name, settings, pool_managers, storage, watcher,
               tasks or ZoneTaskStore(storage), check_project, neutron, json.dumps(make_document(documented)))
     responders: dict[str, dict[str, Any]] = {}
     for operation in operations:

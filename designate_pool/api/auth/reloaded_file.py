@@ -40,25 +40,21 @@ class ReloadedFile(Generic[Value]):
         """The parsed contents, read again when the file has changed."""
         if time.monotonic() - self._checked_at >= self._interval:
             with self._lock:
-                self._read_if_changed()
+                stamp = self._stamp()
+                if stamp != self._seen:
+                    self._seen = stamp
+                    try:
+                        self._value = self._read()
+                        LOG.info('%s was read again', self._what)
+                    except BadConfiguration as error:
+                        LOG.error('the new %s is not used, the old one still is: %s', self._what, error)
+                self._checked_at = time.monotonic()
         return self._value
 
     def reload(self) -> None:
         """Read the files again now."""
-        with self._lock:
-            self._seen = None
-            self._read_if_changed()
-
-    def _read_if_changed(self) -> None:
-        stamp = self._stamp()
-        if stamp != self._seen:
-            self._seen = stamp
-            try:
-                self._value = self._read()
-                LOG.info('%s was read again', self._what)
-            except BadConfiguration as error:
-                LOG.error('the new %s is not used, the old one still is: %s', self._what, error)
-        self._checked_at = time.monotonic()
+        self._seen, self._checked_at = None, -self._interval
+        self.get()
 
 
 def file_stamp(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:

@@ -11,7 +11,7 @@ import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO
+from typing import IO, Any
 
 from designate_pool.backoff import Backoff
 from designate_pool.errors import BadInput, DomainNotFound, LostRace, NotFound, OverLimit
@@ -95,9 +95,7 @@ class ZoneTaskStore:
         :param pieces: may raise any error; then nothing is stored
         :raises OverLimit: when the project has its limit of imports under way
         """
-        task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
-                        created_at=self._storage.now(), may_nest=context.may_nest, pool_id=pool_id,
-                        attributes=attributes, may_use_blacklisted=context.may_use_blacklisted)
+        task = _new_import(new_id(), context, pool_id, attributes, created_at=self._storage.now())
         batches = _batches(pieces)
         first, following = next(batches, []), next(batches, None)
         size = sum(map(len, first))
@@ -128,9 +126,7 @@ class ZoneTaskStore:
         """
         now = self._storage.now()
         # Ids in their order, so that the first of several of one name is the one that is created.
-        tasks = [ZoneTask(task_id, ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
-                          created_at=now, updated_at=now, may_nest=context.may_nest, pool_id=pool_id,
-                          attributes=attributes, may_use_blacklisted=context.may_use_blacklisted, size=len(content))
+        tasks = [_new_import(task_id, context, pool_id, attributes, created_at=now, updated_at=now, size=len(content))
                  for task_id, content in zip(new_ids(len(zone_files)), zone_files)]
         self._begin_import(zone_tasks.put_imports, tasks[0].project_id, tasks, zone_files)
         for task in tasks:
@@ -214,6 +210,12 @@ def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield piece
     if not something:
         raise BadInput(why='the zone file is empty')
+
+
+def _new_import(task_id: str, context: Context, pool_id: str | None, attributes: str, **values: Any) -> ZoneTask:
+    return ZoneTask(task_id, ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
+                    may_nest=context.may_nest, may_use_blacklisted=context.may_use_blacklisted, pool_id=pool_id,
+                    attributes=attributes, **values)
 
 
 def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -234,18 +234,6 @@ _SECRET_NAME = re.compile('password|secret')
 _PASSWORD_IN_URL = re.compile(r'://[^/@\s]*:[^/@\s]+@')
 
 
-class _File(source.ConfigFile):
-    """One file with the values of its options."""
-
-    def __init__(self, path: str) -> None:
-        self.values: list[tuple[str, str, str]] = []
-        super().__init__(path)
-
-    def assignment(self, key: str, value: list[str]) -> None:
-        super().assignment(key, value)
-        self.values.append((str(self._section), key, '\n'.join(value).strip()))
-
-
 def clear_text_secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator[tuple[str, list[str]]]:
     """The files with secrets, each with these options as ``[section] option``.
 
@@ -259,11 +247,11 @@ def clear_text_secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator
             return bool(_SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
         return option.secret and (option.kind != 'tsig_key' or ':' in value)  # else it is the name of a key
 
-    for path in source.paths(conf):
-        options = [f'[{section}] {name}' for section, name, value in _File(path).values
+    for file in source.read(conf).files:
+        options = [f'[{section}] {name}' for section, pairs in file.sections.items() for name, value in pairs
                    if is_secret(section, name, value)]
         if options:
-            yield path, options
+            yield file.path, options
 
 
 def check_server(server: Server, key_is_tried: bool, seconds: float) -> list[Finding]:

@@ -7,11 +7,10 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import falcon.testing
 import pytest
 
 from designate_pool.model import Context, Outcome, Report
-from tests.fixtures.api import Place, opened, token
+from tests.fixtures.api import Place, opened
 
 ALPHA = Context(project_id='alpha')
 ABSENT = str(uuid.UUID(int=1))
@@ -24,17 +23,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     yield from opened(tmp_path_factory.mktemp('designate'))
 
 
-def ask(place: Place, method: str, path: str, role: str = 'member', project: str = 'alpha', status: int | None = None,
-        headers: dict[str, str] | None = None, **options: Any) -> falcon.testing.Result:
-    answer = place.api.simulate_request(method, path, headers={'X-Auth-Token': token(project, role), **(headers or {})},
-                                        **options)
-    assert status is None or answer.status_code == status, answer.text
-    return answer
-
-
 def create_zone(place: Place, **values: Any) -> Any:
-    return ask(place, 'POST', '/v2/zones', status=202,
-               json={'name': f'zone{next(_NUMBERS)}.example.', **ZONE, **values}).json
+    return place.ask('POST', '/v2/zones', status=202,
+                     json={'name': f'zone{next(_NUMBERS)}.example.', **ZONE, **values}).json
 
 
 @pytest.fixture
@@ -44,13 +35,13 @@ def zone(place: Place) -> Any:
 
 @pytest.fixture
 def recordset(place: Place, zone: Any) -> Any:
-    return ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', status=202, json={
+    return place.ask('POST', f'/v2/zones/{zone["id"]}/recordsets', status=202, json={
         'name': f'www.{zone["name"]}', 'type': 'A', 'records': ['192.0.2.1']}).json
 
 
 def managed(place: Place, zone: Any) -> dict[str, str]:
     """The addresses of the recordsets that the pool makes, by type."""
-    found = ask(place, 'GET', f'/v2/zones/{zone["id"]}/recordsets').json['recordsets']
+    found = place.ask('GET', f'/v2/zones/{zone["id"]}/recordsets').json['recordsets']
     return {each['type']: f'/v2/zones/{zone["id"]}/recordsets/{each["id"]}' for each in found}
 
 
@@ -59,39 +50,39 @@ class TestAttributes:
         given = {'tier': 'gold', 'größe': 'l' * 50, '!': 'x'}
         zone = create_zone(place, attributes=given)
         address = f'/v2/zones/{zone["id"]}'
-        assert zone['attributes'] == ask(place, 'GET', address).json['attributes'] == given
-        assert [each['attributes'] for each in ask(place, 'GET', '/v2/zones').json['zones']
+        assert zone['attributes'] == place.ask('GET', address).json['attributes'] == given
+        assert [each['attributes'] for each in place.ask('GET', '/v2/zones').json['zones']
                 if each['id'] == zone['id']] == [given]
-        assert ask(place, 'PATCH', address, json={'attributes': {'tier': 'tin'}}).json['attributes'] == {'tier': 'tin'}
-        assert ask(place, 'PATCH', address, json={'ttl': 60}).json['attributes'] == {'tier': 'tin'}
-        assert ask(place, 'PATCH', address, json={'attributes': {}}).json['attributes'] == {}
+        assert place.ask('PATCH', address, json={'attributes': {'tier': 'tin'}}).json['attributes'] == {'tier': 'tin'}
+        assert place.ask('PATCH', address, json={'ttl': 60}).json['attributes'] == {'tier': 'tin'}
+        assert place.ask('PATCH', address, json={'attributes': {}}).json['attributes'] == {}
 
     def test_choose_the_pool_for_those_who_may(self, place: Place) -> None:
         given = {'name': 'chosen.example.', **ZONE, 'attributes': {'pool_id': str(uuid.UUID(place.pool.id))}}
-        ask(place, 'POST', '/v2/zones', json=given, status=403)
-        made = ask(place, 'POST', '/v2/zones', 'admin', json=given, status=202).json
+        place.ask('POST', '/v2/zones', json=given, status=403)
+        made = place.ask('POST', '/v2/zones', 'admin', json=given, status=202).json
         assert made['pool_id'] == made['attributes']['pool_id'] == str(uuid.UUID(place.pool.id))
 
 
 class TestUnchangedFields:
     def test_of_a_zone_may_be_named(self, place: Place, zone: Any) -> None:
         given = {name: value for name, value in zone.items() if name not in ('links', 'changed_at', 'converged_at')}
-        answer = ask(place, 'PATCH', f'/v2/zones/{zone["id"]}', json={**given, 'ttl': 77})
+        answer = place.ask('PATCH', f'/v2/zones/{zone["id"]}', json={**given, 'ttl': 77})
         assert (answer.status_code, answer.json['ttl']) == (202, 77)
 
     def test_of_a_recordset_may_be_named(self, place: Place, recordset: Any) -> None:
         given = {name: value for name, value in recordset.items() if name != 'links'}
         address = f'/v2/zones/{recordset["zone_id"]}/recordsets/{recordset["id"]}'
-        answer = ask(place, 'PUT', address, json={**given, 'name': given['name'].upper(), 'records': ['192.0.2.2']})
+        answer = place.ask('PUT', address, json={**given, 'name': given['name'].upper(), 'records': ['192.0.2.2']})
         assert (answer.status_code, answer.json['records']) == (202, ['192.0.2.2'])
-        refused = ask(place, 'PUT', address, json={'name': 'other.example.', 'type': 'AAAA'})
+        refused = place.ask('PUT', address, json={'name': 'other.example.', 'type': 'AAAA'})
         assert (refused.status_code, refused.json['type']) == (400, 'invalid_object')
         assert [each['path'] for each in refused.json['errors']['errors']] == [['name'], ['type']]
 
 
 def test_a_body_that_is_no_object_is_told_before_what_is_not_there(place: Place) -> None:
     for method, path in ('POST', f'/v2/zones/{ABSENT}/recordsets'), ('PATCH', f'/v2/zones/{ABSENT}'):
-        answer = ask(place, method, path, body='s1.example. a. 1 2 3 4 5', headers={'Content-Type': 'application/json'})
+        answer = place.ask(method, path, body='s1.example. a. 1 2 3 4 5', headers={'Content-Type': 'application/json'})
         assert (answer.status_code, answer.json['type']) == (400, 'bad_request')
 
 
@@ -101,22 +92,22 @@ def test_a_body_that_is_no_object_is_told_before_what_is_not_there(place: Place)
     ('PATCH', '/v2/tsigkeys/{absent}'), ('PATCH', '/v2/pools/{absent}')])
 def test_what_is_not_there_is_told_before_what_is_wrong(place: Place, zone: Any, method: str, path: str) -> None:
     path = path.format(absent=ABSENT, zone=zone['id'])
-    assert ask(place, method, path, 'admin', json={'colour': 'red'}).status_code == 404
-    assert ask(place, method, path, 'admin', json={'id': ABSENT}).status_code == 404
+    assert place.ask(method, path, 'admin', json={'colour': 'red'}).status_code == 404
+    assert place.ask(method, path, 'admin', json={'id': ABSENT}).status_code == 404
 
 
 def test_what_is_not_there_is_named_as_it_was_asked_for(place: Place) -> None:
-    answer = ask(place, 'GET', f'/v2/zones/{ABSENT}', status=404)
+    answer = place.ask('GET', f'/v2/zones/{ABSENT}', status=404)
     assert answer.json['message'] == f'There is no zone {ABSENT}.'
 
 
 def test_a_zone_that_is_there(place: Place, zone: Any) -> None:
-    answer = ask(place, 'POST', '/v2/zones', json={'name': zone['name'], **ZONE})
+    answer = place.ask('POST', '/v2/zones', json={'name': zone['name'], **ZONE})
     assert (answer.status_code, answer.json['type']) == (409, 'duplicate_zone')
 
 
 def test_a_repeated_record_counts_once(place: Place, zone: Any) -> None:
-    made = ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', status=202, json={
+    made = place.ask('POST', f'/v2/zones/{zone["id"]}/recordsets', status=202, json={
         'name': zone['name'], 'type': 'A', 'records': ['192.0.2.1', '192.0.2.2', '192.0.2.1']})
     assert sorted(made.json['records']) == ['192.0.2.1', '192.0.2.2']
 
@@ -129,9 +120,9 @@ class TestManagedRecords:
         address = managed(place, zone)[rtype]
         for method, body in (('PUT', {'ttl': 60}), ('PUT', {'colour': 'red'}), ('DELETE', None)):
             for role, headers in (('member', {}), ('admin', self.HEADER)):
-                answer = ask(place, method, address, role, headers=headers, json=body)
+                answer = place.ask(method, address, role, headers=headers, json=body)
                 assert (answer.status_code, answer.json['type']) == (400, 'bad_request'), answer.text
-        made = ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', json={
+        made = place.ask('POST', f'/v2/zones/{zone["id"]}/recordsets', json={
             'name': zone['name'], 'type': rtype, 'records': [{'NS': 'a.', 'SOA': 'a. b. 1 2 3 4 5'}[rtype]]})
         assert (made.status_code, made.json['type']) == (400, 'bad_request')
 
@@ -139,37 +130,37 @@ class TestManagedRecords:
         address = f'/v2/zones/{recordset["zone_id"]}/recordsets/{recordset["id"]}'
         for query, headers in ('', self.HEADER), ('?edit_managed_records=true', {}):
             for role, status in ('member', 403), ('admin', 202):
-                ask(place, 'PUT', address + query, role, headers=headers, json={'ttl': 60}, status=status)
+                place.ask('PUT', address + query, role, headers=headers, json={'ttl': 60}, status=status)
 
 
 def test_the_header_of_a_hard_delete_is_for_admins(place: Place, zone: Any) -> None:
     for role, status in ('member', 403), ('admin', 202):
-        ask(place, 'DELETE', f'/v2/zones/{zone["id"]}', role, status=status,
-            headers={'X-Designate-Hard-Delete': 'true'})
+        place.ask('DELETE', f'/v2/zones/{zone["id"]}', role, status=status,
+                  headers={'X-Designate-Hard-Delete': 'true'})
 
 
 def test_a_zone_is_abandoned_by_admins(place: Place, zone: Any) -> None:
     address = f'/v2/zones/{zone["id"]}'
-    ask(place, 'POST', f'{address}/tasks/abandon', status=403)
-    assert ask(place, 'POST', f'{address}/tasks/abandon', 'admin', status=204).text == ''
-    ask(place, 'GET', address, status=404)
-    ask(place, 'POST', f'{address}/tasks/abandon', 'admin', status=404)
-    ask(place, 'POST', '/v2/zones', json={'name': zone['name'], **ZONE}, status=202)
+    place.ask('POST', f'{address}/tasks/abandon', status=403)
+    assert place.ask('POST', f'{address}/tasks/abandon', 'admin', status=204).text == ''
+    place.ask('GET', address, status=404)
+    place.ask('POST', f'{address}/tasks/abandon', 'admin', status=404)
+    place.ask('POST', '/v2/zones', json={'name': zone['name'], **ZONE}, status=202)
 
 
 def test_quotas_of_another_project_are_reset_without_a_header(place: Place) -> None:
     every = {'X-Auth-All-Projects': 'true'}
-    ask(place, 'PATCH', '/v2/quotas/beta', 'admin', headers=every, json={'zones': 3}, status=200)
-    ask(place, 'DELETE', '/v2/quotas/beta', 'member', status=403)
-    ask(place, 'DELETE', '/v2/quotas/beta', 'admin', status=204)
-    assert ask(place, 'GET', '/v2/quotas', project='beta').json['zones'] != 3
+    place.ask('PATCH', '/v2/quotas/beta', 'admin', headers=every, json={'zones': 3}, status=200)
+    place.ask('DELETE', '/v2/quotas/beta', 'member', status=403)
+    place.ask('DELETE', '/v2/quotas/beta', 'admin', status=204)
+    assert place.ask('GET', '/v2/quotas', project='beta').json['zones'] != 3
 
 
 @pytest.mark.parametrize('path', ['/v2/zones', '/v2/recordsets', '/v2/zones/{zone}/recordsets',
                                   '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'])
 def test_nothing_has_a_status_that_there_is_not(place: Place, recordset: Any, path: str) -> None:
     address, key = path.format(zone=recordset['zone_id']), path.rpartition('/')[2]
-    assert ask(place, 'GET', address, query_string='status=fine', status=200).json[key] == []
+    assert place.ask('GET', address, query_string='status=fine', status=200).json[key] == []
 
 
 class TestImportsAsJson:
@@ -181,26 +172,26 @@ class TestImportsAsJson:
 
     def test_the_zone_has_the_attributes(self, place: Place) -> None:
         for attributes in {'tier': 'gold'}, {}:
-            made = ask(place, 'POST', self.ADDRESS, json={'zonefile': self.file(), 'attributes': attributes})
+            made = place.ask('POST', self.ADDRESS, json={'zonefile': self.file(), 'attributes': attributes})
             assert (made.status_code, made.json.get('status')) == (202, 'COMPLETE'), made.text
-            zone = ask(place, 'GET', f'/v2/zones/{made.json["zone_id"]}').json
+            zone = place.ask('GET', f'/v2/zones/{made.json["zone_id"]}').json
             assert zone['attributes'] == attributes
 
     def test_the_pool_is_chosen_by_those_who_may(self, place: Place) -> None:
         pool = str(uuid.UUID(place.pool.id))
         body = {'zonefile': self.file(), 'attributes': {'pool_id': pool}}
-        ask(place, 'POST', self.ADDRESS, json=body, status=403)
-        made = ask(place, 'POST', self.ADDRESS, 'admin', json=body, status=202).json
-        assert ask(place, 'GET', f'/v2/zones/{made["zone_id"]}').json['attributes'] == {'pool_id': pool}
+        place.ask('POST', self.ADDRESS, json=body, status=403)
+        made = place.ask('POST', self.ADDRESS, 'admin', json=body, status=202).json
+        assert place.ask('GET', f'/v2/zones/{made["zone_id"]}').json['attributes'] == {'pool_id': pool}
         body['attributes'] = {'pool_id': ABSENT}
-        assert ask(place, 'POST', self.ADDRESS, json=body, status=404).json['type'] == 'pool_not_found'
+        assert place.ask('POST', self.ADDRESS, json=body, status=404).json['type'] == 'pool_not_found'
 
     @pytest.mark.parametrize('body', [
         b'no JSON{{{', b'[]', b'{"attributes": {"tier": "gold"}}', b'{"zonefile": 7}', b'{"zonefile": " "}',
         b'{"zonefile": "\\ud800"}', b'{"zonefile": "x", "attributes": ["tier"]}',
         b'{"zonefile": "x", "attributes": {"tier": 7}}', b'{"zonefile": "x", "colour": "red"}'])
     def test_what_is_refused(self, place: Place, body: bytes) -> None:
-        ask(place, 'POST', self.ADDRESS, body=body, headers={'Content-Type': 'application/json'}, status=400)
+        place.ask('POST', self.ADDRESS, body=body, headers={'Content-Type': 'application/json'}, status=400)
 
 
 class TestAdmin:
@@ -208,25 +199,25 @@ class TestAdmin:
 
     def test_quotas(self, place: Place) -> None:
         address = '/admin/quotas/beta'
-        shown = ask(place, 'PATCH', address, 'admin', json={'quota': {'zones': 7, 'zone_records': 8}}, status=200).json
+        shown = place.ask('PATCH', address, 'admin', json={'quota': {'zones': 7, 'zone_records': 8}}, status=200).json
         assert (shown['quota']['zones'], shown['quota']['zone_records']) == (7, 8)
-        assert ask(place, 'GET', address, 'admin', status=200).json == shown
-        assert ask(place, 'GET', '/v2/quotas', project='beta').json == shown['quota']
-        ask(place, 'PATCH', address, 'admin', json={'quota': {'colours': 7}}, status=400)
-        assert ask(place, 'DELETE', address, 'admin', status=204).text == ''
-        assert ask(place, 'GET', address, 'admin').json['quota']['zones'] != 7
+        assert place.ask('GET', address, 'admin', status=200).json == shown
+        assert place.ask('GET', '/v2/quotas', project='beta').json == shown['quota']
+        place.ask('PATCH', address, 'admin', json={'quota': {'colours': 7}}, status=400)
+        assert place.ask('DELETE', address, 'admin', status=204).text == ''
+        assert place.ask('GET', address, 'admin').json['quota']['zones'] != 7
 
     def test_reports(self, place: Place, recordset: Any) -> None:
         def ask_for(path: str, **options: Any) -> Any:
-            return ask(place, 'GET', f'/admin/reports/{path}', 'admin', status=200, **options).json
+            return place.ask('GET', f'/admin/reports/{path}', 'admin', status=200, **options).json
 
         own, every = ask_for('counts')['counts'][0], ask_for('counts', headers=self.EVERY)['counts'][0]
-        zones = ask(place, 'GET', '/v2/zones', query_string='limit=1000').json['zones']
+        zones = place.ask('GET', '/v2/zones', query_string='limit=1000').json['zones']
         assert own['zones'] == len(zones) <= every['zones'] and own['tenants'] == 1 <= every['tenants']
         assert len(zones) < own['records'] <= every['records']
         for name in 'zones', 'records', 'tenants':
             assert ask_for(f'counts/{name}')['counts'] == [{name: own[name]}]
-        ask(place, 'GET', '/admin/reports/counts/colours', 'admin', status=404)
+        place.ask('GET', '/admin/reports/counts/colours', 'admin', status=404)
         (tenant,) = ask_for('tenants')['tenants']
         assert (tenant['id'], tenant['zone_count']) == ('alpha', len(zones))
         assert 'alpha' in [each['id'] for each in ask_for('tenants', headers=self.EVERY)['tenants']]
@@ -235,13 +226,13 @@ class TestAdmin:
         assert ask_for('tenants/beta')['zones_count'] == 0
 
     def test_a_zone_file(self, place: Place, recordset: Any) -> None:
-        found = ask(place, 'GET', f'/admin/zones/export/{recordset["zone_id"]}', 'admin', status=200)
+        found = place.ask('GET', f'/admin/zones/export/{recordset["zone_id"]}', 'admin', status=200)
         assert recordset['name'] in found.text and found.headers['Content-Type'] == 'text/dns'
 
 
 def test_an_import_leads_to_its_zone(place: Place) -> None:
     things = place.things('alpha')
-    found = ask(place, 'GET', f'/v2/zones/tasks/imports/{things["import_id"]}').json
+    found = place.ask('GET', f'/v2/zones/tasks/imports/{things["import_id"]}').json
     assert found['links']['zone'].endswith(f'/v2/zones/{found["zone_id"]}')
 
 
@@ -253,22 +244,22 @@ def test_a_change_of_a_zone_is_an_update(place: Place, zone: Any, values: dict[s
     if is_created:
         place.central.update_statuses(ALPHA, [Report(found.id, found.action, found.generation, Outcome.SUCCESS,
                                                      found.serial)])
-    shown = ask(place, 'PATCH', f'/v2/zones/{zone["id"]}', json=values).json
+    shown = place.ask('PATCH', f'/v2/zones/{zone["id"]}', json=values).json
     assert (shown['action'], shown['status'], shown['serial'] > found.serial) == ('UPDATE', 'PENDING', True)
 
 
 @pytest.mark.parametrize('word', ['all_projects', 'all_tenants'])
 def test_all_projects_in_the_query(place: Place, zone: Any, word: str) -> None:
-    ask(place, 'GET', '/v2/zones', query_string=f'{word}=true', status=403)
-    ask(place, 'GET', '/v2/zones', query_string=f'{word}=maybe', status=400)
-    found = ask(place, 'GET', '/v2/zones', 'admin', 'beta', query_string=f'{word}=true&limit=1&name={zone["name"]}')
+    place.ask('GET', '/v2/zones', query_string=f'{word}=true', status=403)
+    place.ask('GET', '/v2/zones', query_string=f'{word}=maybe', status=400)
+    found = place.ask('GET', '/v2/zones', 'admin', 'beta', query_string=f'{word}=true&limit=1&name={zone["name"]}')
     assert [each['id'] for each in found.json['zones']] == [zone['id']]
-    page = ask(place, 'GET', '/v2/zones', 'admin', 'beta', query_string=f'{word}=true&limit=1')
+    page = place.ask('GET', '/v2/zones', 'admin', 'beta', query_string=f'{word}=true&limit=1')
     assert f'{word}=true' in page.json['links'].get('next', f'{word}=true')
 
 
 def test_a_recordset_that_is_elsewhere_is_shown_too(place: Place, recordset: Any) -> None:
-    found = ask(place, 'GET', f'/v2/recordsets/{recordset["id"]}', status=301)
+    found = place.ask('GET', f'/v2/recordsets/{recordset["id"]}', status=301)
     assert found.headers['Location'] == found.json['links']['self'] == recordset['links']['self']
 
 
@@ -288,27 +279,27 @@ def test_a_recordset_that_is_elsewhere_is_shown_too(place: Place, recordset: Any
     ('svcb', 'SVCB', '1 sample.example.org. ipv6hint=2001:db8::1 mandatory=alpn', 400),
 ])
 def test_records(place: Place, zone: Any, name: str, rtype: str, record: str, status: int) -> None:
-    answer = ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', json={
+    answer = place.ask('POST', f'/v2/zones/{zone["id"]}/recordsets', json={
         'name': f'{name}.{zone["name"]}', 'type': rtype, 'records': [record]}, status=status)
     assert status == 202 or answer.json['type'] == 'invalid_object'
 
 
 def test_a_zone_of_one_label_is_refused(place: Place) -> None:
     for role in ('member', 'admin'):
-        answer = ask(place, 'POST', '/v2/zones', role, json={'name': 'label.', **ZONE}, status=400)
+        answer = place.ask('POST', '/v2/zones', role, json={'name': 'label.', **ZONE}, status=400)
         assert answer.json['type'] == 'invalid_zone_name'
 
 
 def test_all_that_is_wrong_is_told_together(place: Place, zone: Any) -> None:
-    answer = ask(place, 'POST', '/v2/zones', json={'name': '-.-', 'email': 'nobody', 'description': 'd' * 161})
+    answer = place.ask('POST', '/v2/zones', json={'name': '-.-', 'email': 'nobody', 'description': 'd' * 161})
     assert [each['path'] for each in answer.json['errors']['errors']] == [['name'], ['email'], ['description']]
-    answer = ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', json={
+    answer = place.ask('POST', f'/v2/zones/{zone["id"]}/recordsets', json={
         'name': 'relative', 'type': 'A', 'records': ['192.0.2.1', 'here', 'there']})
     assert [each['path'] for each in answer.json['errors']['errors']] == [['name'], ['records[1]'], ['records[2]']]
 
 
 def test_a_secret_need_not_be_base64(place: Place) -> None:
-    made = ask(place, 'POST', '/v2/tsigkeys', 'admin', status=201, json={
+    made = place.ask('POST', '/v2/tsigkeys', 'admin', status=201, json={
         'name': 'plain.example.', 'algorithm': 'hmac-sha256', 'secret': 'secret-tempest-17', 'scope': 'POOL',
         'resource_id': place.pool.id})
     assert made.json['secret'] == '***'
@@ -317,8 +308,8 @@ def test_a_secret_need_not_be_base64(place: Place) -> None:
 @pytest.mark.parametrize('path', ['/v2/reverse/nothing', '/v2/nothing'])
 def test_without_a_token_nothing_is_told_of_what_there_is(place: Place, path: str) -> None:
     assert place.api.simulate_get(path).status_code == 401
-    assert ask(place, 'GET', path, 'guest').status_code == 403
-    assert ask(place, 'GET', path, 'reader').status_code in (404, 501)
+    assert place.ask('GET', path, 'guest').status_code == 403
+    assert place.ask('GET', path, 'reader').status_code in (404, 501)
 
 
 class TestListsOfNamesAndTransfers:
@@ -329,42 +320,42 @@ class TestListsOfNamesAndTransfers:
     def test_what_is_not_there_is_told_before_what_is_wrong(self, place: Place, path: str, role: str) -> None:
         for method in ('GET', 'PATCH', 'DELETE'):
             body = {'json': {'description': 5}} if method == 'PATCH' else {}
-            assert ask(place, method, f'{path}/{ABSENT}', role, status=404, **body).json['type'].endswith('_not_found')
-            assert ask(place, method, f'{path}/foo', role, status=400, **body).json['type'] == 'invalid_uuid'
-        assert ask(place, 'GET', f'{path}.json', role, status=404)
+            assert place.ask(method, f'{path}/{ABSENT}', role, status=404, **body).json['type'].endswith('_not_found')
+            assert place.ask(method, f'{path}/foo', role, status=400, **body).json['type'] == 'invalid_uuid'
+        assert place.ask('GET', f'{path}.json', role, status=404)
 
     def test_a_change_may_name_what_stays(self, place: Place) -> None:
         things = place.things('alpha', '{transfer_request_id} {tld_id} {blacklist_id}')
         for path, role in ((f'/v2/tlds/{things["tld_id"]}', 'admin'),
                            (f'/v2/blacklists/{things["blacklist_id"]}', 'admin'),
                            (f'/v2/zones/tasks/transfer_requests/{things["transfer_request_id"]}', 'member')):
-            shown = ask(place, 'GET', path, role, status=200).json
+            shown = place.ask('GET', path, role, status=200).json
             named = {name: value for name, value in shown.items() if name not in ('links', 'updated_at')}
-            changed = ask(place, 'PATCH', path, role, status=200, json={**named, 'description': 'another'}).json
+            changed = place.ask('PATCH', path, role, status=200, json={**named, 'description': 'another'}).json
             assert changed['description'] == 'another' and changed['id'] == shown['id']
-            refused = ask(place, 'PATCH', path, role, status=400, json={'id': ABSENT, 'description': 'x'}).json
+            refused = place.ask('PATCH', path, role, status=400, json={'id': ABSENT, 'description': 'x'}).json
             assert refused['errors']['errors'] == [{'path': ['id'], 'message': 'cannot be changed'}]
 
     def test_every_mistake_of_an_entry_is_told(self, place: Place) -> None:
         for path, given in (('/v2/tlds', {'name': 'a..b'}), ('/v2/blacklists', {'pattern': '('})):
-            answer = ask(place, 'POST', path, 'admin', status=400, json={**given, 'description': 'x' * 161}).json
+            answer = place.ask('POST', path, 'admin', status=400, json={**given, 'description': 'x' * 161}).json
             assert {each['path'][0] for each in answer['errors']['errors']} == {*given, 'description'}
 
     @pytest.mark.parametrize('path', ['/v2/zones/tasks/transfer_requests', '/v2/zones/tasks/transfer_accepts'])
     def test_an_unknown_status_finds_nothing(self, place: Place, path: str) -> None:
         place.things('alpha', '{transfer_request_id} {transfer_accept_id}')
         key = path.rpartition('/')[2]
-        assert ask(place, 'GET', path, 'admin', status=200).json[key]
-        assert ask(place, 'GET', f'{path}?status=zahlabut', 'admin', status=200).json[key] == []
+        assert place.ask('GET', path, 'admin', status=200).json[key]
+        assert place.ask('GET', f'{path}?status=zahlabut', 'admin', status=200).json[key] == []
 
     @pytest.mark.parametrize('body', [{}, {'body': 'null', 'content_type': 'application/json'}], ids=['none', 'null'])
     def test_a_request_needs_no_body(self, place: Place, zone: Any, body: dict[str, str]) -> None:
         path = f'/v2/zones/{zone["id"]}/tasks/transfer_requests'
-        made = ask(place, 'POST', path, status=201, **body)
+        made = place.ask('POST', path, status=201, **body)
         assert made.headers['Location'] == made.json['links']['self'] and made.json['target_project_id'] is None
-        assert ask(place, 'POST', path, status=409).json['type'] == 'duplicate_zone_transfer_request'
-        assert ask(place, 'POST', f'/v2/zones/{ABSENT}/tasks/transfer_requests', status=404,
-                   json={'description': 5}).json['type'] == 'zone_not_found'
+        assert place.ask('POST', path, status=409).json['type'] == 'duplicate_zone_transfer_request'
+        assert place.ask('POST', f'/v2/zones/{ABSENT}/tasks/transfer_requests', status=404,
+                         json={'description': 5}).json['type'] == 'zone_not_found'
 
 
 class TestSharedZones:
@@ -375,47 +366,47 @@ class TestSharedZones:
         return f'/v2/zones/{zone["id"]}'
 
     def test_a_share_is_shown_with_its_links(self, place: Place, path: str, zone: Any) -> None:
-        answer = ask(place, 'POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
+        answer = place.ask('POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
         made = answer.json
         assert answer.headers['Location'] == made['links']['self']
         assert made['links']['self'].endswith(f'{path}/shares/{made["id"]}') and made['links']['zone'].endswith(path)
         assert (made['zone_id'], made['project_id'], made['target_project_id'], made['updated_at']) == (
             zone['id'], 'alpha', 'beta', None)
-        assert ask(place, 'GET', f'{path}/shares/{made["id"]}', status=200).json == made
-        listed = ask(place, 'GET', f'{path}/shares?target_project_id=beta', status=200).json
+        assert place.ask('GET', f'{path}/shares/{made["id"]}', status=200).json == made
+        listed = place.ask('GET', f'{path}/shares?target_project_id=beta', status=200).json
         assert listed['shared_zones'] == [made]
-        assert ask(place, 'GET', path, status=200).json['shared'] is True
-        ask(place, 'DELETE', f'{path}/shares/{made["id"]}', status=204)
-        assert ask(place, 'GET', path, status=200).json['shared'] is False
+        assert place.ask('GET', path, status=200).json['shared'] is True
+        place.ask('DELETE', f'{path}/shares/{made["id"]}', status=204)
+        assert place.ask('GET', path, status=200).json['shared'] is False
 
     @pytest.mark.parametrize('body', [{}, {'target_project_id': None}, {'target_project_id': 'x' * 37},
                                       {'target_project_id': 'beta', 'zone_id': ABSENT}])
     def test_what_is_no_share(self, place: Place, path: str, body: Any) -> None:
-        assert ask(place, 'POST', f'{path}/shares', status=400, json=body).json['type'] == 'invalid_object'
-        assert ask(place, 'POST', f'/v2/zones/{ABSENT}/shares', status=404, json=body).json['type'] == 'zone_not_found'
+        assert place.ask('POST', f'{path}/shares', status=400, json=body).json['type'] == 'invalid_object'
+        assert place.ask('POST', f'/v2/zones/{ABSENT}/shares', status=404, json=body).json['type'] == 'zone_not_found'
 
     def test_what_is_not_there_or_is_there_already(self, place: Place, path: str) -> None:
         for method in ('GET', 'DELETE'):
             for zone in (path, f'/v2/zones/{ABSENT}'):
-                found = ask(place, method, f'{zone}/shares/{ABSENT}', status=404).json
+                found = place.ask(method, f'{zone}/shares/{ABSENT}', status=404).json
                 assert found['type'] == 'shared_zone_not_found'
-            assert ask(place, method, f'{path}/shares/foo', status=400).json['type'] == 'invalid_uuid'
-        own = ask(place, 'POST', f'{path}/shares', status=400, json={'target_project_id': 'alpha'}).json
+            assert place.ask(method, f'{path}/shares/foo', status=400).json['type'] == 'invalid_uuid'
+        own = place.ask('POST', f'{path}/shares', status=400, json={'target_project_id': 'alpha'}).json
         assert own['type'] == 'bad_request'
-        ask(place, 'POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
-        twice = ask(place, 'POST', f'{path}/shares', status=409, json={'target_project_id': 'beta'}).json
+        place.ask('POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
+        twice = place.ask('POST', f'{path}/shares', status=409, json={'target_project_id': 'beta'}).json
         assert twice['type'] == 'duplicate_shared_zone'
 
     @pytest.mark.parametrize('said', ['true', 'True'])
     def test_a_shared_zone_is_deleted_by_a_header(self, place: Place, path: str, said: str) -> None:
-        ask(place, 'POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
+        place.ask('POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
         for headers in ({}, {'X-Designate-Delete-Shares': 'false'}):
-            assert ask(place, 'DELETE', path, status=400, headers=headers).json['type'] == 'zone_is_shared'
-        assert ask(place, 'DELETE', path, status=400, headers={'X-Designate-Delete-Shares': 'x'})
-        deleted = ask(place, 'DELETE', path, status=202, headers={'X-Designate-Delete-Shares': said}).json
+            assert place.ask('DELETE', path, status=400, headers=headers).json['type'] == 'zone_is_shared'
+        assert place.ask('DELETE', path, status=400, headers={'X-Designate-Delete-Shares': 'x'})
+        deleted = place.ask('DELETE', path, status=202, headers={'X-Designate-Delete-Shares': said}).json
         assert (deleted['action'], deleted['shared']) == ('DELETE', False)
 
     def test_the_change_of_a_zone_may_name_that_it_is_shared(self, place: Place, path: str) -> None:
-        ask(place, 'POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
-        ask(place, 'PATCH', path, status=202, json={'shared': True, 'ttl': 777})
-        ask(place, 'PATCH', path, status=400, json={'shared': False, 'ttl': 778})
+        place.ask('POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
+        place.ask('PATCH', path, status=202, json={'shared': True, 'ttl': 777})
+        place.ask('PATCH', path, status=400, json={'shared': False, 'ttl': 778})

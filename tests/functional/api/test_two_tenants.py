@@ -102,8 +102,8 @@ def test_a_page_begins_behind_nothing_of_anothers(place: Place, theirs: dict[str
                       ('/v2/recordsets', 'recordset_id'), ('/v2/zones/tasks/imports', 'import_id'),
                       ('/v2/zones/tasks/exports', 'export_id'),
                       ('/v2/zones/tasks/transfer_requests', 'transfer_request_id')):
-        found = {things[key]: place.api.simulate_get(path, params={'marker': things[key]}, headers={
-            'X-Auth-Token': token('beta', 'member')}) for things in (mine, theirs)}
+        found = {things[key]: place.ask('GET', path, project='beta', params={'marker': things[key]})
+                 for things in (mine, theirs)}
         assert found[mine[key]].status_code == 200, path
         assert found[theirs[key]].json['message'] == 'marker: no such id.', path
 
@@ -126,13 +126,11 @@ def test_an_operator_who_may_not_see_all_projects_is_told_no_names(
     place.storage.run(server_statuses.write, [ServerStatus(
         place.server_id, theirs['zone_id'], Action.CREATE, 1, status=Outcome.ERROR, last_error='refused',
         next_attempt_at=utcnow())], utcnow())
-    headers = {'X-Auth-Token': token('beta', 'operator')}
     for path in ('/status', f'/v2/pools/{place.pool.id}/audits/findings', f'/v2/servers/{place.server_id}'):
-        assert theirs['zone_name'] in place.api.simulate_get(path, headers=headers).text, path
+        assert theirs['zone_name'] in place.ask('GET', path, 'operator', 'beta').text, path
     monkeypatch.setattr(place.gate, '_rules', NotOfAll(place))
     for path in ('/status', f'/v2/pools/{place.pool.id}/audits/findings', f'/v2/servers/{place.server_id}'):
-        answer = place.api.simulate_get(path, headers=headers)
-        assert answer.status_code == 200 and theirs['zone_name'] not in answer.text, path
+        assert theirs['zone_name'] not in place.ask('GET', path, 'operator', 'beta', 200).text, path
 
 
 def test_names_around_anothers_zone_are_refused_in_one_wording(place: Place, theirs: dict[str, str]) -> None:
@@ -142,15 +140,14 @@ def test_names_around_anothers_zone_are_refused_in_one_wording(place: Place, the
     above = f'above-{name}'
     place.central.create_domain(ALPHA, {'name': f'a.b.{above}', 'email': 'hostmaster@alpha.example'})
     for wanted in (name, f'sub.{name}', f'a.b.{name}', above):
-        headers = {'X-Auth-Token': token('beta', 'member')}
-        made = place.api.simulate_post('/v2/zones', headers=headers,
-                                       json={'name': wanted, 'email': 'hostmaster@beta.example'})
+        made = place.ask('POST', '/v2/zones', project='beta',
+                         json={'name': wanted, 'email': 'hostmaster@beta.example'})
         assert (made.status_code, made.json['type']) == (
             (409, 'name_taken') if wanted == name else
             (403, 'illegal_parent' if wanted == above else 'illegal_child'))
         words.add(made.json['message'].replace(wanted, 'NAME '))
-        taken_in = place.api.simulate_post(
-            '/v2/zones/tasks/imports', headers=headers, content_type='text/dns',
+        taken_in = place.ask(
+            'POST', '/v2/zones/tasks/imports', project='beta', content_type='text/dns',
             body=f'$ORIGIN {wanted}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\nwww 300 A 192.0.2.5\n')
         assert (taken_in.status_code, taken_in.json['status'], taken_in.json['zone_id']) == (202, 'ERROR', None)
         words.add(taken_in.json['message'].replace(wanted, 'NAME '))
@@ -162,48 +159,41 @@ def test_one_who_may_asks_for_it_by_name(place: Place, theirs: dict[str, str]) -
     given = {'name': f'sub.{theirs["zone_name"]}', 'email': 'hostmaster@beta.example'}
     for role, headers, status in (('member', {'X-Auth-All-Projects': 'true'}, 403), ('admin', {}, 403),
                                   ('admin', {'X-Auth-All-Projects': 'true'}, 202)):
-        made = place.api.simulate_post('/v2/zones', json=given, headers={
-            'X-Auth-Token': token('beta', role), **headers})
-        assert made.status_code == status, made.text
+        place.ask('POST', '/v2/zones', role, 'beta', status, headers, json=given)
 
 
 def test_an_export_belongs_to_the_project_of_its_zone(place: Place, theirs: dict[str, str]) -> None:
-    made = place.api.simulate_post(f'/v2/zones/{theirs["zone_id"]}/tasks/export', headers={
-        'X-Auth-Token': token('beta', 'admin'), 'X-Auth-All-Projects': 'true'})
-    assert (made.status_code, made.json['project_id']) == (202, 'alpha')
+    made = place.ask('POST', f'/v2/zones/{theirs["zone_id"]}/tasks/export', 'admin', 'beta', 202,
+                     {'X-Auth-All-Projects': 'true'})
+    assert made.json['project_id'] == 'alpha'
     address = f'/v2/zones/tasks/exports/{made.json["id"]}'
     for role in TENANTS + KEEPERS:
         for path in (address, f'{address}/export'):
-            refuse(place.api.simulate_get(path, headers={'X-Auth-Token': token('beta', role)}), path)
-    assert '192.0.2.77' in place.api.simulate_get(f'{address}/export', headers={
-        'X-Auth-Token': token('alpha', 'reader')}).text
+            refuse(place.ask('GET', path, role, 'beta'), path)
+    assert '192.0.2.77' in place.ask('GET', f'{address}/export', 'reader', 'alpha').text
 
 
 def test_an_export_of_a_zone_that_is_anothers_by_now_cannot_be_fetched(place: Place, theirs: dict[str, str]) -> None:
     task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id='beta', status=ZoneTaskStatus.COMPLETE,
                     domain_id=theirs['zone_id'])
     place.storage.run(zone_tasks.put, task, utcnow())
-    refuse(place.api.simulate_get(f'/v2/zones/tasks/exports/{task.id}/export', headers={
-        'X-Auth-Token': token('beta', 'member')}), 'fetch')
+    refuse(place.ask('GET', f'/v2/zones/tasks/exports/{task.id}/export', 'member', 'beta'), 'fetch')
 
 
 def test_an_export_of_a_zone_that_is_too_large_cannot_be_fetched(place: Place, theirs: dict[str, str]) -> None:
     """The quota is looked at whenever the file is made."""
     address = f'/v2/zones/tasks/exports/{theirs["export_id"]}/export'
-    headers = {'X-Auth-Token': token('alpha', 'reader')}
-    assert place.api.simulate_get(address, headers=headers).status_code == 200
+    place.ask('GET', address, 'reader', status=200)
     place.central.set_quotas(Context(project_id='alpha'), 'alpha', {'api_export_size': 1})
     try:
-        refused = place.api.simulate_get(address, headers=headers)
-        assert (refused.status_code, refused.json['type']) == (413, 'over_quota')
+        assert place.ask('GET', address, 'reader', status=413).json['type'] == 'over_quota'
     finally:
         place.central.reset_quotas(Context(project_id='alpha'), 'alpha')
 
 
 def test_a_zone_that_is_given_away_is_the_others_with_its_exports(place: Place, theirs: dict[str, str]) -> None:
     def give(zone_id: str, project: str, **headers: str) -> falcon.testing.Result:
-        return place.api.simulate_post(f'/v2/zones/{zone_id}/project', json={'project_id': project}, headers={
-            'X-Auth-Token': token('alpha', 'admin'), **headers})
+        return place.ask('POST', f'/v2/zones/{zone_id}/project', 'admin', headers=headers, json={'project_id': project})
 
     below = place.central.create_domain(ALPHA, {'name': f'sub.{theirs["zone_name"]}', 'email': 'a@example.com'})
     refused = give(below.id, 'beta')
@@ -215,8 +205,7 @@ def test_a_zone_that_is_given_away_is_the_others_with_its_exports(place: Place, 
     assert (given.status_code, given.json['project_id'], given.json['name']) == (200, 'beta', theirs['zone_name'])
     for project, status in (('alpha', 404), ('beta', 200)):
         for path in (f'/v2/zones/{theirs["zone_id"]}', f'/v2/zones/tasks/exports/{theirs["export_id"]}'):
-            assert place.api.simulate_get(path, headers={
-                'X-Auth-Token': token(project, 'reader')}).status_code == status, path
+            place.ask('GET', path, 'reader', project, status)
     place.central.set_quotas(EVERYBODY, 'alpha', {'zones': 0})
     full = give(theirs['zone_id'], 'alpha', **{'X-Auth-All-Projects': 'true'})
     assert (full.status_code, full.json['type']) == (413, 'over_quota')
@@ -225,9 +214,7 @@ def test_a_zone_that_is_given_away_is_the_others_with_its_exports(place: Place, 
 
 def test_a_transfer_request_shows_others_no_more_than_they_need(place: Place) -> None:
     def look(project: str, role: str, **headers: str) -> dict[str, Any]:
-        shown = place.api.simulate_get(f'/v2/zones/tasks/transfer_requests/{request.id}', headers={
-            'X-Auth-Token': token(project, role), **headers})
-        assert shown.status_code == 200
+        shown = place.ask('GET', f'/v2/zones/tasks/transfer_requests/{request.id}', role, project, 200, headers)
         return dict(shown.json)
 
     zone = place.central.create_domain(ALPHA, {'name': 'offered.example.', 'email': 'hostmaster@alpha.example'})
@@ -239,27 +226,21 @@ def test_a_transfer_request_shows_others_no_more_than_they_need(place: Place) ->
     assert look('alpha', 'reader')['key'] is None
     assert look('alpha', 'member')['key'] == request.key
     assert look('beta', 'admin', **{'X-Auth-All-Projects': 'true'})['key'] == request.key
-    offered = place.api.simulate_get('/v2/zones/tasks/transfer_requests', headers={
-        'X-Auth-Token': token('beta', 'member')})
+    offered = place.ask('GET', '/v2/zones/tasks/transfer_requests', 'member', 'beta')
     assert 'offered.example.' not in offered.text
-    refused = place.api.simulate_post('/v2/zones/tasks/transfer_accepts', headers={
-        'X-Auth-Token': token('beta', 'member')}, json={'zone_transfer_request_id': request.id, 'key': 'guessed'})
+    refused, accepted = (place.ask('POST', '/v2/zones/tasks/transfer_accepts', project='beta', json={
+        'zone_transfer_request_id': request.id, 'key': key}) for key in ('guessed', request.key))
     assert (refused.status_code, refused.json['type']) == (403, 'invalid_key')
-    accepted = place.api.simulate_post('/v2/zones/tasks/transfer_accepts', headers={
-        'X-Auth-Token': token('beta', 'member')}, json={'zone_transfer_request_id': request.id, 'key': request.key})
     assert (accepted.status_code, accepted.json['status'], accepted.json['project_id']) == (201, 'COMPLETE', 'beta')
     for project, status in (('alpha', 404), ('beta', 200)):
         for path in (f'/v2/zones/{zone.id}', f'/v2/zones/tasks/transfer_accepts/{accepted.json["id"]}'):
-            assert place.api.simulate_get(path, headers={
-                'X-Auth-Token': token(project, 'member')}).status_code == status, path
-    assert place.api.simulate_post(f'/v2/zones/{zone.id}/tasks/transfer_requests', headers={
-        'X-Auth-Token': token('beta', 'member')}).status_code == 201  # without a body
+            place.ask('GET', path, 'member', project, status)
+    place.ask('POST', f'/v2/zones/{zone.id}/tasks/transfer_requests', project='beta', status=201)  # without a body
 
 
 def test_a_transfer_request_with_a_target_is_shown_to_that_and_to_who_may_create_it(place: Place) -> None:
     def look(project: str, role: str, **headers: str) -> tuple[int, bool]:
-        shown = place.api.simulate_get(f'/v2/zones/tasks/transfer_requests/{request.id}', headers={
-            'X-Auth-Token': token(project, role), **headers})
+        shown = place.ask('GET', f'/v2/zones/tasks/transfer_requests/{request.id}', role, project, headers=headers)
         return shown.status_code, request.key in shown.text
 
     zone = place.central.create_domain(ALPHA, {'name': 'for-beta.example.', 'email': 'hostmaster@alpha.example'})
@@ -268,8 +249,7 @@ def test_a_transfer_request_with_a_target_is_shown_to_that_and_to_who_may_create
     assert look('beta', 'admin', **{'X-Auth-All-Projects': 'true'}) == (200, True)
     assert look('beta', 'reader') == look('beta', 'member') == (200, False)
     assert look('alpha', 'reader') == (403, False)
-    listed = place.api.simulate_get('/v2/zones/tasks/transfer_requests', headers={
-        'X-Auth-Token': token('alpha', 'reader')})
+    listed = place.ask('GET', '/v2/zones/tasks/transfer_requests', 'reader', 'alpha')
     assert 'for-beta.example.' in listed.text and request.key not in listed.text
 
 

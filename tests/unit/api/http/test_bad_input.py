@@ -265,12 +265,6 @@ def test_any_json_is_answered(send, method, path, body):
                          headers={'Content-Type': 'application/json'}))
 
 
-@given(path=st.sampled_from(PATHS), body=st.binary(max_size=200),
-       kind=st.sampled_from(['application/json', 'text/dns', '', 'text/dns; charset=x', 'a/b']))
-def test_any_bytes_are_answered(send, path, body, kind):
-    assert_answered(send('POST', path, body=body, headers={'Content-Type': kind}))
-
-
 @given(path=st.lists(st.sampled_from(['v2', 'zones', 'tasks', 'imports', 'servers', 'ZONE_ID', 'recordsets'])
                      | st.text(st.characters(exclude_characters='?', exclude_categories=['Cs'])), max_size=6),
        query=st.text(string.printable, max_size=60), method=st.sampled_from(['GET', 'OPTIONS', 'POST']))

@@ -81,20 +81,6 @@ def test_stored_by_an_operator(api, central):
     assert api.simulate_get(f'/v2/plans/{plan_id}').json == answer.json
 
 
-def test_approved_and_approved_again(api, central, parked):
-    for _ in range(2):
-        answer = api.simulate_post(f'/v2/plans/{parked.id}/approve')
-        assert (answer.status_code, answer.json['state'], 'document' in answer.json) == (202, 'APPROVED', False)
-    central.drop_plan(EVERYBODY, parked.id)
-    answer = api.simulate_post(f'/v2/plans/{parked.id}/approve')
-    assert (answer.status_code, answer.json['type']) == (409, 'wrong_plan_state')
-
-
-def test_dropped(api, parked):
-    answer = api.simulate_delete(f'/v2/plans/{parked.id[:6]}')
-    assert (answer.status_code, answer.json['state'], answer.json['why']) == (200, 'DROPPED', 'dropped by command')
-
-
 def test_settled(api):
     plan = api.simulate_post('/v2/plans', json=GOOD).json
     answer = api.simulate_post(f'/v2/plans/{plan["id"]}/settle', json={'state': 'FAILED', 'why': 'a\nb'})
@@ -159,11 +145,6 @@ def test_wrong_changes(api, central, zone, path, body):
     answer = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json=body)
     assert (answer.status_code, answer.json['errors']['errors'][0]['path']) == (400, path.split('.'))
     assert central.domain(uuid.UUID(zone['id']).hex).serial == FIRST_SERIAL
-
-
-def test_changes_of_no_zone(api, central):
-    answer = api.simulate_post(f'/v2/zones/{uuid.uuid4()}/changes', json={'changes': []})
-    assert (answer.status_code, answer.json['type']) == (404, 'zone_not_found')
 
 
 def test_a_zone_is_made_with_its_recordsets(api, central):

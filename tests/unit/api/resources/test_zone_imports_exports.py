@@ -24,15 +24,6 @@ def test_a_whole_zone_file_becomes_a_zone(api):
     assert [each['id'] for each in api.simulate_get(IMPORTS).json['imports']] == [task['id']]
 
 
-def test_the_second_import_of_the_same_is_an_error_that_says_so(api):
-    api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS)
-    answer = api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS)
-    assert answer.status_code == 202
-    assert (answer.json['status'], answer.json['zone_id']) == ('ERROR', None)
-    assert answer.json['message'] == 'The zone example.net. exists already.'
-    assert 'zone' not in answer.json['links']
-
-
 def test_a_wrong_zone_file_is_told_in_words(api):
     task = api.simulate_post(IMPORTS, body='nonsense', headers=DNS).json
     assert (task['status'], task['message']) == ('ERROR', "line 1: Text input is malformed: 'nonsense'.")
