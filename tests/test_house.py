@@ -115,8 +115,8 @@ REPLACED = {
     'planner.targets.rfc2136.ROOM', 'pool_manager.dispatch.server_worker.MOST_POLLS',
     'pool_manager.periodic.audit_schedule.MOST_SENT', 'pool_manager.periodic.audit_schedule.PAGE',
     'pool_manager.periodic.contents_audit.PAGES', 'pool_manager.periodic.loops.PAGE',
-    'storage.serving.catalog._PAGE', 'storage.serving.zone_snapshot._HALVES',
-    'storage.serving.zone_snapshot._PAGE', 'storage.zones.recordsets._FEW', 'storage.zones.recordsets._FEW_SETS',
+    'storage.serving.catalog._PAGE', 'storage.serving.zone_snapshot._PAGE',
+    'storage.zones.recordsets._FEW', 'storage.zones.recordsets._FEW_SETS',
     # How much of what others send is taken.
     'central.zonefile_parser.MAX_RECORDS',
     'cli.commands.zone_files.MOST_PIPED', 'planner.sources.yaml_files.MAX_FILES',

@@ -17,8 +17,8 @@ from designate_pool.central.transactions import lock_domain
 from designate_pool.errors import DomainNotFound, InvalidField, PoolError, PoolNotFound, Refused
 from designate_pool.model import Action, Context, Domain, Report, Status
 from designate_pool.serial import newer
+from designate_pool.storage import queries
 from designate_pool.storage.operations import server_statuses
-from designate_pool.storage.reads import visibility
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
@@ -91,7 +91,7 @@ DomainAndLeftover = tuple[Domain, Domain | None]
 
 def delete_domain(tx: Tx, request: Deletion, now: datetime) -> DomainAndLeftover:
     """Have a domain deleted; of one that is being deleted already this is no error."""
-    domain = visibility.owned(tx, request.context, request.domain_id, domains.lock(tx, request.domain_id))
+    domain = queries.owned(tx, request.context, request.domain_id, domains.lock(tx, request.domain_id))
     if domain.is_going:
         return domain, None
     domain = zone_shares.end_all(tx, domain, request.delete_shares)
@@ -115,7 +115,7 @@ def delete_domains(tx: Tx, requests: Sequence[Deletion],
     for domain_id, (locked, _) in domains.lock_free_for(tx, dict.fromkeys(first, '')).items():
         request = first[domain_id]
         try:
-            domain = visibility.owned(tx, request.context, domain_id, locked)
+            domain = queries.owned(tx, request.context, domain_id, locked)
         except PoolError as error:
             results[request] = error.with_traceback(None)
             continue
@@ -152,7 +152,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     :raises Refused: when servers of its pool would delete it, or only its former pool serves it yet
     """
     locked, serial = domains.lock_for(tx, domain_id, context.operation_id)
-    domain = visibility.owned(tx, context, domain_id, locked, or_deleted=serial is not None)
+    domain = queries.owned(tx, context, domain_id, locked, or_deleted=serial is not None)
     if serial is not None:
         return domain, None
     pools.hold(tx, domain.pool_id)
@@ -249,7 +249,7 @@ def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit:
                                         or renewal.everywhere):
             changes.append((rules.change(domain, now, renewal.request_id), edits))
     changed = cut(tx, *(domain for domain, _ in changes))
-    domains.save_serials(tx, changed)
+    domains.save_many(tx, ((domain, '') for domain in changed))
     recordset_changes.write_contents(tx, changes, now)
     next_id = page[-1].id if len(page) == limit else None
     return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, now, until) else None

@@ -227,7 +227,7 @@ def create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[
 
     :param pool: of all of them, shared; None if it does not exist
     :param context: of all of them, but for the request
-    :param zones: as many as :data:`designate_pool.storage.zones.domains.CHUNK`, at most
+    :param zones: as many as :data:`designate_pool.storage.sql.entities.CHUNK`, at most
     :raises LostRace: when one of the names is no longer free
     """
     if pool is None or not pool.name_servers or not zones:

@@ -25,7 +25,8 @@ SHARE, UNSHARE = 'share', 'unshare'
 MOST_RECORDS = 1000
 #: Fields that notifications leave out.
 _TIMES = ('created_at', 'updated_at')
-Value = TypeVar('Value', Tld, Blacklist, StoredTsigKey, Pool, ZoneShare, ZoneTransferRequest, ZoneTransferAccept)
+Value = TypeVar('Value', bound=Tld | Blacklist | StoredTsigKey | Pool | ZoneShare | ZoneTransferRequest
+                | ZoneTransferAccept)
 
 
 class DomainTransition(NamedTuple):

@@ -32,8 +32,8 @@ from designate_pool.model import Action, Context, Domain, RecordSet, RefreshTask
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.protocol.soa_rdata import SoaValues, parse_soa
 from designate_pool.serial import newer
+from designate_pool.storage import queries
 from designate_pool.storage.operations import rrset_ownership
-from designate_pool.storage.reads import visibility
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, recordsets
 from designate_pool.storage.zones import secondary_zones as schedule
@@ -106,7 +106,7 @@ def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now
 
 def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
     """Have a secondary domain refreshed now."""
-    domain = visibility.owned(tx, context, domain_id, domains.lock(tx, domain_id))
+    domain = queries.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if not domain.is_secondary:
         raise BadInput(why=f'{domain.name} is a primary zone; only secondary zones are transferred from masters')
     schedule.request(tx, domain.id, now)

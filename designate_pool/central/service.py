@@ -41,7 +41,7 @@ from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.settings import CentralSettings
-from designate_pool.storage.reads import queries
+from designate_pool.storage import queries
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans as plan_store
 from designate_pool.storage.zones import quotas as quota_store

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from designate_pool.errors import DomainBeingDeleted, Forbidden, LostRace
 from designate_pool.model import Context, Domain
-from designate_pool.storage.reads import visibility
+from designate_pool.storage import queries
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains
 
@@ -48,7 +48,7 @@ def check_locked(tx: Tx, context: Context, domain_id: str, locked: tuple[Domain 
                  for_records: bool) -> tuple[Domain, bool]:
     """As :func:`lock_domain`, with the result of :func:`designate_pool.storage.zones.domains.lock_for`."""
     row, serial = locked
-    visible = visibility.seen if for_records else visibility.owned
+    visible = queries.seen if for_records else queries.owned
     domain = visible(tx, context, domain_id, row, or_deleted=serial is not None)
     if serial is None and domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)

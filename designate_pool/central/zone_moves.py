@@ -32,7 +32,7 @@ from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import requests
 from designate_pool.errors import BadInput, InvalidField, Refused
 from designate_pool.model import Action, Context, Domain, Pool, Status
-from designate_pool.storage.operations import rrset_ownership, server_statuses
+from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, plans, pools, recordsets
@@ -163,8 +163,8 @@ def delete_from_former_pool(tx: Tx, domain: Domain, now: datetime,
     domains.assign_pool(tx, moved)
     server_statuses.hand_over(tx, domain.id, leftover.id, leftover.pool_id, now)
     rrset_ownership.hand_over(tx, domain.id, leftover.id, leftover.pool_id)
-    plans.drop_live_of_pool(tx, domain.id, leftover.pool_id, f'{domain.name} was moved to the pool {domain.pool_name}',
-                            now)
+    plans.drop_live(tx, domain.id, pool_servers.ids_of(leftover.pool_id),
+                    f'{domain.name} was moved to the pool {domain.pool_name}', now)
     catalog.bump(tx, leftover.pool_id, now, [leftover.id])
     return moved, leftover
 

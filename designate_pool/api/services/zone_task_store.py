@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from designate_pool.backoff import Backoff
@@ -101,7 +101,7 @@ class ZoneTaskStore:
         size = sum(map(len, first))
         if following is None:
             task = dataclasses.replace(task, size=size)
-        self._begin_import(zone_tasks.put_import, task.project_id, task, first)
+        self._begin_imports([task], [first])
         if following is None:
             put_zone_task(self._notifications, 'create', task)
             return task
@@ -128,18 +128,18 @@ class ZoneTaskStore:
         # Ids in their order, so that the first of several of one name is the one that is created.
         tasks = [_new_import(task_id, context, pool_id, attributes, created_at=now, updated_at=now, size=len(content))
                  for task_id, content in zip(new_ids(len(zone_files)), zone_files)]
-        self._begin_import(zone_tasks.put_imports, tasks[0].project_id, tasks, zone_files)
+        self._begin_imports(tasks, [[content] for content in zone_files])
         for task in tasks:
             put_zone_task(self._notifications, 'create', task)
         return tasks
 
-    def _begin_import(self, put: Callable[..., bool], project_id: str, *what: object) -> None:
-        most = self._pending_imports if project_id else None
-        arguments = *what, self._storage.now(), most
+    def _begin_imports(self, tasks: Sequence[ZoneTask], contents: Sequence[Sequence[bytes]]) -> None:
+        most = self._pending_imports if tasks[0].project_id else None
+        arguments = tasks, contents, self._storage.now(), most
         try:
-            is_stored = self._storage.run(put, *arguments)
+            is_stored = self._storage.run(zone_tasks.put_imports, *arguments)
         except LostRace:  # at the first use of a lock; it is there now
-            is_stored = self._storage.run(put, *arguments)
+            is_stored = self._storage.run(zone_tasks.put_imports, *arguments)
         if not is_stored:
             raise OverLimit(limit=f'{most} imports of the project are under way', seconds=RETRY_AFTER)
 

@@ -17,7 +17,7 @@ from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, OverQuota
 from designate_pool.model import Context, Domain, RecordSet
-from designate_pool.storage.reads import queries
+from designate_pool.storage import queries
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import quotas as store
 

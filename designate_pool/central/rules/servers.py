@@ -90,7 +90,7 @@ def _roll(tx: Tx, pool_name: str) -> pool_servers.RegisteredServers:
 
 
 def _present(tx: Tx, server_id: str) -> PoolServer:
-    server = pool_servers.get(tx, server_id)
+    server = pool_servers.SERVERS.get(tx, server_id)
     if server is None:
         raise ServerNotFound(server=server_id)
     return server

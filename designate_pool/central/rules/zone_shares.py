@@ -1,4 +1,4 @@
-"""The sharing of domains with other projects; who sees a domain is in :mod:`designate_pool.storage.reads.visibility`.
+"""The sharing of domains with other projects; who sees a domain is in :mod:`designate_pool.storage.queries`.
 
 The owner of a domain may do everything with it.  A project that it is shared with sees the domain and its recordsets,
 creates recordsets, and changes and deletes those that it created.
@@ -19,7 +19,7 @@ from designate_pool.central.validation import fields
 from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, Forbidden, InvalidField, NotFound,
                                    Refused)
 from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneShare
-from designate_pool.storage.reads.visibility import is_guest, owned, seen
+from designate_pool.storage.queries import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
 from designate_pool.storage.zones import zone_shares as store

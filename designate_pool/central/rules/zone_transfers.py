@@ -57,7 +57,7 @@ def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, 
            now: datetime) -> ZoneTransferRequest:
     """Create the transfer request of a domain."""
     domain, _ = lock_domain(tx, context, domain_id)
-    present = store.get_request(tx, request_id)
+    present = store.REQUESTS.get(tx, request_id)
     if present is not None:
         return present  # the commit came through, the answer to it did not
     if store.has_active(tx, domain.id):
@@ -65,13 +65,13 @@ def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, 
                       f'The zone {domain.name} has an active transfer request already.', 409)
     request = ZoneTransferRequest(request_id, domain.id, domain.name, key=key, project_id=domain.project_id,
                                   created_at=now, updated_at=now, **values)
-    store.insert_request(tx, request)
+    store.REQUESTS.insert(tx, request)
     return request
 
 
 def get(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     """The request, for its owner, its target, and, if it names no target, everyone who knows its id."""
-    request = store.get_request(tx, request_id)
+    request = store.REQUESTS.get(tx, request_id)
     if request is None or not _may_accept(context, request) and not context.sees(request.project_id):
         raise _missing(request_id)
     return request
@@ -82,14 +82,14 @@ def update(tx: Tx, context: Context, request_id: str, description: str | None, n
     old = _locked(tx, context, request_id)
     if description == old.description:
         return old
-    store.describe_request(tx, request_id, description, now)
+    store.REQUESTS.update(tx, request_id, now, description=description)
     return dataclasses.replace(old, description=description, updated_at=now, version=old.version + 1)
 
 
 def delete(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     """Withdraw a request; the deleted request."""
     request = _locked(tx, context, request_id)
-    store.delete_request(tx, request_id)
+    store.REQUESTS.delete(tx, request_id)
     return request
 
 
@@ -104,7 +104,7 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
     :raises NameTaken: when a domain above or below belongs to a third project
     :raises OverQuota: when the project may not have one domain more
     """
-    request = store.get_request(tx, request_id)
+    request = store.REQUESTS.get(tx, request_id)
     if request is None:
         raise _missing(request_id)
     if not _may_accept(context, request):
@@ -112,10 +112,10 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
             raise _missing(request_id)
         raise Forbidden(what='take over the zone', why='it is offered to another project')
     domain = domains.lock(tx, request.domain_id)
-    done = store.get_accept(tx, accept_id)
+    done = store.ACCEPTS.get(tx, accept_id)
     if done is not None and domain is not None:
         return done, domain  # the commit came through, the answer to it did not
-    locked = store.lock_request(tx, request_id)
+    locked = store.REQUESTS.lock(tx, request_id)
     if locked is None:
         raise _missing(request_id)
     if locked.status is not TransferStatus.ACTIVE:
@@ -127,10 +127,10 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
     if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
     domain = assign_to_project(tx, context, domain, context.project_id, now, allowance, domain.project_id)
-    store.complete_request(tx, request_id, now)
+    store.REQUESTS.update(tx, request_id, now, status=TransferStatus.COMPLETE)
     accepted = ZoneTransferAccept(accept_id, request_id, domain.id, context.project_id, TransferStatus.COMPLETE,
                                   created_at=now, updated_at=now)
-    store.insert_accept(tx, accepted)
+    store.ACCEPTS.insert(tx, accepted)
     return accepted, domain
 
 
@@ -140,7 +140,7 @@ def _is_key(request: ZoneTransferRequest, key: str) -> bool:
 
 def get_accept(tx: Tx, context: Context, accept_id: str) -> ZoneTransferAccept:
     """One accepted transfer."""
-    accept = store.get_accept(tx, accept_id)
+    accept = store.ACCEPTS.get(tx, accept_id)
     if accept is None or not context.sees(accept.project_id):
         raise NotFound(what=f'accepted transfer {accept_id}', type='zone_transfer_accept_not_found')
     return accept
@@ -152,7 +152,7 @@ def _may_accept(context: Context, request: ZoneTransferRequest) -> bool:
 
 def _locked(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     """A request that the project of *context* owns, locked."""
-    request = store.lock_request(tx, request_id)
+    request = store.REQUESTS.lock(tx, request_id)
     if request is None or not context.sees(request.project_id):
         raise _missing(request_id)
     return request

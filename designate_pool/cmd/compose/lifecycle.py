@@ -284,7 +284,7 @@ class Heartbeat:
 
     def _write_status(self, status: str) -> None:
         try:
-            self._storage.run_autocommitted(self._write, status)
+            self._storage.run(self._write, status)
         except LostRace:
             return  # another process of the same service was first
         except Exception as error:  # of the database; the next heartbeat tries again

@@ -400,8 +400,8 @@ class _Page:
             if state is None:
                 new.append(made)
             elif state != target.SetState(*(made[name] for name in target.SetState._fields)):
-                target.update_recordset(self._tx, made)
-        target.insert_recordsets(self._tx, new)
+                target.update(self._tx, 'recordsets', made['id'], made)
+        target.insert(self._tx, 'recordsets', new)
         self._done.recordsets += len(new)
 
     def _write_records(self, rows: Sequence[Any]) -> None:
@@ -414,7 +414,7 @@ class _Page:
             if rtype == SOA:
                 if is_secondary(zone):
                     self._without_soa.discard(zone.id)
-                    target.update_soa(self._tx, zone.id, _converted(zone, secondary_soa, row, zone))
+                    target.update(self._tx, 'domains', zone.id, _converted(zone, secondary_soa, row, zone))
                 continue
             made = _converted(zone, record, row, name, rtype, is_secondary(zone))
             managed = _converted(zone, managed_record, row, made['data'])
@@ -431,7 +431,7 @@ class _Page:
                 self._kept_records.add(row.id)
             new.append(made)
         target.delete_records(self._tx, old)
-        target.insert_records(self._tx, new)
+        target.insert(self._tx, 'records', new)
         self._done.records += len(new)
 
     def _is_repeated(self, recordset_id: str, wire: bytes) -> bool:

@@ -21,8 +21,8 @@ from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import ZoneHead, ZoneRecord, ZoneStep
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.entities import chunks
 from designate_pool.storage.zones import journal
-from designate_pool.storage.zones.domains import chunks
 
 #: Most zones or differences in a batch, and most records in it.
 BATCH_ZONES, BATCH_RECORDS = 100, 2500
@@ -122,7 +122,7 @@ class ZoneLoader:
             return difference.size < whole.size
         least = difference.records - 1  # beside its own records, a whole zone has the SOA twice
         return least <= SMALL_DIFFERENCE \
-            or self._storage.read(zone_snapshot.count, difference.domain_id, least) == least
+            or self._storage.read(zone_snapshot.counts, [difference.domain_id], least - 1) is None
 
 
 def _read_in_chunks(storage: Storage, read: Callable[[Tx, Collection[K], int], Mapping[K, V] | None],

@@ -64,10 +64,10 @@ def claim_page(manager: Manager, kind: AuditKind, interval: float,
     if wait := pause(audit, by, now):
         return None, wait
     if is_silent(audit, now):
-        storage.run_autocommitted(sweeps.forget_unanswered, audit)
+        storage.run(sweeps.forget_unanswered, audit)
         return None, 0.0
     until = now + timedelta(seconds=manager.settings.claim_seconds if seconds is None else seconds)
-    return storage.run_autocommitted(sweeps.claim, audit, by, now, until), BUSY
+    return storage.run(sweeps.claim, audit, by, now, until), BUSY
 
 
 def pause(audit: Audit, by: str, now: datetime) -> float:

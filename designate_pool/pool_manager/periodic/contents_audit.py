@@ -123,7 +123,7 @@ class ContentsAudit:
             self._end_round()
         now = self._manager.storage.now()
         next_at = self._next_at(audit, counts, done, now)
-        self._manager.storage.run_autocommitted(sweeps.advance, audit, done, counts, 0, next_at, now)
+        self._manager.storage.run(sweeps.advance, audit, done, counts, 0, next_at, now)
 
     def _next_at(self, audit: Audit, found: Counts, more: str, now: datetime) -> datetime:
         """When the next page is due, or the next round."""
@@ -224,7 +224,7 @@ class ContentsAudit:
 
     def _note(self, server_id: str, note: str | None, reason: Reason | None) -> None:
         """Write *note* in the server's row, unless that has changed meanwhile."""
-        server = self._manager.storage.read(server_store.get, server_id)
+        server = self._manager.storage.read(server_store.SERVERS.get, server_id)
         if server is not None and (server.note, server.reason) != (note, reason):
             self._manager.storage.run(server_store.save, dataclasses.replace(server, note=note, reason=reason),
                                       self._manager.storage.now())

@@ -86,7 +86,7 @@ class JoinAndDrain:
         settings, now = self._manager.settings, self._manager.storage.now()
 
         def claim(tx: Tx) -> PoolServer | None:
-            fresh = server_store.get(tx, server_id)
+            fresh = server_store.SERVERS.get(tx, server_id)
             until = now + timedelta(seconds=settings.claim_seconds)
             return None if fresh is None else server_store.claim(tx, fresh, settings.name, now, until)
 

@@ -160,8 +160,8 @@ class PeriodicLoops:
         is_crowded = self._manager.queues()['casts'] >= PAGE
         last_id = self._reconcile_unsettled(now, interval, claimed.after_id)
         pause = PAGE_INTERVAL if last_id and not is_crowded else UNSETTLED_INTERVAL
-        self._manager.storage.run_autocommitted(sweeps.advance, claimed, last_id, Counts(), 0,
-                                                now + timedelta(seconds=pause), now)
+        self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0,
+                                  now + timedelta(seconds=pause), now)
         return pause
 
     def run_members(self) -> float:

@@ -59,8 +59,8 @@ class OrphanAudit:
         now = self._manager.storage.now()
         after = workers[0].server.id if len(workers) > 1 else ''
         next_at = now if after else max(now, audit.started_at + timedelta(seconds=interval))
-        self._manager.storage.run_autocommitted(sweeps.advance, audit, after, Counts(findings=len(orphans)), 0, next_at,
-                                                now)
+        self._manager.storage.run(sweeps.advance, audit, after, Counts(findings=len(orphans)), 0, next_at,
+                                  now)
         return 0.0 if after else IDLE
 
     def _workers(self, after_id: str) -> list[ServerWorker]:

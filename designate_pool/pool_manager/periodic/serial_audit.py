@@ -93,10 +93,10 @@ class SerialAudit:
         now = self._manager.storage.now()
         next_at = audit_schedule.next_page_at(audit, manager.settings.periodic_sync_interval, bool(page.last_id), now)
         counts = Counts(domains=len(page.domains), pairs=len(page.domains) * len(watched))
-        manager.storage.run_autocommitted(sweeps.advance, audit, page.last_id, counts, sent, next_at, now)
+        manager.storage.run(sweeps.advance, audit, page.last_id, counts, sent, next_at, now)
         if not page.last_id:
-            manager.storage.run_autocommitted(audit_findings.forget, audit.pool_id, now - audit_schedule.KEPT,
-                                              audit_schedule.PURGE_BATCH)
+            manager.storage.run(audit_findings.forget, audit.pool_id, now - audit_schedule.KEPT,
+                                audit_schedule.PURGE_BATCH)
             seconds, interval = (now - audit.started_at).total_seconds(), manager.settings.periodic_sync_interval
             if seconds > interval:
                 self._late.failed(seconds, interval)
@@ -140,8 +140,8 @@ class SerialAudit:
         scheduled = self._schedule_polls([result for page_results in results for result in page_results.findings])
         for started_at in dict.fromkeys(result.started_at for result in results):
             answers = [result for result in results if result.started_at == started_at]
-            manager.storage.run_autocommitted(sweeps.count_answers, manager.pool.name, KIND, started_at,
-                                              _sum(answers, scheduled), len(answers), self._manager.storage.now())
+            manager.storage.run(sweeps.count_answers, manager.pool.name, KIND, started_at,
+                                _sum(answers, scheduled), len(answers), self._manager.storage.now())
 
     def _update_circuits(self, results: SweepResult) -> None:
         """A server that has answered for no domain of the page has failed once."""

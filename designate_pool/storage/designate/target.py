@@ -18,13 +18,13 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql import bulk, secrets
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks, delete_all
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, managed_records, metadata,
                                                pool_attributes, pool_manager_status, pool_renewals, pool_servers, pools,
                                                record_changes, records, recordsets, secondary_zones)
 from designate_pool.storage.sql.schema import tsigkeys as tsigkey_table
 from designate_pool.storage.sql.schema import zone_shares, zone_tasks, zone_transfer_accepts, zone_transfer_requests
 from designate_pool.storage.zones import tsigkeys
-from designate_pool.storage.zones.domains import chunks
 
 #: The ``request_id`` of copied domains.  Any change of a domain's contents here replaces it.
 MARK = 'designate'
@@ -132,27 +132,24 @@ def _settled(row: Row) -> dict[str, Any]:
             'reversed_name': names.from_the_root(row['name'])}
 
 
-def update_soa(tx: Tx, domain_id: str, values: Row) -> None:
-    """Give a secondary domain the SOA of its masters."""
-    tx.execute(sa.update(domains).where(domains.c.id == domain_id).values(values))
+def update(tx: Tx, name: str, key: str, values: Row) -> None:
+    """Write columns of a row of a table of ours, *name*."""
+    table = metadata.tables[name]
+    tx.execute(sa.update(table).where(table.c.id == key).values(values))
 
 
-def insert_recordsets(tx: Tx, rows: Sequence[Row]) -> None:
-    _insert(tx, recordsets, rows, deleted=ALIVE)
+def insert(tx: Tx, name: str, rows: Sequence[Row]) -> None:
+    """Insert rows of recordsets or records.
 
-
-def update_recordset(tx: Tx, row: Row) -> None:
-    tx.execute(sa.update(recordsets).where(recordsets.c.id == row['id']).values(row))
-
-
-def insert_records(tx: Tx, rows: Sequence[Row]) -> None:
-    _insert(tx, records, rows, task=Task.NONE, status=Status.ACTIVE)
+    :param name: of our table
+    """
+    same = {'deleted': ALIVE} if name == 'recordsets' else {'task': Task.NONE, 'status': Status.ACTIVE}
+    _insert(tx, metadata.tables[name], rows, **same)
 
 
 def write_managed_records(tx: Tx, domain_ids: Iterable[str], rows: Sequence[Row]) -> None:
     """Have these domains have exactly the *rows* of records that are there for resources of other services."""
-    for part in chunks(domain_ids):
-        tx.execute(sa.delete(managed_records).where(managed_records.c.domain_id.in_(part)))
+    delete_all(tx, managed_records.c.domain_id, domain_ids)
     _insert(tx, managed_records, rows)
 
 
@@ -163,8 +160,7 @@ def delete_recordsets(tx: Tx, ids: Iterable[str]) -> None:
 
 
 def delete_records(tx: Tx, ids: Iterable[str]) -> None:
-    for part in chunks(ids):
-        tx.execute(sa.delete(records).where(records.c.id.in_(part)))
+    delete_all(tx, records.c.id, ids)
 
 
 def delete_contents(tx: Tx) -> None:
@@ -259,8 +255,7 @@ def _of_new_texts(tx: Tx, table: sa.Table, text: str, rows: Sequence[Row], is_wh
     present = dict(tx.execute(sa.select(table.c.id, table.c[text])).tuples().all())
     ids = {} if is_whole else {present_text: key for key, present_text in present.items()}
     new_rows = [row for row in rows if ids.setdefault(row[text], row['id']) == row['id']]
-    for part in chunks(row['id'] for row in new_rows if present.get(row['id'], row[text]) != row[text]):
-        tx.execute(sa.delete(table).where(table.c.id.in_(part)))
+    delete_all(tx, table.c.id, (row['id'] for row in new_rows if present.get(row['id'], row[text]) != row[text]))
     return new_rows
 
 

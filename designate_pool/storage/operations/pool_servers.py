@@ -18,9 +18,9 @@ from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerRe
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities, chunks, count
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pool_servers, pools
 from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones.domains import chunks
 
 TABLE = pool_servers
 ROWS = pool_manager_status
@@ -31,11 +31,10 @@ SHOWN = 20
 #: a server that has any is drained once more.
 KEPT = timedelta(minutes=5)
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
-_FIELDS = tuple(field.name for field in dataclasses.fields(PoolServer))
-_SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
+SERVERS = Entities(PoolServer, TABLE)
 #: More than one server is changed.
 _MOST_CHANGES = 1_000_000
-_OF_POOL = (sa.select(pools.c.id, pools.c.reloads, *(TABLE.c[name] for name in _FIELDS))
+_OF_POOL = (sa.select(pools.c.id, pools.c.reloads, *SERVERS.columns)
             .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
             .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
 _KEY_NAMES = sa.select(TABLE.c.key_name).where(TABLE.c.key_name.is_not(None), TABLE.c.state != ServerState.REMOVED)
@@ -77,14 +76,14 @@ def changes(pool_name: str) -> sa.ScalarSelect[Any]:
     return sa.select(of_pool + of_servers.scalar_subquery()).where(pools.c.name == pool_name).scalar_subquery()
 
 
+def ids_of(pool_id: str) -> sa.Select[Any]:
+    """The statement that finds the ids of a pool's servers."""
+    return sa.select(TABLE.c.id).where(TABLE.c.pool_id == pool_id)
+
+
 def key_names(tx: Tx) -> set[str]:
     """The names of the TSIG keys that the servers of all pools have."""
     return set(tx.execute(_KEY_NAMES).scalars())
-
-
-def get(tx: Tx, server_id: str) -> PoolServer | None:
-    row = tx.execute(_SELECT.where(TABLE.c.id == server_id)).first()
-    return None if row is None else PoolServer(*row)
 
 
 def all_ids(tx: Tx) -> list[str]:
@@ -182,10 +181,8 @@ def forget(tx: Tx, server_id: str) -> None:
 
 def waiting(tx: Tx, server_id: str, most: int | None = None) -> int:
     """How many operations of a server are due now or later, counted up to *most*; by index."""
-    query = sa.select(ROWS.c.id).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None))
-    if most is not None:
-        query = query.limit(most)
-    return tx.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
+    return count(tx, sa.select(ROWS.c.id).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None)),
+                 most)
 
 
 def any_claimed(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> bool:
@@ -299,9 +296,8 @@ def _refuse_strangers(tx: Tx, pool_name: str, ids: Sequence[str]) -> None:
 
 
 def _values(server: PoolServer, now: datetime) -> dict[str, Any]:
-    values = {name: getattr(server, name) for name in _FIELDS if name != 'created_at'}
-    values['updated_at'] = now
-    values['state_since'] = server.state_since or now
+    values = SERVERS.values(server) | {'updated_at': now, 'state_since': server.state_since or now}
+    del values['created_at']
     if server.note is not None:
         values['note'] = storable(server.note, 1024)
     return values

@@ -9,12 +9,10 @@ import collections
 from collections.abc import Collection, Iterable, Iterator
 
 import sqlalchemy as sa
-from sqlalchemy import exc
 
-from designate_pool.errors import LostRace
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks, lost_race
 from designate_pool.storage.sql.schema import domains, owned_rrsets, pool_servers
-from designate_pool.storage.zones.domains import chunks
 
 TABLE = owned_rrsets
 #: Rows of one INSERT.
@@ -50,10 +48,8 @@ def note(tx: Tx, server_id: str, domain_id: str, created: Collection[str], delet
     for part in chunks(sorted(set(created) - _known(tx, server_id, domain_id, created)), _ROWS):
         rows = [{'server_id': server_id, 'domain_id': domain_id, 'name': name, 'type': rtype}
                 for name, _, rtype in (key.partition('\t') for key in part)]
-        try:
+        with lost_race('owned RRsets'):
             tx.execute(TABLE.insert(), rows)
-        except exc.IntegrityError as error:
-            raise LostRace(what='owned RRsets') from error
 
 
 def reassign_of_name(tx: Tx, domain_id: str) -> int:
@@ -73,10 +69,8 @@ def reassign_of_name(tx: Tx, domain_id: str) -> int:
         common[server_id].append(f'{name}\t{rtype}')
     for server_id, keys in common.items():
         _remove(tx, server_id, former, keys)
-    try:
+    with lost_race('owned RRsets'):
         return tx.execute(_REASSIGN, {'former': former, 'successor': domain_id}).rowcount
-    except exc.IntegrityError as error:
-        raise LostRace(what='owned RRsets') from error
 
 
 def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str) -> int:

@@ -24,10 +24,11 @@ from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as servers
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks, delete_all, lost_race
 from designate_pool.storage.sql.schema import domains
 from designate_pool.storage.sql.schema import name_claims as CLAIMS
-from designate_pool.storage.sql.schema import pool_manager_status, pool_servers
-from designate_pool.storage.zones.domains import chunks, has_unsettled
+from designate_pool.storage.sql.schema import pool_manager_status
+from designate_pool.storage.zones.domains import has_unsettled
 
 TABLE = pool_manager_status
 _ERROR_LENGTH = 1024
@@ -158,8 +159,7 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
         due += {row.id: row for row in _statuses(tx, _both_ends(len(rooms)), parameters)}.values()
     claim: dict[str, Any] = {'claimed_by': claimed_by, 'claimed_until': claimed_until, 'updated_at': now}
     for rows in chunks(due, _IDS_PER_STATEMENT):
-        tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in rows]))
-                   .values(version=TABLE.c.version + 1, **claim))
+        _change(tx, TABLE.c.id.in_([row.id for row in rows]), **claim)
     claimed = [dataclasses.replace(row, version=row.version + 1, **claim) for row in due]
     return sorted(claimed, key=lambda row: (row.next_attempt_at, row.id))
 
@@ -199,11 +199,9 @@ def claim_names(tx: Tx, server_id: str, names: Collection[str], by: str, now: da
         sa.select(CLAIMS.c.name).where(CLAIMS.c.name.in_(part), CLAIMS.c.server_id == server_id)).scalars()}
     free = set(names) - taken
     if free:
-        try:
+        with lost_race('claims of names'):
             tx.execute(CLAIMS.insert(), [{'name': name, 'server_id': server_id, 'claimed_by': by,
                                           'claimed_until': until} for name in sorted(free)])
-        except exc.IntegrityError as error:
-            raise LostRace(what='claims of names') from error
     return free
 
 
@@ -224,8 +222,7 @@ def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, u
                                        'server_ids': sorted({row.server_id for row in chunk})})
         mine = [row for row in locked if (row.server_id, row.domain_id, row.action) in keys]
         if mine:
-            tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in mine])).values(
-                claimed_until=until, version=TABLE.c.version + 1))
+            _change(tx, TABLE.c.id.in_([row.id for row in mine]), claimed_until=until)
         kept += (dataclasses.replace(row, claimed_until=until, version=row.version + 1) for row in mine)
     return kept
 
@@ -250,8 +247,7 @@ def next_due(tx: Tx, server_ids: Iterable[str], after: datetime) -> datetime | N
 def wake(tx: Tx, server_id: str, now: datetime) -> int:
     """Make all rows of this server that are due later due now; how many rows that was."""
     later = (TABLE.c.server_id == server_id) & (TABLE.c.next_attempt_at > now) & _unclaimed(now)
-    return tx.execute(TABLE.update().where(later).values(next_attempt_at=now, updated_at=now,
-                                                         version=TABLE.c.version + 1)).rowcount
+    return _change(tx, later, next_attempt_at=now, updated_at=now)
 
 
 def wake_polled(tx: Tx, server_ids: Collection[str], now: datetime, patience: timedelta) -> int:
@@ -264,8 +260,7 @@ def wake_polled(tx: Tx, server_ids: Collection[str], now: datetime, patience: ti
                           (TABLE.c.updated_at > now - patience, now + patience)):
         polled = (TABLE.c.server_id.in_(list(server_ids)) & (TABLE.c.next_attempt_at > at)
                   & (TABLE.c.deadline_at > now) & _unclaimed(now) & is_recent)
-        due += tx.execute(TABLE.update().where(polled).values(next_attempt_at=at, deadline_at=None, updated_at=now,
-                                                              version=TABLE.c.version + 1)).rowcount
+        due += _change(tx, polled, next_attempt_at=at, deadline_at=None, updated_at=now)
     return due
 
 
@@ -278,8 +273,8 @@ def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bo
     condition = (TABLE.c.action == first) & (TABLE.c.status.is_(None) | (TABLE.c.status != Outcome.SUCCESS))
     if not going:
         condition |= TABLE.c.action == Action.UPDATE
-    return tx.execute(TABLE.update().where(TABLE.c.server_id == server_id, TABLE.c.domain_id == domain_id, condition)
-                      .values(next_attempt_at=now, updated_at=now, version=TABLE.c.version + 1)).rowcount
+    return _change(tx, TABLE.c.server_id == server_id, TABLE.c.domain_id == domain_id, condition, next_attempt_at=now,
+                   updated_at=now)
 
 
 def is_overtaken(tx: Tx, server_id: str, domain_id: str, serial: int, by: str, now: datetime,
@@ -305,24 +300,21 @@ def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
                                                  TABLE.c.claimed_by == claimed_by)).scalars().all()
     released = 0
     for chunk in chunks(ids, _IDS_PER_STATEMENT):
-        mine = TABLE.c.id.in_(chunk) & (TABLE.c.claimed_by == claimed_by)
-        released += tx.execute(TABLE.update().where(mine).values(claimed_by=None, claimed_until=None,
-                                                                 version=TABLE.c.version + 1)).rowcount
+        released += _change(tx, TABLE.c.id.in_(chunk), TABLE.c.claimed_by == claimed_by, claimed_by=None,
+                            claimed_until=None)
     return released
 
 
 def release_claims(tx: Tx, rows: Sequence[ServerStatus]) -> int:
     """Release the claims that *rows* have, unless they have changed; how many were released."""
-    return sum(tx.execute(TABLE.update().where(
-        TABLE.c.id == row.id, TABLE.c.claimed_by == row.claimed_by, TABLE.c.claimed_until == row.claimed_until).values(
-            claimed_by=None, claimed_until=None, version=TABLE.c.version + 1)).rowcount for row in rows)
+    return sum(_change(tx, TABLE.c.id == row.id, TABLE.c.claimed_by == row.claimed_by,
+                       TABLE.c.claimed_until == row.claimed_until, claimed_by=None, claimed_until=None) for row in rows)
 
 
 def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str, now: datetime) -> int:
     """Give the rows of a domain for a pool's servers to another domain; how many there were."""
-    ours = TABLE.c.server_id.in_(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id))
-    return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, ours)
-                      .values(domain_id=to_id, updated_at=now, version=TABLE.c.version + 1)).rowcount
+    return _change(tx, TABLE.c.domain_id == domain_id, TABLE.c.server_id.in_(servers.ids_of(pool_id)), domain_id=to_id,
+                   updated_at=now)
 
 
 def forget(tx: Tx, domain_ids: Iterable[str]) -> int:
@@ -340,13 +332,17 @@ def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]
                for ids in chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
 
 
+def _change(tx: Tx, *conditions: Any, **values: Any) -> int:
+    """Write values to the rows that meet conditions, which outdates what was read of them; how many rows that was."""
+    return tx.execute(TABLE.update().where(*conditions).values(version=TABLE.c.version + 1, **values)).rowcount
+
+
 def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None = None) -> Iterator[ServerStatus]:
     return (ServerStatus(*row) for row in tx.execute(query, parameters))
 
 
 def _delete(tx: Tx, ids: Collection[str]) -> None:
-    for chunk in chunks(sorted(ids), _IDS_PER_STATEMENT):
-        tx.execute(TABLE.delete().where(TABLE.c.id.in_(chunk)))
+    delete_all(tx, TABLE.c.id, sorted(ids))
 
 
 def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:

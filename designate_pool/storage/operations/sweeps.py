@@ -77,13 +77,13 @@ class DomainPage:
 
 def get(tx: Tx, pool_name: str, kind: AuditKind) -> Audit | None:
     """The state of a pool's round; None before the first."""
-    row = tx.execute(_OF_POOL.where(TABLE.c.kind == kind.value), {'name': pool_name}).first()
+    row = tx.execute(_OF_POOL.where(TABLE.c.kind == kind), {'name': pool_name}).first()
     return None if row is None else _audit(row)
 
 
 def of_pool(tx: Tx, pool_name: str) -> list[Audit]:
     """The audits of a pool, the serial audit first."""
-    return [_audit(row) for row in tx.execute(_OF_POOL.where(TABLE.c.kind.in_([kind.value for kind in SHOWN]))
+    return [_audit(row) for row in tx.execute(_OF_POOL.where(TABLE.c.kind.in_(SHOWN))
                                               .order_by(TABLE.c.kind.desc()), {'name': pool_name})]
 
 
@@ -94,7 +94,7 @@ def create(tx: Tx, pool_name: str, kind: AuditKind, now: datetime) -> None:
         return
     try:
         with tx.begin_nested():
-            tx.execute(TABLE.insert(), {'pool_id': pool_id, 'kind': kind.value, 'created_at': now, 'updated_at': now,
+            tx.execute(TABLE.insert(), {'pool_id': pool_id, 'kind': kind, 'created_at': now, 'updated_at': now,
                                         'started_at': now})
     except exc.IntegrityError:
         return  # another pool manager came first
@@ -134,7 +134,7 @@ def advance(tx: Tx, audit: Audit, after_id: str, found: Counts, messages: int, n
 
 def restart(tx: Tx, pool_name: str, kind: AuditKind, after_id: str, now: datetime) -> None:
     """Have a round, if there is one, go on after *after_id* at once; whoever has claimed a page loses the claim."""
-    ours = (TABLE.c.kind == kind.value) & (
+    ours = (TABLE.c.kind == kind) & (
         TABLE.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery())
     tx.execute(TABLE.update().where(ours).values(after_id=after_id, next_at=None, claimed_by=None, claimed_until=None,
                                                  updated_at=now, version=TABLE.c.version + 1))
@@ -158,7 +158,7 @@ def forget_unanswered(tx: Tx, audit: Audit) -> bool:
 def count_answers(tx: Tx, pool_name: str, kind: AuditKind, started_at: datetime, found: Counts, messages: int,
                   now: datetime) -> None:
     """Count answers of the round that began at *started_at*, if it is the present or the last one."""
-    ours = (TABLE.c.kind == kind.value) & (
+    ours = (TABLE.c.kind == kind) & (
         TABLE.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery())
     raised = [name for name in _COUNTERS if getattr(found, name)]
     present = TABLE.update().where(ours, TABLE.c.started_at == started_at).values(
@@ -206,7 +206,7 @@ def unchanged_since(tx: Tx, before: Mapping[str, datetime], after_id: str, last_
 
 def _write(tx: Tx, audit: Audit, values: Mapping[str, Any]) -> bool:
     """Write if the version is the one that was read; whether it was."""
-    ours = (TABLE.c.pool_id == audit.pool_id) & (TABLE.c.kind == audit.kind.value) & (
+    ours = (TABLE.c.pool_id == audit.pool_id) & (TABLE.c.kind == audit.kind) & (
         TABLE.c.version == audit.version)
     return tx.execute(TABLE.update().where(ours).ordered_values(*values.items())).rowcount == 1
 
@@ -215,5 +215,5 @@ def _audit(row: Any) -> Audit:
     place = dict(zip(_PLACE, row))
     at = len(_PLACE)
     now, last = row[at:at + len(_COUNTERS)], row[at + len(_COUNTERS):]
-    return Audit(**{**place, 'kind': AuditKind(place['kind'])}, now=Counts(*now),
+    return Audit(**place, now=Counts(*now),
                  last=None if place['last_started_at'] is None else Counts(*last))

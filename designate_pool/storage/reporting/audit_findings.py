@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, AuditFinding, AuditKind, Outcome
+from designate_pool.model import Action, AuditFinding, Outcome
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities
 from designate_pool.storage.sql.schema import audit_findings, domains, pool_manager_status, pools
 
 TABLE = audit_findings
 ROWS = pool_manager_status
 
 _LONGEST = 1024
-_STORED = tuple(field.name for field in dataclasses.fields(AuditFinding) if field.name != 'mended')
 _MENDED = sa.case(((ROWS.c.status == Outcome.SUCCESS) & ROWS.c.next_attempt_at.is_(None)
-                   & (ROWS.c.diverged == sa.false()), 1), (ROWS.c.id.is_not(None), 0), else_=None)
-_SELECT = sa.select(*(TABLE.c[name] for name in _STORED), _MENDED).select_from(TABLE.outerjoin(
+                   & (ROWS.c.diverged == sa.false()), sa.true()), (ROWS.c.id.is_not(None), sa.false()), else_=None)
+_FINDINGS = Entities(AuditFinding, TABLE, mended=_MENDED)
+_SELECT = _FINDINGS.select.select_from(TABLE.outerjoin(
     ROWS, (ROWS.c.server_id == TABLE.c.server_id) & (ROWS.c.domain_id == TABLE.c.domain_id)
     & (ROWS.c.action == Action.UPDATE)))
 
 
 def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
-    rows = [{name: getattr(finding, name) for name in _STORED}
-            | {'kind': finding.kind.value, 'what': storable(finding.what, _LONGEST)} for finding in found]
+    rows = [_FINDINGS.values(finding) | {'what': storable(finding.what, _LONGEST)} for finding in found]
     if rows:
         tx.execute(TABLE.insert(), rows)
 
@@ -57,6 +56,4 @@ def forget(tx: Tx, pool_id: str, before: datetime, limit: int) -> int:
 
 
 def _read(tx: Tx, statement: sa.Select[Any], limit: int) -> list[AuditFinding]:
-    return [AuditFinding(**dict(zip(_STORED, row)) | {'kind': AuditKind(row.kind)},
-                         mended=None if row[-1] is None else bool(row[-1]))
-            for row in tx.execute(statement.order_by(TABLE.c.created_at.desc(), TABLE.c.id).limit(limit))]
+    return _FINDINGS.all(tx, statement.order_by(TABLE.c.created_at.desc(), TABLE.c.id).limit(limit))

@@ -7,7 +7,7 @@ Permissions are not checked here: callers show the results to operators, or have
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from designate_pool.model import Action, Outcome, Status, Task
 from designate_pool.serial import distance
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import count
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pools, records, recordsets
 
 ROWS = pool_manager_status
@@ -97,33 +98,8 @@ def _of(project_id: str | None) -> sa.ColumnElement[bool]:
 
 def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
     """How many recordsets a domain has, counted up to *most*."""
-    limited = (sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
-               .limit(most).subquery())
-    return tx.execute(sa.select(sa.func.count()).select_from(limited)).scalar_one()
-
-
-def count_zones(tx: Tx, project_id: str | None) -> int:
-    """The number of zones; as the counts below it reads all of what projects have.
-
-    :param project_id: None for all projects, here and below
-    """
-    count: int = tx.execute(sa.select(sa.func.count(domains.c.id)).where(*_shown(project_id))).scalar_one()
-    return count
-
-
-def count_records(tx: Tx, project_id: str | None) -> int:
-    """Records, with those that are generated from the pool, but the SOA."""
-    kept = records.c.task != Task.DELETE, records.c.status != Status.DELETED
-    count: int = tx.execute(sa.select(sa.func.count(records.c.id)).join_from(
-        records, domains, records.c.domain_id == domains.c.id).where(*kept, *_shown(project_id))).scalar_one()
-    return count
-
-
-def count_projects(tx: Tx, project_id: str | None) -> int:
-    """Projects that have zones."""
-    count: int = tx.execute(sa.select(sa.func.count(sa.distinct(domains.c.project_id)))
-                            .where(*_shown(project_id))).scalar_one()
-    return count
+    return count(tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id,
+                                                      recordsets.c.deleted == ALIVE), most)
 
 
 def zones_by_project(tx: Tx, project_id: str | None) -> list[tuple[str, int]]:
@@ -142,6 +118,18 @@ def _shown(project_id: str | None) -> list[Any]:
     return conditions if project_id is None else [*conditions, domains.c.project_id == project_id]
 
 
-#: Counts by Designate's names.
-COUNTS: dict[str, Callable[[Tx, str | None], int]] = {
-    'zones': count_zones, 'records': count_records, 'tenants': count_projects}
+#: What Designate counts, by its names; as the lists above it reads all that projects have.  Records are counted with
+#: those that are generated from the pool, but the SOA; tenants are projects that have zones.
+COUNTS: dict[str, sa.Select[Any]] = {
+    'zones': sa.select(domains.c.id),
+    'records': sa.select(records.c.id).join_from(records, domains, records.c.domain_id == domains.c.id).where(
+        records.c.task != Task.DELETE, records.c.status != Status.DELETED),
+    'tenants': sa.select(domains.c.project_id).distinct()}
+
+
+def count_all(tx: Tx, name: str, project_id: str | None) -> int:
+    """One of :data:`COUNTS`.
+
+    :param project_id: None for all projects
+    """
+    return count(tx, COUNTS[name].where(*_shown(project_id)))

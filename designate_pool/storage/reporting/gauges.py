@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from designate_pool.model import Outcome, PlanState, Status
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import count
 from designate_pool.storage.sql.schema import domains, plans, pool_manager_status, pools
 
 ROWS = pool_manager_status
@@ -67,12 +68,9 @@ def of_server(tx: Tx, server_id: str, now: datetime) -> ServerMeasures:
 
 def unsettled(tx: Tx, pool_name: str) -> dict[Status, int]:
     """How many domains of the pool are PENDING and how many in ERROR."""
-    counts = {}
-    for status in (Status.PENDING, Status.ERROR):
-        page = sa.select(domains.c.id).where(domains.c.pool_id == _pool(pool_name),
-                                             domains.c.status == status).limit(MOST).subquery()
-        counts[status] = tx.execute(sa.select(sa.func.count()).select_from(page)).scalar_one()
-    return counts
+    return {status: count(tx, sa.select(domains.c.id).where(domains.c.pool_id == _pool(pool_name),
+                                                            domains.c.status == status), MOST)
+            for status in (Status.PENDING, Status.ERROR)}
 
 
 def active(tx: Tx, pool_name: str) -> int:
@@ -83,9 +81,8 @@ def active(tx: Tx, pool_name: str) -> int:
 
 def parked_plans(tx: Tx, pool_name: str, now: datetime) -> int:
     """How many plans of the pool wait for an operator."""
-    page = (sa.select(plans.c.id).where(plans.c.state == PlanState.PARKED, plans.c.expires_at >= now,
-                                        plans.c.pool_name == pool_name).limit(MOST).subquery())
-    return tx.execute(sa.select(sa.func.count()).select_from(page)).scalar_one()
+    return count(tx, sa.select(plans.c.id).where(plans.c.state == PlanState.PARKED, plans.c.expires_at >= now,
+                                                 plans.c.pool_name == pool_name), MOST)
 
 
 def _pool(name: str) -> sa.ScalarSelect[str]:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from designate_pool.model import Domain, ServerStatus, Status
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks
 from designate_pool.storage.sql.schema import (ALIVE, domains, pool_manager_status, pool_servers, records, recordsets,
                                                zone_shares)
 from designate_pool.storage.zones import domains as domain_store
@@ -49,10 +50,10 @@ def domain_rows(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
     domain_list = domain_store.get_many(tx, domain_ids)
     newest: dict[str, int] = {}
     undone: dict[str, int] = {}
-    for part in domain_store.chunks(sorted({domain.name for domain in domain_list.values()})):
+    for part in chunks(sorted({domain.name for domain in domain_list.values()})):
         newest.update(tx.execute(sa.select(domains.c.name, sa.func.max(domains.c.generation))
                                  .where(domains.c.name.in_(part)).group_by(domains.c.name)).tuples().all())
-    for part in domain_store.chunks(domain_list):
+    for part in chunks(domain_list):
         undone.update(tx.execute(sa.select(records.c.domain_id, sa.func.count())
                                  .where(records.c.domain_id.in_(part),
                                         records.c.status.in_([Status.PENDING, Status.ERROR]))
@@ -71,7 +72,7 @@ def _sets(tx: Tx, key: sa.Column[str], value: sa.Column[str], keys: Sequence[str
           *conditions: sa.ColumnElement[bool]) -> dict[str, set[str]]:
     """The different values of a column, by those of *key*."""
     result: dict[str, set[str]] = collections.defaultdict(set)
-    for part in domain_store.chunks(keys):
+    for part in chunks(keys):
         for set_key, member in tx.execute(sa.select(key, value).distinct().where(key.in_(part), *conditions)):
             result[set_key].add(member)
     return result
@@ -81,7 +82,7 @@ def ever_used(tx: Tx, names: Iterable[str]) -> set[str]:
     """Those of *names* that a domain of any pool has, or had without abandoning it last."""
     newer = domains.alias()
     is_last = ~sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
-    return {name for part in domain_store.chunks(names) for name in tx.execute(
+    return {name for part in chunks(names) for name in tx.execute(
         sa.select(domains.c.name).distinct().where(domains.c.name.in_(part), is_last,
                                                    domains.c.abandoned.is_(False))).scalars()}
 

@@ -15,10 +15,10 @@ import sqlalchemy as sa
 from designate_pool.model import Status
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks, delete_all
 from designate_pool.storage.sql.schema import (ALIVE, domains, managed_records, plans, pool_manager_status,
                                                record_changes, records, recordsets, tsigkeys, zone_tasks,
                                                zone_transfer_accepts, zone_transfer_requests)
-from designate_pool.storage.zones.domains import chunks
 
 
 class Purged(NamedTuple):
@@ -55,8 +55,7 @@ def _purge_records(tx: Tx, domain_ids: list[str], before: datetime, limit: int) 
     rows = tx.execute(sa.select(records.c.id, records.c.recordset_id)
                       .where(records.c.domain_id.in_(domain_ids), records.c.status == Status.DELETED,
                              records.c.updated_at < before).limit(limit)).all()
-    for part in chunks(row.id for row in rows):
-        tx.execute(sa.delete(records).where(records.c.id.in_(part)))
+    delete_all(tx, records.c.id, (row.id for row in rows))
     return len(rows) + _purge_recordsets(tx, {row.recordset_id for row in rows})
 
 
@@ -86,13 +85,11 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
                   zone_transfer_accepts):
         rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids))
                                .limit(limit - removed)).scalars())
-        for part in chunks(rows):
-            tx.execute(sa.delete(table).where(table.c.id.in_(part)))
+        delete_all(tx, table.c.id, rows)
         removed += len(rows)
         if removed >= limit:
             return removed
-    for part in chunks(ids):
-        tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.resource_id.in_(part)))
+    delete_all(tx, tsigkeys.c.resource_id, ids)
     newer = domains.alias()
     older = sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
     gone = tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), older)).scalars().all()

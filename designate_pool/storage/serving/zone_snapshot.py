@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from designate_pool.model import Action, Status, Task, ZoneHead, ZoneRecord
-from designate_pool.storage.sql.database import Tx, see_one_state, spare_connection
+from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.zones import recordsets as recordsets_of
 
@@ -39,12 +38,6 @@ _HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding
                                   sa.select(_KEEPING.c.id).where(_KEEPING.c.name == sa.bindparam('pool_name'))
                                   .scalar_subquery())))
 _HEAD_BY_ID = _HEADS.where(domains.c.id == sa.bindparam('domain_id'))
-_RECORDSETS = (
-    sa.select(recordsets.c.id, recordsets.c.name, recordsets.c.type, recordsets.c.ttl)
-    .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
-           recordsets.c.type != 'SOA')
-    .order_by(recordsets.c.name, recordsets.c.type)
-)
 _Pages = Generator[Sequence[ZoneRecord], None, None]
 #: Has the next item of a generator made while the one before is used.
 Ahead = Callable[[Generator[Any, None, None]], Any]
@@ -74,13 +67,6 @@ _OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL 
     _records(records.c.domain_id == sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
     .where(recordsets.c.domain_id == sa.literal_column(':domain_id'))
     .compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
-#: Two halves of a zone: an id begins with any hexadecimal digit.
-_HALVES = _RECORDS.where(records.c.id < '8'), _RECORDS.where(records.c.id >= '8')
-_COUNT = sa.select(sa.func.count()).select_from(
-    sa.select(records.c.id)
-    .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
-           records.c.status != Status.DELETED)
-    .limit(sa.bindparam('most')).subquery())
 _OF_SOME = (
     sa.select(records.c.domain_id)
     .where(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.task != Task.DELETE,
@@ -93,11 +79,6 @@ _RECORDSETS_OF_SOME = _RECORDS_OF_SOME.where(
     recordsets.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)),
     sa.select(sa.func.count()).select_from(_OF_SOME).scalar_subquery() < sa.bindparam('most'))
 _COUNTS = sa.select(_OF_SOME.c.domain_id, sa.func.count()).group_by(_OF_SOME.c.domain_id)
-_TEXTS = (
-    sa.select(records.c.recordset_id, records.c.data)
-    .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
-           records.c.status != Status.DELETED)
-)
 
 
 def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]:
@@ -135,7 +116,7 @@ def pages(tx: Tx, domain_id: str,
     is_empty = True
     name = tx.dialect.name
     with contextlib.closing(_from_postgresql(tx, domain_id, ahead) if name == 'postgresql' else
-                            _from_mysql(tx, zone_head) if name == 'mysql' else _from_sqlite(tx, domain_id)) as read:
+                            _from_mysql(tx, domain_id) if name == 'mysql' else _from_sqlite(tx, domain_id)) as read:
         for page in read:
             is_empty = False
             yield zone_head, page
@@ -161,38 +142,21 @@ def small_zones(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, tup
     return zones
 
 
-def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
+def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]] | None:
     """A zone's head, and name, type, TTL (None for the zone's) and data of every record but its SOA, at one serial.
 
-    The records are ordered by name and type.  None if the zone is not served.  As :func:`pages`, it must be the first
-    call of its transaction.
-    """
-    see_one_state(tx)
-    zone_head = head(tx, domain_id)
-    if zone_head is None:
-        return None
-    data_of: dict[str, list[str]] = {}
-    for recordset_id, data in tx.execute(_TEXTS, {'domain_id': domain_id}).all():
-        data_of.setdefault(recordset_id, []).append(data)
-    return zone_head, [
-        (name, rtype, ttl, data)
-        for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
-        for data in sorted(data_of.get(recordset_id, ()))]
-
-
-def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]] | None:
-    """As :func:`texts`, for zones too large for memory: rows are fetched as they are consumed.
-
-    Until the last row the transaction can do nothing else.
+    Rows are ordered by name, type and data, and fetched as they are consumed: until the last row the transaction can do
+    nothing else.  None if the zone is not served.  As :func:`pages`, it must be the first call of its transaction.
     """
     see_one_state(tx)
     zone_head = head(tx, domain_id)
     return None if zone_head is None else (zone_head, recordsets_of.contents(tx, domain_id))
 
 
-def count(tx: Tx, domain_id: str, most: int) -> int:
-    """How many records a zone has besides its SOA; counted up to *most*."""
-    return int(tx.execute(_COUNT, {'domain_id': domain_id, 'most': most}).scalar_one())
+def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
+    """As :func:`head_and_rows`, in memory."""
+    zone = head_and_rows(tx, domain_id)
+    return None if zone is None else (zone[0], list(zone[1]))
 
 
 def counts(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, int] | None:
@@ -208,36 +172,12 @@ def _from_sqlite(tx: Tx, domain_id: str) -> _Pages:
         yield page
 
 
-def _from_mysql(tx: Tx, zone: ZoneHead) -> _Pages:
-    """The halves of a large zone by two connections at once, if there is one to spare that sees the same serial.
-
-    Most of the time is the database's, which uses one processor for a connection.
-    """
-    def sees_the_same(other: Tx) -> bool:
-        see_one_state(other)
-        return head(other, zone.domain_id) == zone
-
-    with contextlib.ExitStack() as end:
-        lower = end.enter_context(contextlib.closing(_streamed(tx, _HALVES[0], zone.domain_id)))
-        page = next(lower, ())
-        spare = end.enter_context(spare_connection(tx, sees_the_same)) if len(page) == _PAGE else None
-        if page:
-            yield page
-        if spare is None:
-            yield from lower
-            yield from _streamed(tx, _HALVES[1], zone.domain_id)
-            return
-        upper = end.enter_context(contextlib.closing(_streamed(spare, _HALVES[1], zone.domain_id)))
-        for pages_of_both in itertools.zip_longest(upper, lower, fillvalue=()):
-            yield from filter(None, pages_of_both)
-
-
-def _streamed(tx: Tx, query: sa.Select[Any], domain_id: str) -> _Pages:
+def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
     """Pages that the database sends while earlier ones are used."""
     options = {'yield_per': _PAGE}  # otherwise the driver fetches all rows at once
     is_whole = False
     try:
-        for page in tx.execute(query, {'domain_id': domain_id}, execution_options=options).partitions():
+        for page in tx.execute(_RECORDS, {'domain_id': domain_id}, execution_options=options).partitions():
             yield [row._t for row in page]
         is_whole = True
     finally:

@@ -29,7 +29,6 @@ from sqlalchemy import exc
 from designate_pool import errors, metrics
 from designate_pool.backoff import Backoff
 from designate_pool.outage_log import OutageLog
-from designate_pool.storage.sql import retryable
 from designate_pool.storage.sql.secrets import SecretCipher
 
 LOG = logging.getLogger(__name__)
@@ -61,6 +60,24 @@ CLOCK_INTERVAL = 60.0
 MOST_APART = 2.0
 #: What reads the database's time, in UTC.
 TIMES = {'postgresql': "SELECT clock_timestamp() AT TIME ZONE 'UTC'", 'mysql': 'SELECT UTC_TIMESTAMP(6)'}
+#: Of PostgreSQL: serialization failure, deadlock, lock timeout, shutdown, crash, starting up, too many connections, and
+#: connection exceptions.
+_SQLSTATES = {'40001', '40P01', '55P03', '57P01', '57P02', '57P03', '53300', '08000', '08001', '08003', '08004',
+              '08006'}
+#: Of MySQL and MariaDB: too many connections, WSREP not ready, shutting down, aborted or network trouble, lock wait,
+#: deadlock (a Galera node says so too of a transaction that another node's is in conflict with), row changed, killed;
+#: and of the client: cannot connect, server gone, lost, out of order.
+_MYSQL_CODES = {1040, 1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1205, 1213, 1020, 1317, 1927,
+                2002, 2003, 2006, 2013, 2014, 2055, 4031}
+#: What a node of a cluster says that does not take transactions, or no longer does, while another one may: of MariaDB
+#: one without a majority, or one that is read-only; of PostgreSQL a standby.
+_MYSQL_ELSEWHERE = {1047, 1290, 1836}
+_SQLSTATE_ELSEWHERE = '25006'
+#: What MariaDB says instead of the deadlock that has ended the whole transaction, when a savepoint is gone with it.
+_NO_SAVEPOINT = 1305
+#: Parts of messages with which PostgreSQL refuses a connection that it would accept later.
+_PASSING_REFUSALS = ('starting up', 'shutting down', 'recovery', 'too many clients', 'connection slots',
+                     'terminating connection')
 _DRIVERS = {
     'sqlite': 'sqlite',
     'mysql': 'mysql+pymysql', 'mysql+pymysql': 'mysql+pymysql',
@@ -68,22 +85,6 @@ _DRIVERS = {
     'postgresql': 'postgresql+psycopg2', 'postgresql+psycopg2': 'postgresql+psycopg2',
     'postgres': 'postgresql+psycopg2',
 }
-
-
-class _Meter:
-    """Counts one kind of transactions; errors that *work* raises by itself are not counted."""
-
-    def __init__(self, kind: str) -> None:
-        self._done = metrics.TRANSACTIONS.labels(kind, 'ok')
-        self._seconds = metrics.TRANSACTION_SECONDS.labels(kind)
-        self.failed = metrics.TRANSACTIONS.labels(kind, 'failed').inc
-
-    def done(self, seconds: float) -> None:
-        self._done.inc()
-        self._seconds.observe(seconds)
-
-
-_READS, _WRITES = _Meter('read'), _Meter('write')
 
 
 class DatabaseClock:
@@ -170,7 +171,7 @@ class Storage:
         self.connections = pool_size + max_overflow
         # Every transaction is ended here, so no ROLLBACK is needed when a connection is returned.
         make = functools.partial(make_engine, url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
-                                 pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None, clock=self.clock)
+                                 pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None)
         secrets = SecretCipher(secrets_keys)
         self.engine = make(execution_options={'secrets': secrets})
         self._read_only = self.engine.execution_options(read_only=True)
@@ -192,11 +193,10 @@ class Storage:
         """The database's time, with which everything is written and compared that processes of several hosts agree
         on: claims, heartbeats, and what is due.
 
-        No statement is needed for it but at the first time, and once a minute in the next :meth:`read` or
-        :meth:`run_autocommitted`.
+        No statement is needed for it but at the first time, and once a minute in the next :meth:`run` or :meth:`read`.
         """
         if self._keeps_time and not self.clock.is_measured:
-            self.read(lambda tx: None)  # each new connection measures it
+            self.read(lambda tx: None)
         return self.clock.now()
 
     def run(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -207,9 +207,10 @@ class Storage:
         """
         def attempt() -> T:
             with self._writing, self.engine.begin() as tx:
+                self._measure_clock(tx)
                 return work(tx, *args, **kwargs)
 
-        return self._patiently(attempt, _WRITES)
+        return self._patiently(attempt, 'write')
 
     def try_once(self, work: Callable[..., T], *args: Any) -> T:
         """As :meth:`run`, for work that can be done in another way: it is not run again, and waits for a lock for a
@@ -218,33 +219,11 @@ class Storage:
         :raises sqlalchemy.exc.DBAPIError: when an error is not transient
         :raises designate_pool.errors.ServiceUnavailable: when it is
         """
-        started = time.monotonic()
-        try:
-            with self._writing, self.engine.begin() as tx, _short_waits(tx, self._patience):
-                result = work(tx, *args)
-        except exc.SQLAlchemyError as error:
-            _WRITES.failed()
-            _raise_if_crowded(error)
-            if isinstance(error, exc.DBAPIError) and retryable.is_transient(error):
-                raise errors.ServiceUnavailable(service='the database', why=type(error).__name__) from error
-            raise
-        _WRITES.done(time.monotonic() - started)
-        return result
-
-    def run_autocommitted(self, work: Callable[..., T], *args: Any) -> T:
-        """As :meth:`run`, for work that may end after any of its statements: each commits by itself, without a COMMIT.
-
-        On SQLite they are one transaction.
-        """
-        if self._readers is self._read_only:
-            return self.run(work, *args)
-
         def attempt() -> T:
-            with self._readers.connect() as tx:
-                self._measure_clock(tx)
+            with self._writing, self.engine.begin() as tx, _short_waits(tx, self._patience):
                 return work(tx, *args)
 
-        return self._patiently(attempt, _WRITES)
+        return self._patiently(attempt, 'write', 0)
 
     def read(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of ``work(tx, *args, **kwargs)``, which only reads and takes no locks.
@@ -263,7 +242,7 @@ class Storage:
                 finally:
                     _end_one_state(tx)
 
-        return self._patiently(attempt, _READS)
+        return self._patiently(attempt, 'read')
 
     def stream(self, work: Callable[..., Items[T]], *args: Any) -> Items[T]:
         """What the generator ``work(tx, *args)`` yields, from one transaction that only reads.
@@ -279,7 +258,7 @@ class Storage:
             next(items)
             return items
 
-        return self._patiently(attempt, _READS)
+        return self._patiently(attempt, 'read')
 
     def _measure_clock(self, tx: Tx) -> None:
         if self._keeps_time and self.clock.is_due:
@@ -297,48 +276,74 @@ class Storage:
         for engine in self.engines:
             engine.dispose()
 
-    def _patiently(self, attempt: Callable[[], T], meter: _Meter) -> T:
+    def _patiently(self, attempt: Callable[[], T], kind: str, patience: float | None = None) -> T:
+        """The result of *attempt*, which is made again after transient errors.
+
+        Of the errors, those that *work* raises by itself are not counted.
+
+        :param kind: of the transaction, for the metrics
+        :param patience: seconds, if other than the storage's
+        """
         started = time.monotonic()
-        end = started + self._patience
+        end = started + (self._patience if patience is None else patience)
         pauses = _PAUSES.delays(random.random)
         while True:
             try:
                 result = attempt()
-            except exc.DBAPIError as error:
-                remaining = end - time.monotonic()
-                if not retryable.is_transient(error):
-                    meter.failed()
-                    raise
-                if remaining <= 0:
-                    meter.failed()
-                    raise errors.ServiceUnavailable(service='the database', why=type(error).__name__) from error
             except exc.SQLAlchemyError as error:
-                meter.failed()
-                _raise_if_crowded(error)
-                raise
+                remaining = end - time.monotonic()
+                passes, crowded = is_transient(error), isinstance(error, exc.TimeoutError)
+                if not passes or remaining <= 0:
+                    metrics.TRANSACTIONS.labels(kind, 'failed').inc()
+                    if not passes and not crowded:
+                        raise
+                    why = 'all connections to it are in use' if crowded else type(error).__name__
+                    raise errors.ServiceUnavailable(service='the database', why=why) from error
             else:
-                meter.done(time.monotonic() - started)
+                metrics.TRANSACTIONS.labels(kind, 'ok').inc()
+                metrics.TRANSACTION_SECONDS.labels(kind).observe(time.monotonic() - started)
                 return result
             metrics.TRANSACTION_RETRIES.inc()
             time.sleep(min(remaining, next(pauses)))
 
 
-def _raise_if_crowded(error: exc.SQLAlchemyError) -> None:
-    """Raise a clear error if all connections are in use.
+def is_transient(error: exc.SQLAlchemyError) -> bool:
+    """Whether the same transaction may succeed when run again."""
+    if not isinstance(error, exc.DBAPIError):
+        return False
+    if error.connection_invalidated:
+        return True
+    cause: Any = error.orig
+    driver = type(cause).__module__.partition('.')[0]
+    if driver == 'sqlite3':
+        return getattr(cause, 'sqlite_errorname', '').startswith(('SQLITE_BUSY', 'SQLITE_LOCKED'))
+    if driver == 'pymysql':
+        return bool(cause.args) and (cause.args[0] in _MYSQL_CODES
+                                     or cause.args[0] == _NO_SAVEPOINT and 'SAVEPOINT' in str(cause))
+    if driver != 'psycopg2':
+        return False
+    if cause.pgcode is not None:
+        return cause.pgcode in _SQLSTATES
+    # Errors without a code are of the connection: FATAL if the server refused it, otherwise of the network.
+    return isinstance(error, exc.OperationalError) and (
+        'FATAL' not in str(cause) or any(words in str(cause) for words in _PASSING_REFUSALS))
 
-    :raises designate_pool.errors.ServiceUnavailable: when no connection of the pool has become free within the patience
+
+def is_elsewhere(error: BaseException | None) -> bool:
+    """Whether the server takes no transactions, so that a new connection may lead to one that does.
+
+    :param error: the driver's
     """
-    if isinstance(error, exc.TimeoutError):
-        raise errors.ServiceUnavailable(service='the database', why='all connections to it are in use') from error
+    if error is None or getattr(error, 'pgcode', None) == _SQLSTATE_ELSEWHERE:
+        return error is not None
+    return type(error).__module__.startswith('pymysql.') and not _MYSQL_ELSEWHERE.isdisjoint(error.args[:1])
 
 
-def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, clock: DatabaseClock | None = None,
-                **options: Any) -> sa.Engine:
+def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, **options: Any) -> sa.Engine:
     """An engine whose transactions are READ COMMITTED; on SQLite they take the write lock when they begin.
 
     :param patience: seconds to wait for a lock or a connection
     :param foreign_keys: whether SQLite enforces them; other databases always do
-    :param clock: is measured on each new connection
     :param options: further options of SQLAlchemy
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
@@ -365,8 +370,6 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
         sa.event.listen(engine, 'do_connect', _look_up_host)
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
         sa.event.listen(engine, 'handle_error', _leave_node)
-    if clock is not None and name in TIMES:
-        sa.event.listen(engine, 'connect', _measure_on_connect(clock, TIMES[name]))
     return engine
 
 
@@ -408,25 +411,6 @@ def see_one_state(tx: Tx) -> None:
         tx.exec_driver_sql('START TRANSACTION')
     elif tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
         tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
-
-
-@contextlib.contextmanager
-def spare_connection(tx: Tx, is_usable: Callable[[Tx], bool]) -> Iterator[Tx | None]:
-    """Another connection of the pool of *tx*, for a read that can do without.
-
-    None if more than half of the connections are in use, if the database accepts no more, or if it is not usable.
-    """
-    pool: Any = tx.engine.pool
-    usable = None
-    with contextlib.ExitStack() as end:
-        if 2 * pool.checkedout() <= pool.size():
-            with contextlib.suppress(exc.SQLAlchemyError):
-                spare = end.enter_context(tx.engine.connect())
-                end.callback(_end_one_state, spare)
-                usable = spare if is_usable(spare) else None
-        if usable is None:
-            end.close()
-        yield usable
 
 
 def _end_one_state(tx: Tx) -> None:
@@ -501,20 +485,6 @@ def _keep_log(cursor: sqlite3.Cursor, seconds: int) -> None:
             time.sleep(0.02)
 
 
-def _measure_on_connect(clock: DatabaseClock, statement: str) -> Callable[[Any, Any], None]:
-    def measure(connection: Any, record: Any) -> None:
-        with contextlib.closing(connection.cursor()) as cursor:
-            def read() -> datetime:
-                cursor.execute(statement)
-                time: datetime = cursor.fetchone()[0]
-                return time
-
-            clock.measure(read)
-        connection.commit()
-
-    return measure
-
-
 def _begin_sqlite(connection: sa.Connection) -> None:
     read_only = connection.get_execution_options().get('read_only')
     connection.exec_driver_sql('BEGIN' if read_only else 'BEGIN IMMEDIATE')
@@ -522,7 +492,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 def _leave_node(context: Any) -> None:
     """Have connections made anew when the server that they lead to takes no transactions: another one may by now."""
-    if retryable.is_elsewhere(context.original_exception):
+    if is_elsewhere(context.original_exception):
         context.is_disconnect = True
 
 

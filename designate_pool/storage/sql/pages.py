@@ -130,6 +130,17 @@ def number(field: str, value: str) -> int:
     return int(value)
 
 
+def conditions(criterion: Mapping[str, Any], known: Mapping[str, Any]) -> list[Any]:
+    """The conditions of a request's search keys.
+
+    :param known: by search key a column, whose value is compared, or a function of the value that makes the condition
+    :raises InvalidField: for an unknown search key, or a value that is not a text
+    """
+    refuse_unknown(criterion, known)
+    return [known[key] == value if isinstance(known[key], sa.ColumnElement) else known[key](value)
+            for key, value in criterion.items()]
+
+
 def refuse_unknown(criterion: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     """Check the search keys of a request and their values.
 

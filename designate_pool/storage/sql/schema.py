@@ -7,11 +7,13 @@ id, so that UNIQUE (name, deleted) lets one live row and any number of dead ones
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import LONGEST_LABEL, Action, Outcome, PlanState, Reason, ServerState, Status, Task, Word
+from designate_pool.model import (LONGEST_LABEL, Action, AuditKind, KeyScope, Outcome, PlanState, Reason, ServerState,
+                                  Status, Task, TransferStatus, Word, ZoneTaskKind, ZoneTaskStatus)
 from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
                                                 long_text, piece, rdata)
 
@@ -41,32 +43,59 @@ def words(kind: Any, name: str) -> sa.Enum:
 
 
 class Code(sa.types.TypeDecorator[Word]):
-    """An enum kept as text without a CHECK, because a newer version may write words that this one does not know."""
+    """An enum kept as text of *length* characters, which may be compared with any text."""
 
     impl = ascii_text(32)
     cache_ok = True
 
-    def __init__(self, kind: type[Word]) -> None:
+    def __init__(self, kind: type[Word], length: int = 32) -> None:
         super().__init__()
         self.kind = kind
+        self.length = length
+        self.impl = ascii_text(length)
 
-    def process_bind_param(self, value: Word | None, dialect: sa.Dialect) -> str | None:
-        return None if value is None else value.value
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        return None if value is None else str(value)
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Word | None:
         return None if value is None else self.kind(value)
 
 
-def serial(name: str, nullable: bool = False) -> sa.Column[Any]:
-    return sa.Column(name, sa.BigInteger, nullable=nullable)
+class Json(sa.types.TypeDecorator[Any]):
+    """A value that is kept as JSON."""
+
+    impl = long_text()
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str:
+        return json.dumps(value)
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Any:
+        return None if value is None else json.loads(value)
 
 
-def serial_check(name: str) -> sa.CheckConstraint:
-    return sa.CheckConstraint(f'{name} >= 0 AND {name} <= {MAX_SERIAL}', name=name)
+def serial(name: str, nullable: bool = False) -> list[sa.schema.SchemaItem]:
+    return [sa.Column(name, sa.BigInteger, nullable=nullable),
+            sa.CheckConstraint(f'{name} >= 0 AND {name} <= {MAX_SERIAL}', name=name)]
 
 
 def times() -> list[sa.Column[Any]]:
     return [sa.Column('created_at', Time, nullable=False), sa.Column('updated_at', Time, nullable=False)]
+
+
+def entity(has_version: bool = True) -> list[sa.Column[Any]]:
+    """The columns of a row with an id, which may be changed."""
+    version = sa.Column('version', sa.Integer, nullable=False, server_default='1')
+    return [sa.Column('id', identifier(), primary_key=True), *times(), *([version] if has_version else [])]
+
+
+def claim(claimant: sa.types.TypeEngine[str] = sa.String(64)) -> list[sa.Column[Any]]:
+    """Who works on what a row is about, and until when others leave it to that."""
+    return [sa.Column('claimed_by', claimant), sa.Column('claimed_until', Time)]
+
+
+def counts(*names: str, kind: type[sa.Integer] = sa.Integer) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False, server_default='0') for name in names]
 
 
 schema_compatibility = sa.Table(
@@ -75,15 +104,13 @@ schema_compatibility = sa.Table(
 
 pools = sa.Table(
     'pools', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('name', exact_text(50), nullable=False),
     sa.Column('description', sa.String(255)),
     sa.Column('project_id', exact_text(36)),
     sa.Column('provisioner', sa.Enum('unmanaged', name='provisioner', native_enum=False, create_constraint=True,
                                      length=16), nullable=False, server_default='unmanaged'),
-    sa.Column('reloads', sa.Integer, nullable=False, server_default='0'),
+    *counts('reloads'),
     # What the pool managers' configuration says, for those who do not have it.
     sa.Column('threshold_percentage', sa.Integer),
     sa.Column('catalog_zone', domain_name()),
@@ -97,52 +124,43 @@ catalogs = sa.Table(
     'catalogs', metadata,
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
     *times(),
-    serial('serial'),
-    sa.Column('changes', sa.BigInteger, nullable=False, server_default='0'),
-    serial_check('serial'),
+    *serial('serial'),
+    *counts('changes', kind=sa.BigInteger),
 )
 
 pool_attributes = sa.Table(
     'pool_attributes', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('key', sa.String(255), nullable=False),
     sa.Column('value', sa.String(255), nullable=False),
-    sa.Column('position', sa.Integer, nullable=False, server_default='0'),
+    *counts('position'),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), nullable=False),
     sa.Index(None, 'pool_id'),
 )
 
 domains = sa.Table(
     'domains', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
+    *entity(),
     sa.Column('deleted_at', Time),
     sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('email', sa.String(255), nullable=False),
     sa.Column('description', sa.String(160)),
-    sa.Column('ttl', sa.Integer, nullable=False),
-    sa.Column('refresh', sa.Integer, nullable=False),
-    sa.Column('retry', sa.Integer, nullable=False),
-    sa.Column('expire', sa.Integer, nullable=False),
-    sa.Column('minimum', sa.Integer, nullable=False),
-    serial('serial'),
-    serial('reported_serial', nullable=True),
+    *(sa.Column(name, sa.Integer, nullable=False) for name in ('ttl', 'refresh', 'retry', 'expire', 'minimum')),
+    *serial('serial'),
+    *serial('reported_serial', nullable=True),
     sa.Column('generation', sa.BigInteger, nullable=False, server_default='1'),
     sa.Column('action', words(Action, 'action'), nullable=False, server_default='CREATE'),
     sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
     sa.Column('changed_at', Time),
     sa.Column('converged_at', Time),
     sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
-    serial('journal_from', nullable=True),
-    serial('journal_to', nullable=True),
-    sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
-    serial('first_serial', nullable=True),
+    *serial('journal_from', nullable=True),
+    *serial('journal_to', nullable=True),
+    *counts('journal_records'),
+    *serial('first_serial', nullable=True),
     sa.Column('catalog_change', sa.BigInteger),
     sa.Column('reversed_name', domain_name(), nullable=False),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
@@ -157,11 +175,6 @@ domains = sa.Table(
     sa.Column('soa_names', ascii_text(SOA_NAMES), nullable=False, server_default=''),
     sa.Column('transferred_at', Time),
     sa.Column('awaits_transfer', sa.Boolean, nullable=False, server_default=sa.false()),
-    serial_check('serial'),
-    serial_check('reported_serial'),
-    serial_check('journal_from'),
-    serial_check('journal_to'),
-    serial_check('first_serial'),
     sa.UniqueConstraint('name', 'deleted'),
     sa.Index(None, 'pool_id', 'id'),
     sa.Index(None, 'status', 'pool_id', 'id'),
@@ -179,15 +192,13 @@ domains = sa.Table(
 name_locks = sa.Table(
     'name_locks', metadata,
     sa.Column('number', sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column('uses', sa.BigInteger, nullable=False, server_default='0'),
+    *counts('uses', kind=sa.BigInteger),
 )
 
 recordsets = sa.Table(
     'recordsets', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
+    *entity(),
     sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('type', ascii_text(16), nullable=False),
@@ -202,17 +213,14 @@ recordsets = sa.Table(
 
 records = sa.Table(
     'records', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('recordset_id', identifier(), sa.ForeignKey('recordsets.id'), nullable=False),
     sa.Column('data', long_text(), nullable=False),
     sa.Column('wire', rdata(), nullable=False),
-    serial('serial_number'),
+    *serial('serial_number'),
     sa.Column('task', words(Task, 'task'), nullable=False, server_default='ADD'),
     sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
-    serial_check('serial_number'),
     sa.CheckConstraint("(task = 'NONE' AND status IN ('ACTIVE', 'DELETED')) OR "
                        "(task <> 'NONE' AND status IN ('PENDING', 'ERROR'))", name='task_status'),
     sa.Index(None, 'recordset_id'),
@@ -224,40 +232,35 @@ record_changes = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     sa.Column('created_at', Time, nullable=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
-    serial('serial_number'),
+    *serial('serial_number'),
     sa.Column('added', sa.Boolean, nullable=False),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('type', ascii_text(16), nullable=False),
     sa.Column('ttl', sa.Integer, nullable=False),
     sa.Column('wire', rdata(), nullable=False),
-    serial_check('serial_number'),
     sa.Index(None, 'domain_id', 'serial_number'),
     sa.Index(None, 'created_at'),
 )
 
 pool_manager_status = sa.Table(
     'pool_manager_status', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
+    *entity(),
     sa.Column('server_id', ascii_text(32), nullable=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('action', words(Action, 'action'), nullable=False),
     sa.Column('status', words(Outcome, 'status')),
-    serial('serial_number', nullable=True),
-    serial('expected_serial'),
+    *serial('serial_number', nullable=True),
+    *serial('expected_serial'),
     sa.Column('last_error', sa.String(1024)),
-    sa.Column('attempts', sa.Integer, nullable=False, server_default='0'),
+    *counts('attempts'),
     sa.Column('next_attempt_at', Time),
     sa.Column('deadline_at', Time),
-    sa.Column('claimed_by', sa.String(64)),
-    sa.Column('claimed_until', Time),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *claim(),
     sa.Column('diverged', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('finding_id', ascii_text(32)),
-    sa.Column('incarnation', sa.Integer, nullable=False, server_default='0'),
+    *counts('incarnation'),
+    # Without a CHECK, since a newer version may write words that this one does not know.
     sa.Column('reason', Code(Reason)),
-    serial_check('serial_number'),
-    serial_check('expected_serial'),
     sa.CheckConstraint("action <> 'NONE'", name='some_action'),
     sa.UniqueConstraint('server_id', 'domain_id', 'action'),
     sa.Index(None, 'domain_id'),
@@ -289,28 +292,19 @@ pool_renewals = sa.Table(
 audits = sa.Table(
     'audits', metadata,
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
-    sa.Column('kind', ascii_text(16), primary_key=True),
+    sa.Column('kind', Code(AuditKind, 16), primary_key=True),
     *times(),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('started_at', Time, nullable=False),
     sa.Column('after_id', ascii_text(32), nullable=False, server_default=''),
     sa.Column('next_at', Time),
-    sa.Column('sent', sa.Integer, nullable=False, server_default='0'),
-    sa.Column('heard', sa.Integer, nullable=False, server_default='0'),
-    sa.Column('domains', sa.Integer, nullable=False, server_default='0'),
-    sa.Column('pairs', sa.BigInteger, nullable=False, server_default='0'),
-    sa.Column('asked', sa.BigInteger, nullable=False, server_default='0'),
-    sa.Column('unanswered', sa.BigInteger, nullable=False, server_default='0'),
-    sa.Column('findings', sa.BigInteger, nullable=False, server_default='0'),
+    *counts('sent', 'heard', 'domains'),
+    *counts('pairs', 'asked', 'unanswered', 'findings', kind=sa.BigInteger),
     sa.Column('last_started_at', Time),
     sa.Column('last_seconds', sa.Float),
     sa.Column('last_domains', sa.Integer),
-    sa.Column('last_pairs', sa.BigInteger),
-    sa.Column('last_asked', sa.BigInteger),
-    sa.Column('last_unanswered', sa.BigInteger),
-    sa.Column('last_findings', sa.BigInteger),
-    sa.Column('claimed_by', sa.String(64)),
-    sa.Column('claimed_until', Time),
+    *(sa.Column(f'last_{name}', sa.BigInteger) for name in ('pairs', 'asked', 'unanswered', 'findings')),
+    *claim(),
     sa.CheckConstraint("kind IN ('SERIALS', 'CONTENTS', 'UNSETTLED', 'EXTRA')", name='kind'),
 )
 
@@ -320,7 +314,7 @@ audit_findings = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     sa.Column('created_at', Time, nullable=False),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), nullable=False),
-    sa.Column('kind', ascii_text(16), nullable=False),
+    sa.Column('kind', Code(AuditKind, 16), nullable=False),
     sa.Column('domain_id', identifier(), nullable=False),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('server_id', ascii_text(32), nullable=False),
@@ -333,9 +327,7 @@ audit_findings = sa.Table(
 
 pool_servers = sa.Table(
     'pool_servers', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
     sa.Column('label', sa.String(LONGEST_LABEL), nullable=False),
     sa.Column('driver', ascii_text(64), nullable=False),
@@ -343,27 +335,24 @@ pool_servers = sa.Table(
     sa.Column('state_since', Time, nullable=False),
     sa.Column('joined_at', Time),
     sa.Column('fingerprint', ascii_text(64), nullable=False),
-    sa.Column('position', sa.Integer, nullable=False, server_default='0'),
+    *counts('position'),
     sa.Column('filled_to', ascii_text(32)),
-    sa.Column('filled', sa.Integer, nullable=False, server_default='0'),
+    *counts('filled'),
     sa.Column('dismissed', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('delete_zones', sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column('catalog_epoch', sa.Integer, nullable=False, server_default='0'),
-    serial('catalog_from', nullable=True),
+    *counts('catalog_epoch'),
+    *serial('catalog_from', nullable=True),
     sa.Column('note', sa.String(1024)),
-    sa.Column('claimed_by', sa.String(64)),
-    sa.Column('claimed_until', Time),
+    *claim(),
     sa.Column('key_name', domain_name()),
     sa.Column('reason', Code(Reason)),
     sa.Column('verify', ascii_text(1024)),
-    serial_check('catalog_from'),
     sa.Index(None, 'pool_id'),
 )
 
 plans = sa.Table(
     'plans', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
+    *entity(has_version=False),
     sa.Column('pool_name', exact_text(50), nullable=False),
     sa.Column('zone', domain_name(), nullable=False),
     sa.Column('target', sa.String(300), nullable=False),
@@ -372,9 +361,7 @@ plans = sa.Table(
     sa.Column('server_id', ascii_text(32)),
     sa.Column('desired_digest', ascii_text(96), nullable=False),
     sa.Column('existing_digest', ascii_text(96), nullable=False),
-    sa.Column('creates', sa.Integer, nullable=False, server_default='0'),
-    sa.Column('updates', sa.Integer, nullable=False, server_default='0'),
-    sa.Column('deletes', sa.Integer, nullable=False, server_default='0'),
+    *counts('creates', 'updates', 'deletes'),
     sa.Column('why', long_text()),
     sa.Column('document', long_text(), nullable=False),
     sa.Column('asked_by', sa.String(64)),
@@ -407,13 +394,11 @@ quotas = sa.Table(
 #: Keys that may transfer zones from MiniDNS: all of a pool, or one.
 tsigkeys = sa.Table(
     'tsigkeys', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('algorithm', ascii_text(32), nullable=False),
     sa.Column('secret', sa.String(1024), nullable=False),
-    sa.Column('scope', ascii_text(8), nullable=False),
+    sa.Column('scope', Code(KeyScope, 8), nullable=False),
     sa.Column('resource_id', identifier(), nullable=False),
     sa.CheckConstraint("scope IN ('POOL', 'ZONE')", name='scope'),
     sa.UniqueConstraint('name'),
@@ -423,9 +408,7 @@ tsigkeys = sa.Table(
 #: Zones lie below one of these names, if there are any.
 tlds = sa.Table(
     'tlds', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('name', ascii_text(255), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.UniqueConstraint('name'),
@@ -434,9 +417,7 @@ tlds = sa.Table(
 #: Zones do not have names in which one of these patterns is found.
 blacklists = sa.Table(
     'blacklists', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('pattern', exact_text(255), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.UniqueConstraint('pattern'),
@@ -450,11 +431,10 @@ secondary_zones = sa.Table(
     sa.Column('next_at', Time, nullable=False),
     sa.Column('checked_at', Time),
     sa.Column('master', ascii_text(64)),
-    sa.Column('failures', sa.Integer, nullable=False, server_default='0'),
+    *counts('failures'),
     sa.Column('last_error', sa.String(1024)),
     sa.Column('is_requested', sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column('claimed_by', ascii_text(32)),
-    sa.Column('claimed_until', Time),
+    *claim(ascii_text(32)),
     sa.Index(None, 'next_at'),
 )
 
@@ -462,24 +442,21 @@ secondary_zones = sa.Table(
 change_counts = sa.Table(
     'change_counts', metadata,
     sa.Column('what', ascii_text(32), primary_key=True),
-    sa.Column('changes', sa.BigInteger, nullable=False, server_default='0'),
+    *counts('changes', kind=sa.BigInteger),
 )
 
 #: Imports and exports of zones as zone files.
 zone_tasks = sa.Table(
     'zone_tasks', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
-    sa.Column('kind', ascii_text(8), nullable=False),
-    sa.Column('status', ascii_text(16), nullable=False, server_default='PENDING'),
+    sa.Column('kind', Code(ZoneTaskKind, 8), nullable=False),
+    sa.Column('status', Code(ZoneTaskStatus, 16), nullable=False, server_default='PENDING'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id')),
     sa.Column('size', sa.BigInteger),
     sa.Column('message', long_text()),
     sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
-    sa.Column('claimed_by', sa.String(64)),
-    sa.Column('claimed_until', Time),
+    *claim(),
     sa.Column('may_nest', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('pool_id', ascii_text(32)),
     sa.Column('may_use_blacklisted', sa.Boolean, nullable=False, server_default=sa.false()),
@@ -495,15 +472,13 @@ _TRANSFER_STATUSES = "status IN ('ACTIVE', 'PENDING', 'DELETED', 'ERROR', 'COMPL
 #: Requests of owners that other projects take over their zones.
 zone_transfer_requests = sa.Table(
     'zone_transfer_requests', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('target_project_id', exact_text(36)),
     sa.Column('key', exact_text(160), nullable=False),
     sa.Column('description', sa.String(160)),
-    sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
+    sa.Column('status', Code(TransferStatus, 16), nullable=False, server_default='ACTIVE'),
     sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
     sa.Index(None, 'domain_id'),
     sa.Index(None, 'project_id', 'created_at'),
@@ -513,13 +488,11 @@ zone_transfer_requests = sa.Table(
 #: Which project accepted such a request, which may be deleted since.
 zone_transfer_accepts = sa.Table(
     'zone_transfer_accepts', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
-    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    *entity(),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('request_id', identifier(), nullable=False),
     sa.Column('project_id', exact_text(36), nullable=False),
-    sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
+    sa.Column('status', Code(TransferStatus, 16), nullable=False, server_default='ACTIVE'),
     sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
     sa.Index(None, 'domain_id'),
     sa.Index(None, 'project_id', 'created_at'),
@@ -528,8 +501,7 @@ zone_transfer_accepts = sa.Table(
 #: Which other projects may use a zone.
 zone_shares = sa.Table(
     'zone_shares', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
+    *entity(has_version=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('target_project_id', exact_text(36), nullable=False),
@@ -540,8 +512,7 @@ zone_shares = sa.Table(
 #: For which resources of other services records are there: a record stays while one of these rows names it.
 managed_records = sa.Table(
     'managed_records', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
+    *entity(has_version=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
     # None in a row that only keeps when the last event of the resource was.
     sa.Column('recordset_id', identifier()),
@@ -571,14 +542,13 @@ zone_task_pieces = sa.Table(
 #: Which programs run where, by what they say of themselves.
 service_statuses = sa.Table(
     'service_statuses', metadata,
-    sa.Column('id', identifier(), primary_key=True),
-    *times(),
+    *entity(has_version=False),
     sa.Column('service_name', ascii_text(32), nullable=False),
     sa.Column('hostname', sa.String(255), nullable=False),
     sa.Column('status', ascii_text(8), nullable=False, server_default='UP'),
     sa.Column('heartbeated_at', Time, nullable=False),
-    sa.Column('stats', long_text(), nullable=False),
-    sa.Column('capabilities', long_text(), nullable=False),
+    sa.Column('stats', Json, nullable=False),
+    sa.Column('capabilities', Json, nullable=False),
     sa.Column('pool_name', exact_text(50), nullable=False, server_default=''),
     sa.CheckConstraint("status IN ('UP', 'DOWN', 'WARNING')", name='status'),
     sa.UniqueConstraint('service_name', 'hostname', 'pool_name'),

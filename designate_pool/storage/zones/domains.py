@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy import exc
 
-from designate_pool.errors import LostRace
 from designate_pool.model import Action, Domain, PageRequest, Status, names
 from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities, chunks, lost_race
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
 from designate_pool.storage.zones import zone_shares
 
 T = TypeVar('T')
-_STATUSES = frozenset(Status)
-#: How many ids one statement names, and how many domains are saved by one.
-CHUNK, _AT_ONCE = 500, 50
+#: How many domains one statement saves.
+_AT_ONCE = 50
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(Domain))
-_POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery().label('pool_name')
-_FORMER_POOL_NAME = (sa.select(pools.c.name).where(pools.c.id == domains.c.former_pool_id).scalar_subquery()
-                     .label('former_pool_name'))
-#: Fields that are columns of another table.
-_JOINED = {'pool_name': _POOL_NAME, 'former_pool_name': _FORMER_POOL_NAME}
-_SELECT = sa.select(*(_JOINED[name] if name in _JOINED else domains.c[name] for name in _FIELDS))
+_POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery()
+DOMAINS = Entities(
+    Domain, domains,
+    ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial', 'ttl', 'description', 'pool_id',
+     'project_id'),
+    {'name': lambda value: pages.like(domains.c.name, value.lower()),
+     # An unknown status is that of no domain.
+     'status': lambda value: domains.c.status == Status(value) if value in set(Status) else sa.false(),
+     'pool_id': domains.c.pool_id,
+     'email': lambda value: pages.like(sa.func.lower(domains.c.email), value.lower()),
+     'ttl': lambda value: domains.c.ttl == pages.number('ttl', value),
+     'description': functools.partial(pages.like, domains.c.description),
+     # There are no others here: catalogs are not domains.
+     'type': lambda value: {'PRIMARY': domains.c.masters == '', 'SECONDARY': domains.c.masters != ''}.get(
+         value.upper(), sa.false())},
+    pool_name=_POOL_NAME,
+    former_pool_name=sa.select(pools.c.name).where(pools.c.id == domains.c.former_pool_id).scalar_subquery())
+_SELECT = DOMAINS.select
 #: An operation that there is not.
 _NONE = '-'
 #: Hexadecimal digits of a serial.
 _SERIAL = 8
 # Built once: building a statement takes as long as executing it.
-_BY_ID = _SELECT.where(domains.c.id == sa.bindparam('id'))
 _FOR_OPERATION = (_SELECT.add_columns(sa.case((
     domains.c.operations.contains(sa.bindparam('operation', type_=sa.String)), domains.c.operations), else_=''))
                   .where(domains.c.id == sa.bindparam('id')).with_for_update(of=domains))
@@ -43,7 +50,6 @@ _FOR_OPERATIONS = (_SELECT.add_columns(domains.c.operations)
                    .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id)
                    .with_for_update(of=domains, skip_locked=True))
 _BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
-_LOCKED = _BY_ID.with_for_update(of=domains)
 _LOCKED_IN_ORDER = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
 _LISTED = _SELECT.where(domains.c.status != Status.DELETED, domains.c.moved_id.is_(None))
 _OWN_LISTED = _LISTED.where(domains.c.project_id == sa.bindparam('owner'))
@@ -67,8 +73,6 @@ _STATES = sa.update(domains).where(domains.c.id.in_(sa.bindparam('ids', expandin
     converged_at=sa.bindparam('new_converged'), version=domains.c.version + 1)
 _SAVE_STATE = _STATES.values(reported_serial=sa.bindparam('reported'))
 _SAVE_OWN_STATE = _STATES.values(reported_serial=domains.c.serial)
-_SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial',
-                                                 'ttl', 'description', 'pool_id', 'project_id')}
 
 
 class Last(NamedTuple):
@@ -81,25 +85,18 @@ class Last(NamedTuple):
     project_id: str
 
 
-def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
-    """*values* in lists of at most *size*."""
-    source = iter(values)
-    while part := list(itertools.islice(source, size)):
-        yield part
-
-
 def get(tx: Tx, domain_id: str) -> Domain | None:
-    return _one(tx, _BY_ID, id=domain_id)
+    return DOMAINS.get(tx, domain_id)
 
 
 def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
     """Those of *ids* that exist, deleted ones included."""
-    return {domain.id: domain for part in chunks(ids) for domain in _all(tx, _BY_IDS, ids=part)}
+    return {domain.id: domain for part in chunks(ids) for domain in DOMAINS.all(tx, _BY_IDS, ids=part)}
 
 
 def live_by_name(tx: Tx, names: Iterable[str]) -> dict[str, Domain]:
     """The live domains that have these names."""
-    return {domain.name: domain for part in chunks(names) for domain in _all(tx, _LIVE_BY_NAME, names=part)}
+    return {domain.name: domain for part in chunks(names) for domain in DOMAINS.all(tx, _LIVE_BY_NAME, names=part)}
 
 
 def explaining_zones(tx: Tx, names: Iterable[str]) -> set[str]:
@@ -118,13 +115,13 @@ def explaining_zones(tx: Tx, names: Iterable[str]) -> set[str]:
 
 def newest(tx: Tx, name: str, pool_name: str) -> Domain | None:
     """The newest domain of a name in a pool, live or deleted, of those that servers were given."""
-    return _one(tx, _SELECT.where(domains.c.name == name, _POOL_NAME == pool_name, ~_AWAITS_FIRST_TRANSFER)
-                .order_by(domains.c.generation.desc()).limit(1))
+    return DOMAINS.one(tx, _SELECT.where(domains.c.name == name, _POOL_NAME == pool_name, ~_AWAITS_FIRST_TRANSFER)
+                       .order_by(domains.c.generation.desc()).limit(1))
 
 
 def lock(tx: Tx, domain_id: str) -> Domain | None:
     """The domain, which nobody else can change or lock until this transaction ends."""
-    return _one(tx, _LOCKED, id=domain_id)
+    return DOMAINS.lock(tx, domain_id)
 
 
 def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, int | None]:
@@ -156,13 +153,15 @@ def _serial_of(operations: str, mark: str) -> int | None:
 
 def lock_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
     """Those of *ids* that exist, locked in the order of their ids, so that two transactions cannot deadlock."""
-    return {domain.id: domain for part in chunks(sorted(set(ids))) for domain in _all(tx, _LOCKED_IN_ORDER, ids=part)}
+    return {domain.id: domain for part in chunks(sorted(set(ids)))
+            for domain in DOMAINS.all(tx, _LOCKED_IN_ORDER, ids=part)}
 
 
 def lock_page_of_pool(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[Domain]:
     """The pool's live domains after *after_id* in the order of their ids, locked."""
-    return _all(tx, _SELECT.where(domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.id > after_id)
-                .order_by(domains.c.id).limit(limit).with_for_update(of=domains))
+    return DOMAINS.all(tx, _SELECT.where(
+        domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.id > after_id)
+        .order_by(domains.c.id).limit(limit).with_for_update(of=domains))
 
 
 def last_of_name(tx: Tx, name: str) -> Last | None:
@@ -175,14 +174,11 @@ def insert(tx: Tx, domain: Domain) -> None:
 
     :raises LostRace: when another transaction has taken the name or removed the pool meanwhile
     """
-    values = {name: getattr(domain, name) for name in _FIELDS if name not in _JOINED}
-    values['reversed_name'] = names.from_the_root(domain.name)
+    values = DOMAINS.values(domain) | {'reversed_name': names.from_the_root(domain.name)}
     if domain.deleted_at is not None:
         values['deleted'] = domain.id
-    try:
+    with lost_race(f'domain {domain.name}'):
         tx.execute(_INSERT, values)
-    except exc.IntegrityError as error:
-        raise LostRace(what=f'domain {domain.name}') from error
 
 
 def insert_many(tx: Tx, new: Sequence[Domain]) -> None:
@@ -190,13 +186,11 @@ def insert_many(tx: Tx, new: Sequence[Domain]) -> None:
 
     :raises LostRace: as :func:`insert`
     """
-    same = {name: getattr(new[0], name) for name in _FIELDS if name not in _JOINED and name not in _OWN}
     columns = {name: [getattr(domain, name) for domain in new] for name in _OWN}
     columns['reversed_name'] = [names.from_the_root(domain.name) for domain in new]
-    try:
-        bulk.insert(tx, domains, {name: value for name, value in same.items() if value is not None}, columns)
-    except exc.IntegrityError as error:
-        raise LostRace(what=f'one of {len(new)} domains') from error
+    with lost_race(f'one of {len(new)} domains'):
+        bulk.insert(tx, domains, {name: value for name, value in DOMAINS.values(new[0]).items()
+                                  if name not in _OWN and value is not None}, columns)
 
 
 def ever_named(tx: Tx, wanted: Iterable[str]) -> set[str]:
@@ -281,52 +275,29 @@ def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
                 'new_converged': converged_at, **({} if own else {'reported': reported})})
 
 
-def save_serials(tx: Tx, changed: Iterable[Domain]) -> None:
-    """Write serial, action, status and journal reach of locked domains, in few statements."""
-    groups: dict[tuple[Any, ...], list[str]] = {}
-    for domain in changed:
-        key = (domain.serial, domain.action, domain.status, domain.updated_at, domain.changed_at, domain.request_id,
-               domain.journal_from, domain.journal_to, domain.journal_records)
-        groups.setdefault(key, []).append(domain.id)
-    for (serial, action, status, updated_at, changed_at, request_id, *journal), ids in groups.items():
-        for part in chunks(ids):
-            tx.execute(sa.update(domains).where(domains.c.id.in_(part))
-                       .values(serial=serial, action=action, status=status, updated_at=updated_at,
-                               changed_at=changed_at, converged_at=None, request_id=request_id,
-                               journal_from=journal[0], journal_to=journal[1], journal_records=journal[2],
-                               version=domains.c.version + 1))
-
-
 def find(tx: Tx, page: PageRequest, project_id: str | None) -> list[Domain]:
     """Domains that match, including those being deleted, excluding deleted ones.
 
-    :param page: searched by the keys of :data:`_CRITERIA`; in names, emails and descriptions ``*`` matches any text
+    :param page: searched by the keys of :data:`DOMAINS`; in names, emails and descriptions ``*`` matches any text
     :param project_id: the owner, or a project that they are shared with; None for every project
     """
-    pages.refuse_unknown(page.criterion, _CRITERIA)
-    own: tuple[Any, ...] = ()
-    conditions = [_CRITERIA[key](value) for key, value in page.criterion.items()]
-    statement, parameters = _LISTED, dict[str, Any]()
-    if project_id is not None:
-        own = domains.c.project_id == project_id,
-        if zone_shares.is_target(tx, project_id):
-            own = sa.or_(*own, domains.c.id.in_(zone_shares.ids_for(project_id))),
-            conditions += own
-        else:
-            statement, parameters = _OWN_LISTED, {'owner': project_id}
-    return [Domain(*row) for row in pages.one_page(
-        tx, statement, domains.c.id, _SORT_KEYS, page, among=own, parameters=parameters, conditions=conditions)]
+    if project_id is None:
+        return DOMAINS.find(tx, page, select=_LISTED)
+    own = domains.c.project_id == project_id
+    if zone_shares.is_target(tx, project_id):
+        own |= domains.c.id.in_(zone_shares.ids_for(project_id))
+        return DOMAINS.find(tx, page, own, select=_LISTED.where(own))
+    return DOMAINS.find(tx, page, own, select=_OWN_LISTED, owner=project_id)
 
 
 def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after_id: str, limit: int) -> list[Domain]:
     """The pool's domains that are PENDING or ERROR and unwritten for so long, by id after *after_id*."""
     # One query for each status: some databases would scan all domains in the order of their ids otherwise.
     unsettled_domains = [domain for status in (Status.PENDING, Status.ERROR)
-                         for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
-                                                              domains.c.awaits_transfer == sa.false(),
-                                                              domains.c.updated_at < now - unwritten,
-                                                              domains.c.id > after_id)
-                                            .order_by(domains.c.id).limit(limit))]
+                         for domain in DOMAINS.all(tx, _SELECT.where(
+                             _in_pool(pool_name), domains.c.status == status, domains.c.awaits_transfer == sa.false(),
+                             domains.c.updated_at < now - unwritten, domains.c.id > after_id)
+                             .order_by(domains.c.id).limit(limit))]
     return sorted(unsettled_domains, key=lambda domain: domain.id)[:limit]
 
 
@@ -346,7 +317,7 @@ def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
     # A query for each: one for both would have no index that gives the order.  By the pool's id, of which PostgreSQL
     # knows how many domains were moved from it: by the name it goes through all domains in their order.
     by_id = {domain.id: domain for pool in (domains.c.pool_id, domains.c.former_pool_id)
-             for domain in _all(tx, _SELECT.where(
+             for domain in DOMAINS.all(tx, _SELECT.where(
                  pool == pool_id, domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
                  domains.c.awaits_transfer == sa.false(), domains.c.id > after_id).order_by(domains.c.id).limit(limit))}
     return sorted(by_id.values(), key=lambda domain: domain.id)[:limit]
@@ -354,39 +325,17 @@ def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
 
 def deleted_by_name(tx: Tx, pool_name: str, names: Iterable[str]) -> dict[str, Domain]:
     """The newest of the pool's deleted domains that had these names."""
-    return {domain.name: domain for part in chunks(names) for domain in _all(
+    return {domain.name: domain for part in chunks(names) for domain in DOMAINS.all(
         tx, _SELECT.where(_in_pool(pool_name), domains.c.name.in_(part), domains.c.status == Status.DELETED)
         .order_by(domains.c.generation))}
 
 
 def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
     """The pool's deleted domains that were not purged yet, by id after *after_id*."""
-    return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
-                .order_by(domains.c.id).limit(limit))
+    return DOMAINS.all(tx, _SELECT.where(
+        _in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
+        .order_by(domains.c.id).limit(limit))
 
 
 def _in_pool(pool_name: str) -> Any:
     return domains.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
-
-
-_CRITERIA: dict[str, Any] = {
-    'name': lambda value: pages.like(domains.c.name, value.lower()),
-    # An unknown status is that of no domain.
-    'status': lambda value: domains.c.status == Status(value) if value in _STATUSES else sa.false(),
-    'pool_id': lambda value: domains.c.pool_id == value,
-    'email': lambda value: pages.like(sa.func.lower(domains.c.email), value.lower()),
-    'ttl': lambda value: domains.c.ttl == pages.number('ttl', value),
-    'description': lambda value: pages.like(domains.c.description, value),
-    # There are no others here: catalogs are not domains.
-    'type': lambda value: {'PRIMARY': domains.c.masters == '', 'SECONDARY': domains.c.masters != ''}.get(
-        value.upper(), sa.false()),
-}
-
-
-def _one(tx: Tx, statement: sa.Select[Any], **parameters: object) -> Domain | None:
-    row = tx.execute(statement, parameters).first()
-    return None if row is None else Domain(*row)
-
-
-def _all(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[Domain]:
-    return [Domain(*row) for row in tx.execute(statement, parameters)]

@@ -19,8 +19,8 @@ from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, Z
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Tx, see_one_state
+from designate_pool.storage.sql.entities import chunks, delete_all
 from designate_pool.storage.sql.schema import domains, pool_renewals, record_changes, records, recordsets
-from designate_pool.storage.zones.domains import chunks
 
 TABLE = record_changes
 _ROWS_PER_STATEMENT = 5000
@@ -164,8 +164,7 @@ def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
 
 def forget(tx: Tx, domain_ids: Iterable[str]) -> None:
     """Delete the journals of these domains."""
-    for part in chunks(domain_ids):
-        tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id.in_(part)))
+    delete_all(tx, TABLE.c.domain_id, domain_ids)
 
 
 def expire(tx: Tx, before: datetime, limit: int) -> int:
@@ -186,8 +185,7 @@ def expire(tx: Tx, before: datetime, limit: int) -> int:
                             'left': max(0, row.journal_records - len(stale[row.id]))})
     if shorter:
         tx.execute(_SHORTEN, shorter)
-    for part in chunks(row.id for row in old):
-        tx.execute(sa.delete(TABLE).where(TABLE.c.id.in_(part)))
+    delete_all(tx, TABLE.c.id, (row.id for row in old))
     return len(old)
 
 

@@ -5,7 +5,6 @@ A record stays while a row names it.  A row without a record keeps when the last
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -15,14 +14,14 @@ import sqlalchemy as sa
 from designate_pool.model import Action, ManagedRecord, new_id
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities, chunks, delete_all
 from designate_pool.storage.sql.schema import ALIVE, domains
 from designate_pool.storage.sql.schema import managed_records as MANAGED
 from designate_pool.storage.sql.schema import recordsets
 from designate_pool.storage.zones import recordsets as recordset_store
-from designate_pool.storage.zones.domains import chunks
 
-_SELECT = (sa.select(*(MANAGED.c[field.name] for field in dataclasses.fields(ManagedRecord)))
-           .join(domains, domains.c.id == MANAGED.c.domain_id)
+_ENTITIES = Entities(ManagedRecord, MANAGED)
+_SELECT = (_ENTITIES.select.join(domains, domains.c.id == MANAGED.c.domain_id)
            .where(MANAGED.c.recordset_id.is_not(None), domains.c.deleted == ALIVE, domains.c.action != Action.DELETE)
            .order_by(MANAGED.c.id))
 _CRITERIA = {name: MANAGED.c[name] for name in ('id', 'domain_id', 'plugin', 'resource_type', 'resource_id', 'region',
@@ -31,7 +30,7 @@ _CRITERIA = {name: MANAGED.c[name] for name in ('id', 'domain_id', 'plugin', 're
 
 def insert(tx: Tx, made: Sequence[ManagedRecord]) -> None:
     if made:
-        tx.execute(MANAGED.insert(), [dataclasses.asdict(managed) for managed in made])
+        tx.execute(MANAGED.insert(), [_ENTITIES.values(managed) for managed in made])
 
 
 def find(tx: Tx, criterion: Mapping[str, Any]) -> list[ManagedRecord]:
@@ -43,18 +42,16 @@ def find(tx: Tx, criterion: Mapping[str, Any]) -> list[ManagedRecord]:
     for key, values in texts.items():
         for value in values:
             pages.refuse_unknown({key: value}, _CRITERIA)
-    return [ManagedRecord(*row) for row in tx.execute(_SELECT.where(*(
-        _CRITERIA[key].in_(values) for key, values in texts.items())))]
+    return _ENTITIES.all(tx, _SELECT.where(*(_CRITERIA[key].in_(values) for key, values in texts.items())))
 
 
 def of_recordsets(tx: Tx, recordset_ids: Iterable[str]) -> list[ManagedRecord]:
-    return [ManagedRecord(*row) for part in chunks(recordset_ids)
-            for row in tx.execute(_SELECT.where(MANAGED.c.recordset_id.in_(part)))]
+    return [managed for part in chunks(recordset_ids)
+            for managed in _ENTITIES.all(tx, _SELECT.where(MANAGED.c.recordset_id.in_(part)))]
 
 
 def delete(tx: Tx, ids: Iterable[str]) -> None:
-    for part in chunks(ids):
-        tx.execute(MANAGED.delete().where(MANAGED.c.id.in_(part)))
+    delete_all(tx, MANAGED.c.id, ids)
 
 
 def mark_managed(tx: Tx, recordset_ids: Sequence[str], now: datetime) -> set[str]:

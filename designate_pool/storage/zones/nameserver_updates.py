@@ -8,9 +8,8 @@ from __future__ import annotations
 import dataclasses
 from datetime import datetime
 
-import sqlalchemy as sa
-
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities
 from designate_pool.storage.sql.schema import pool_renewals
 
 TABLE = pool_renewals
@@ -32,29 +31,26 @@ class NameserverUpdate:
     after_id: str = ''
 
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(NameserverUpdate))
-_SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
+UPDATES = Entities(NameserverUpdate, TABLE)
 
 
 def begin(tx: Tx, update: NameserverUpdate, now: datetime, until: datetime) -> None:
     """Store an update, claimed by the caller until *until*; the pool must be locked."""
-    former = tx.execute(_SELECT.where(TABLE.c.pool_id == update.pool_id)).first()
+    former = UPDATES.one(tx, UPDATES.select.where(TABLE.c.pool_id == update.pool_id))
     values = {**dataclasses.asdict(update), 'claimed_until': until, 'updated_at': now}
     if former is None:
         tx.execute(TABLE.insert(), {**values, 'created_at': now})
     else:
-        values['everywhere'] = update.everywhere or NameserverUpdate(*former).everywhere
+        values['everywhere'] = update.everywhere or former.everywhere
         tx.execute(TABLE.update().where(TABLE.c.pool_id == update.pool_id).values(values))
 
 
 def claim(tx: Tx, now: datetime, until: datetime) -> NameserverUpdate | None:
     """Claim an update whose claim has expired, until *until*; None if there is none."""
-    row = tx.execute(_SELECT.where(TABLE.c.claimed_until < now).order_by(TABLE.c.pool_id).limit(1)
-                     .with_for_update(skip_locked=True)).first()
-    if row is None:
-        return None
-    update = NameserverUpdate(*row)
-    tx.execute(TABLE.update().where(TABLE.c.pool_id == update.pool_id).values(claimed_until=until, updated_at=now))
+    update = UPDATES.one(tx, UPDATES.select.where(TABLE.c.claimed_until < now).order_by(TABLE.c.pool_id).limit(1)
+                         .with_for_update(skip_locked=True))
+    if update is not None:
+        tx.execute(TABLE.update().where(TABLE.c.pool_id == update.pool_id).values(claimed_until=until, updated_at=now))
     return update
 
 

@@ -19,6 +19,7 @@ from designate_pool.model import PageRequest, PlanState, StoredPlan
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities
 from designate_pool.storage.sql.schema import domains, plans, pool_servers, pools
 
 TABLE = plans
@@ -36,16 +37,28 @@ _LONG_DOCUMENT = 1 << 16
 _COMPRESSED = 'zlib:'
 _MAX_TARGET = 300
 _MAX_WHY = 1 << 16
-_FIELDS = tuple(field.name for field in dataclasses.fields(StoredPlan))
-_COLUMNS = tuple(TABLE.c[name] for name in _FIELDS)
-_SELECT = sa.select(*_COLUMNS)
-# Documents may be large, and lists do not show them.
-_WITHOUT_DOCUMENT = sa.select(*(sa.literal('').label('document') if name == 'document' else TABLE.c[name]
-                                for name in _FIELDS))
 _DROP_ALL = TABLE.update().where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
                                  TABLE.c.state.in_(LIVE)).values(
     state=PlanState.DROPPED, why=sa.bindparam('why_dropped'), updated_at=sa.bindparam('now'))
-_SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'zone', 'target', 'state', 'updated_at')}
+
+
+def _by_state(value: str) -> Any:
+    try:
+        return TABLE.c.state.in_([PlanState(state.strip().upper()) for state in value.split(',')])
+    except ValueError:
+        raise InvalidField(field='state', why=f'not one of {", ".join(PlanState)}') from None
+
+
+PLANS = Entities(StoredPlan, TABLE, ('created_at', 'id', 'zone', 'target', 'state', 'updated_at'), {
+    'state': _by_state,
+    'zone': lambda value: pages.like(TABLE.c.zone, value.lower()),
+    'server_id': TABLE.c.server_id,
+    'domain_id': TABLE.c.domain_id,
+    'pool_name': TABLE.c.pool_name,
+}, newest_first=True)
+# Documents may be large, and lists do not show them.
+_WITHOUT_DOCUMENT = sa.select(*(sa.literal('').label('document') if column is TABLE.c.document else column
+                                for column in PLANS.columns))
 
 
 def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
@@ -60,17 +73,17 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
     kept = dataclasses.replace(
         plan, target=plan.target[:_MAX_TARGET], why=plan.why and storable(plan.why, _MAX_WHY),
         expires_at=plan.expires_at or now + DEFAULT_LIFE, created_at=now, updated_at=now)
-    tx.execute(TABLE.insert(), {name: getattr(kept, name) for name in _FIELDS} | {'document': _packed(plan.document)})
+    tx.execute(TABLE.insert(), PLANS.values(kept) | {'document': _packed(plan.document)})
     return kept
 
 
 def get(tx: Tx, plan_id: str) -> StoredPlan | None:
-    return _one(tx, _SELECT.where(TABLE.c.id == plan_id))
+    return _unpacked(PLANS.get(tx, plan_id))
 
 
 def lock(tx: Tx, plan_id: str) -> StoredPlan | None:
     """The plan, which nobody else can change until this transaction ends."""
-    return _one(tx, _SELECT.where(TABLE.c.id == plan_id).with_for_update())
+    return _unpacked(PLANS.lock(tx, plan_id))
 
 
 def ids_from(tx: Tx, beginning: str, project_id: str | None) -> list[str]:
@@ -90,19 +103,14 @@ def find(tx: Tx, page: PageRequest, project_id: str | None = None) -> list[Store
         ``server_id``, ``domain_id``, ``pool_name``
     :param project_id: None for all projects, and for plans without a domain, which may be about any zone
     """
-    pages.refuse_unknown(page.criterion, _CRITERIA)
-    statement = _WITHOUT_DOCUMENT.where(_seen_by(project_id),
-                                        *(_CRITERIA[key](value) for key, value in page.criterion.items()))
-    return [StoredPlan(*row) for row in
-            pages.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'created_at', newest_first=True,
-                           among=(_seen_by(project_id),))]
+    return PLANS.find(tx, page, _seen_by(project_id), select=_WITHOUT_DOCUMENT.where(_seen_by(project_id)))
 
 
 def live(tx: Tx, domain_id: str, server_id: str, now: datetime) -> StoredPlan | None:
     """The newest plan of a domain on a server that is parked or approved and has not expired."""
-    return _one(tx, _SELECT.where(TABLE.c.domain_id == domain_id, TABLE.c.server_id == server_id,
-                                  TABLE.c.state.in_(LIVE), TABLE.c.expires_at > now)
-                .order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1))
+    return _unpacked(PLANS.one(tx, PLANS.select.where(
+        TABLE.c.domain_id == domain_id, TABLE.c.server_id == server_id, TABLE.c.state.in_(LIVE),
+        TABLE.c.expires_at > now).order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1)))
 
 
 def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: PlanState, why: str | None,
@@ -125,16 +133,12 @@ def drop_all(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime) -> None
     tx.execute(_DROP_ALL, {'ids': domain_ids, 'why_dropped': why, 'now': now})
 
 
-def drop_live(tx: Tx, domain_id: str, server_id: str, why: str, now: datetime) -> int:
-    """Drop the parked and approved plans of a domain on a server, expired or not; how many those were."""
-    return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.server_id == server_id,
-                                           TABLE.c.state.in_(LIVE))
-                      .values(_new_state(PlanState.DROPPED, why, now))).rowcount
+def drop_live(tx: Tx, domain_id: str, server: str | sa.Select[Any], why: str, now: datetime) -> int:
+    """Drop the parked and approved plans of a domain, expired or not; how many those were.
 
-
-def drop_live_of_pool(tx: Tx, domain_id: str, pool_id: str, why: str, now: datetime) -> int:
-    """As :func:`drop_live`, for all servers of one pool."""
-    ours = TABLE.c.server_id.in_(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id))
+    :param server: the id of a server, or a statement that finds ids of servers
+    """
+    ours = TABLE.c.server_id == server if isinstance(server, str) else TABLE.c.server_id.in_(server)
     return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, ours, TABLE.c.state.in_(LIVE))
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 
@@ -190,12 +194,8 @@ def expire(tx: Tx, before: datetime, limit: int) -> int:
     return removed
 
 
-def _one(tx: Tx, statement: sa.Select[Any]) -> StoredPlan | None:
-    row = tx.execute(statement).first()
-    if row is None:
-        return None
-    plan = StoredPlan(*row)
-    if not plan.document.startswith(_COMPRESSED):
+def _unpacked(plan: StoredPlan | None) -> StoredPlan | None:
+    if plan is None or not plan.document.startswith(_COMPRESSED):
         return plan
     packed = base64.b64decode(plan.document.removeprefix(_COMPRESSED))
     return dataclasses.replace(plan, document=zlib.decompress(packed).decode())
@@ -217,19 +217,3 @@ def _seen_by(project_id: str | None) -> Any:
     if project_id is None:
         return sa.true()
     return sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.project_id == project_id)
-
-
-def _by_state(value: str) -> Any:
-    try:
-        return TABLE.c.state.in_([PlanState(state.strip().upper()) for state in value.split(',')])
-    except ValueError:
-        raise InvalidField(field='state', why=f'not one of {", ".join(PlanState)}') from None
-
-
-_CRITERIA: dict[str, Any] = {
-    'state': _by_state,
-    'zone': lambda value: pages.like(TABLE.c.zone, value.lower()),
-    'server_id': lambda value: TABLE.c.server_id == value,
-    'domain_id': lambda value: TABLE.c.domain_id == value,
-    'pool_name': lambda value: TABLE.c.pool_name == value,
-}

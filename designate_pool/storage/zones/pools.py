@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import exc
 
-from designate_pool.errors import LostRace, UnknownPool
+from designate_pool.errors import UnknownPool
 from designate_pool.model import PageRequest, Pool, ServerState, Status, new_id
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import lost_race
 from designate_pool.storage.sql.schema import domains, pool_attributes, pool_manager_status, pool_servers, pools
 from designate_pool.storage.zones import tsigkeys
 
@@ -129,12 +129,10 @@ def insert(tx: Tx, pool: Pool, now: datetime) -> None:
 
     :raises LostRace: when another transaction has taken the name meanwhile
     """
-    try:
+    with lost_race(f'pool {pool.name}'):
         tx.execute(sa.insert(pools), {'id': pool.id, 'created_at': now, 'updated_at': now, 'version': 1,
                                       'name': pool.name, 'description': pool.description,
                                       'project_id': pool.project_id, 'provisioner': pool.provisioner})
-    except exc.IntegrityError as error:
-        raise LostRace(what=f'pool {pool.name}') from error
     _insert_attributes(tx, pool, now)
 
 
@@ -143,12 +141,10 @@ def save(tx: Tx, pool: Pool, now: datetime) -> None:
 
     :raises LostRace: when another transaction has taken the name meanwhile
     """
-    try:
+    with lost_race(f'pool {pool.name}'):
         tx.execute(sa.update(pools).where(pools.c.id == pool.id)
                    .values(name=pool.name, description=pool.description, project_id=pool.project_id,
                            provisioner=pool.provisioner, updated_at=now, version=pools.c.version + 1))
-    except exc.IntegrityError as error:
-        raise LostRace(what=f'pool {pool.name}') from error
     tx.execute(sa.delete(pool_attributes).where(
         pool_attributes.c.pool_id == pool.id,
         pool_attributes.c.key.in_(_LISTS) | pool_attributes.c.key.startswith(ATTRIBUTE)))

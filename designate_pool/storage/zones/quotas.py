@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import exc
 
-from designate_pool.errors import LostRace
 from designate_pool.model import Status, Task
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import count, lost_race
 from designate_pool.storage.sql.schema import ALIVE, domains, quotas, records, recordsets
 
 _KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
@@ -35,11 +33,9 @@ def save(tx: Tx, project_id: str, wanted: Mapping[str, int], now: datetime) -> N
         here = sa.and_(quotas.c.project_id == project_id, quotas.c.resource == resource)
         changed = tx.execute(sa.update(quotas).where(here).values(hard_limit=limit, updated_at=now))
         if not changed.rowcount:
-            try:
+            with lost_race(f'quota of {project_id}'):
                 tx.execute(sa.insert(quotas), {'project_id': project_id, 'resource': resource, 'hard_limit': limit,
                                                'created_at': now, 'updated_at': now})
-            except exc.IntegrityError as error:
-                raise LostRace(what=f'quota of {project_id}') from error
 
 
 def delete(tx: Tx, project_id: str) -> None:
@@ -49,22 +45,17 @@ def delete(tx: Tx, project_id: str) -> None:
 
 def count_domains(tx: Tx, project_id: str, most: int) -> int:
     """How many live domains a project has; counted up to *most*."""
-    return _count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, domains.c.deleted == ALIVE),
-                  most)
+    return count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, domains.c.deleted == ALIVE),
+                 most)
 
 
 def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
     """How many recordsets a domain has, except those made from its pool; counted up to *most*."""
-    return _count(tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id,
-                                                       recordsets.c.deleted == ALIVE, ~recordsets.c.managed), most)
+    return count(tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id,
+                                                      recordsets.c.deleted == ALIVE, ~recordsets.c.managed), most)
 
 
 def count_records(tx: Tx, domain_id: str, most: int) -> int:
     """How many records a domain has, except those made from its pool; counted up to *most*."""
-    return _count(tx, sa.select(records.c.id).join_from(records, recordsets)
-                  .where(records.c.domain_id == domain_id, _KEPT, ~recordsets.c.managed), most)
-
-
-def _count(tx: Tx, statement: sa.Select[Any], most: int) -> int:
-    count: int = tx.execute(sa.select(sa.func.count()).select_from(statement.limit(most).subquery())).scalar_one()
-    return count
+    return count(tx, sa.select(records.c.id).join_from(records, recordsets)
+                 .where(records.c.domain_id == domain_id, _KEPT, ~recordsets.c.managed), most)

@@ -20,9 +20,9 @@ from designate_pool.serial import HALF, SPACE
 from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.bulk import Insertion
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks, count
 from designate_pool.storage.sql.schema import ALIVE, domains, records, recordsets
 from designate_pool.storage.zones import zone_shares
-from designate_pool.storage.zones.domains import chunks
 
 _SET_FIELDS = ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'version', 'created_at',
                'updated_at', 'project_id')
@@ -157,9 +157,8 @@ def find_everywhere(tx: Tx, page: PageRequest, project_id: str | None) -> list[R
 
 
 def _are_few(tx: Tx, domain_ids: Sequence[str]) -> bool:
-    limited = sa.select(recordsets.c.id).where(recordsets.c.domain_id.in_(domain_ids)).limit(_FEW_SETS + 1).subquery()
-    return len(domain_ids) <= _FEW and tx.execute(
-        sa.select(sa.func.count()).select_from(limited)).scalar_one() <= _FEW_SETS
+    return len(domain_ids) <= _FEW and count(
+        tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id.in_(domain_ids)), _FEW_SETS + 1) <= _FEW_SETS
 
 
 def _of_owner(column: sa.Column[Any]) -> Any:

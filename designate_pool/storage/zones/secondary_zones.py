@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from designate_pool.model import Domain, RefreshState, RefreshTask
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities
 from designate_pool.storage.sql.schema import ALIVE, domains, pools, secondary_zones
 
 TABLE = secondary_zones
@@ -35,8 +36,7 @@ _BY_NAMES = (sa.select(domains.c.id, domains.c.name, domains.c.masters)
              .where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE,
                     domains.c.masters != '',
                     sa.or_(domains.c.pool_id == _POOL_ID, domains.c.former_pool_id == _POOL_ID)))
-_STATES = (sa.select(TABLE.c.domain_id, TABLE.c.next_at, TABLE.c.checked_at, TABLE.c.master, TABLE.c.failures,
-                     TABLE.c.last_error))
+_STATES = Entities(RefreshState, TABLE)
 _COLUMNS = ('masters', 'soa_names', 'transferred_at', 'awaits_transfer', 'first_serial', 'refresh', 'retry', 'expire',
             'minimum')
 
@@ -95,8 +95,7 @@ def request(tx: Tx, domain_id: str, now: datetime) -> None:
 
 
 def get(tx: Tx, domain_id: str) -> RefreshState | None:
-    row = tx.execute(_STATES.where(TABLE.c.domain_id == domain_id)).first()
-    return None if row is None else RefreshState(*row)
+    return _STATES.one(tx, _STATES.select.where(TABLE.c.domain_id == domain_id))
 
 
 def masters(tx: Tx, pool_name: str, names: Collection[str]) -> dict[str, tuple[str, Sequence[str]]]:

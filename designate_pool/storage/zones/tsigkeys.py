@@ -22,9 +22,9 @@ CHANGES = sa.select(change_counts.c.changes).where(_COUNTED)
 _GRANTS = (
     sa.select(tsigkeys.c.name, tsigkeys.c.algorithm, tsigkeys.c.secret, pools.c.name, domains.c.id)
     .select_from(tsigkeys
-                 .outerjoin(pools, sa.and_(tsigkeys.c.scope == KeyScope.POOL.value,
+                 .outerjoin(pools, sa.and_(tsigkeys.c.scope == KeyScope.POOL,
                                            pools.c.id == tsigkeys.c.resource_id))
-                 .outerjoin(domains, sa.and_(tsigkeys.c.scope == KeyScope.ZONE.value,
+                 .outerjoin(domains, sa.and_(tsigkeys.c.scope == KeyScope.ZONE,
                                              domains.c.id == tsigkeys.c.resource_id, domains.c.deleted == ALIVE)))
     .order_by(tsigkeys.c.created_at, tsigkeys.c.id).limit(MOST))
 
@@ -81,22 +81,17 @@ def delete_of_pool(tx: Tx, pool_id: str) -> None:
 class _TsigKeyTable(EntryTable[StoredTsigKey]):
     """The table of the keys, which counts their changes; a key's secret is hidden."""
 
-    def delete(self, tx: Tx, entry_id: str) -> None:
-        super().delete(tx, entry_id)
+    def delete(self, tx: Tx, entity_id: str) -> bool:
         count_change(tx)
+        return super().delete(tx, entity_id)
 
     def _write(self, tx: Tx, statement: Any, entry: StoredTsigKey, hidden: Mapping[str, str]) -> None:
-        super()._write(tx, statement, entry, {
-            'scope': entry.scope.value, **{name: secrets.of(tx).seal(secret) for name, secret in hidden.items()}})
+        super()._write(tx, statement, entry, {name: secrets.of(tx).seal(secret) for name, secret in hidden.items()})
         count_change(tx)
-
-    def _entry(self, row: Any) -> StoredTsigKey:
-        return StoredTsigKey(**{**row._mapping, 'scope': KeyScope(row.scope)})
 
 
 TSIGKEYS = _TsigKeyTable(StoredTsigKey, tsigkeys, 'name', {
     'algorithm': lambda value: tsigkeys.c.algorithm == value.lower(),
-    # An unknown scope is that of no key.
-    'scope': lambda value: tsigkeys.c.scope == value if value in set(KeyScope) else sa.false(),
-    'resource_id': lambda value: tsigkeys.c.resource_id == value,
+    'scope': tsigkeys.c.scope,
+    'resource_id': tsigkeys.c.resource_id,
 }, ('algorithm', 'scope'))

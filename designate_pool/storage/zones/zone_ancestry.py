@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import names
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import CHUNK, chunks, lost_race
 from designate_pool.storage.sql.schema import ALIVE, domains, name_locks, pool_attributes, recordsets
-from designate_pool.storage.zones.domains import CHUNK, NEWEST_FIRST, chunks
+from designate_pool.storage.zones.domains import NEWEST_FIRST
 
 #: Rows of ``name_locks``; a name and the names below it use the same one.
 LOCKS = 64
@@ -142,10 +142,8 @@ def lock(tx: Tx, *wanted: str) -> None:
         present = tx.execute(sa.select(name_locks.c.number).where(name_locks.c.number.in_(numbers))).scalars().all()
         if len(present) > locked:
             raise LostRace(what=f'name {wanted[0]}')
-        try:
+        with lost_race(f'name {wanted[0]}'):
             tx.execute(sa.insert(name_locks), [{'number': number} for number in sorted(set(numbers) - set(present))])
-        except exc.IntegrityError as error:
-            raise LostRace(what=f'name {wanted[0]}') from error
 
 
 def _locks_of(name: str) -> Iterable[int]:

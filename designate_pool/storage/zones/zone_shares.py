@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,15 +9,14 @@ from sqlalchemy import exc
 
 from designate_pool.errors import Refused
 from designate_pool.model import PageRequest, ZoneShare
-from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities
 from designate_pool.storage.sql.schema import ALIVE, recordsets
 from designate_pool.storage.sql.schema import zone_shares as SHARES
 
-_SELECT = sa.select(*(SHARES.c[field.name] for field in dataclasses.fields(ZoneShare)))
+_ENTITIES = Entities(ZoneShare, SHARES, ('created_at', 'id', 'updated_at', 'target_project_id'), {
+    'target_project_id': SHARES.c.target_project_id})
 _OF_TARGET = sa.select(SHARES.c.id).where(SHARES.c.target_project_id == sa.bindparam('project_id')).limit(1)
-_KEYS = {name: SHARES.c[name] for name in ('created_at', 'id', 'updated_at', 'target_project_id')}
-_CRITERIA = {'target_project_id': lambda value: SHARES.c.target_project_id == value}
 
 
 def insert(tx: Tx, share: ZoneShare, domain: str) -> None:
@@ -29,7 +27,7 @@ def insert(tx: Tx, share: ZoneShare, domain: str) -> None:
         are equal but for upper and lower case
     """
     try:
-        tx.execute(SHARES.insert(), dataclasses.asdict(share))
+        tx.execute(SHARES.insert(), _ENTITIES.values(share))
     except exc.IntegrityError as error:
         raise duplicate(domain, share.target_project_id) from error
 
@@ -40,12 +38,13 @@ def duplicate(domain: str, project_id: str) -> Refused:
 
 
 def get(tx: Tx, domain_id: str, share_id: str) -> ZoneShare | None:
-    return _one(tx, SHARES.c.domain_id == domain_id, SHARES.c.id == share_id)
+    return _ENTITIES.get(tx, share_id, SHARES.c.domain_id == domain_id)
 
 
 def of_target(tx: Tx, domain_id: str, project_id: str) -> ZoneShare | None:
     """The share by which *project_id* may use a domain."""
-    return _one(tx, SHARES.c.domain_id == domain_id, SHARES.c.target_project_id == project_id)
+    return _ENTITIES.one(tx, _ENTITIES.select.where(SHARES.c.domain_id == domain_id,
+                                                    SHARES.c.target_project_id == project_id))
 
 
 def find(tx: Tx, domain_id: str, page: PageRequest, project_id: str | None) -> list[ZoneShare]:
@@ -54,12 +53,8 @@ def find(tx: Tx, domain_id: str, page: PageRequest, project_id: str | None) -> l
     :param page: searched by ``target_project_id``
     :param project_id: only the share with this project; None for all
     """
-    pages.refuse_unknown(page.criterion, _CRITERIA)
-    among = [SHARES.c.domain_id == domain_id]
-    if project_id is not None:
-        among.append(SHARES.c.target_project_id == project_id)
-    statement = _SELECT.where(*among, *(_CRITERIA[key](value) for key, value in page.criterion.items()))
-    return [ZoneShare(*row) for row in pages.one_page(tx, statement, SHARES.c.id, _KEYS, page, 'created_at', among)]
+    only = () if project_id is None else (SHARES.c.target_project_id == project_id,)
+    return _ENTITIES.find(tx, page, SHARES.c.domain_id == domain_id, *only)
 
 
 def delete(tx: Tx, domain_id: str, project_id: str | None = None) -> None:
@@ -96,8 +91,3 @@ def leave_recordsets(tx: Tx, domain_id: str) -> None:
 
 def _is_there(tx: Tx, table: sa.Table, *conditions: Any) -> bool:
     return tx.execute(sa.select(table.c.id).where(*conditions).limit(1)).first() is not None
-
-
-def _one(tx: Tx, *conditions: Any) -> ZoneShare | None:
-    row = tx.execute(_SELECT.where(*conditions)).first()
-    return None if row is None else ZoneShare(*row)

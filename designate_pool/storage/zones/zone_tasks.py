@@ -9,6 +9,7 @@ A task whose zone file has not been received completely has no size and is not v
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -18,9 +19,9 @@ import sqlalchemy as sa
 from designate_pool.model import PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.entities import Entities, chunks, count, delete_all
 from designate_pool.storage.sql.schema import zone_task_pieces, zone_tasks
 from designate_pool.storage.zones import zone_ancestry
-from designate_pool.storage.zones.domains import chunks
 
 TABLE, PIECES = zone_tasks, zone_task_pieces
 #: Size of zone files, in bytes, that are imported together, and how many of them in one transaction: they are in memory
@@ -31,19 +32,19 @@ MAX_MESSAGE = 4096
 _OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
 #: Pieces deleted by one statement; a piece may be large.
 _PIECES = 100
-_FIELDS = tuple(field.name for field in dataclasses.fields(ZoneTask))
-_SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
-_THERE = sa.or_(TABLE.c.kind == ZoneTaskKind.EXPORT.value, TABLE.c.size.is_not(None))
-_SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'updated_at', 'status')}
+TASKS = Entities(ZoneTask, TABLE, ('created_at', 'id', 'updated_at', 'status'), {
+    'status': lambda value: TABLE.c.status == value.upper(),  # an unknown one is that of no task
+    'zone_id': TABLE.c.domain_id,
+    'message': functools.partial(pages.like, TABLE.c.message),
+}, newest_first=True)
+_THERE = sa.or_(TABLE.c.kind == ZoneTaskKind.EXPORT, TABLE.c.size.is_not(None))
 
 
 def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
     """Store *task*; False if it is stored already, and unchanged then."""
-    if _is_stored(tx, task):
+    if TASKS.get(tx, task.id) is not None:
         return False
-    values = {name: getattr(task, name) for name in _FIELDS}
-    tx.execute(TABLE.insert(), {**values, 'kind': task.kind.value, 'status': task.status.value,
-                                'created_at': now, 'updated_at': now})
+    TASKS.insert(tx, dataclasses.replace(task, created_at=now, updated_at=now))
     return True
 
 
@@ -51,43 +52,35 @@ def put_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:
     """Store pieces of a zone file, numbered from *first*, unless they are stored already."""
     if contents and tx.execute(sa.select(PIECES.c.number).where(
             PIECES.c.task_id == task_id, PIECES.c.number == first)).first() is None:
-        _insert_pieces(tx, task_id, first, contents)
+        tx.execute(PIECES.insert(), [{'task_id': task_id, 'number': number, 'content': content}
+                                     for number, content in enumerate(contents, first)])
 
 
-def put_import(tx: Tx, task: ZoneTask, contents: list[bytes], now: datetime, most: int | None = None) -> bool:
-    """Store an import with the first pieces of its zone file, or all; False if its project has *most* pending imports.
+def put_imports(tx: Tx, tasks: Sequence[ZoneTask], contents: Sequence[Sequence[bytes]], now: datetime,
+                most: int | None = None) -> bool:
+    """Store imports of one request, while fewer than *most* of its project are pending; whether they are stored.
 
+    :param tasks: which differ in id and size only
+    :param contents: of each the first pieces of its zone file, or all
     :param most: None for no limit
     :raises LostRace: as :func:`designate_pool.storage.zones.zone_ancestry.lock`
     """
-    if most is not None:
-        # Of concurrent imports each must see the ones before it.
-        zone_ancestry.lock(tx, f'{task.project_id}.imports.')
-        if _count_other_pending(tx, task, most) >= most:
-            return _is_stored(tx, task)  # if the commit came through, and the answer to it did not
-    if put(tx, task, now):
-        _insert_pieces(tx, task.id, 0, contents)
-    return True
-
-
-def put_imports(tx: Tx, tasks: Sequence[ZoneTask], contents: Sequence[bytes], now: datetime,
-                most: int | None = None) -> bool:
-    """As :func:`put_import`, for several imports of one request, each with its whole zone file.
-
-    They differ in id and size only, and are stored while fewer than *most* imports of the project are pending.
-    """
-    if _is_stored(tx, tasks[0]):
+    if TASKS.get(tx, tasks[0].id) is not None:
         return True  # the commit came through, the answer to it did not
     if most is not None:
+        # Of concurrent imports each must see the ones before it.
         zone_ancestry.lock(tx, f'{tasks[0].project_id}.imports.')
-        if _count_other_pending(tx, tasks[0], most) >= most:
+        if count(tx, sa.select(TABLE.c.id).where(
+                TABLE.c.status == ZoneTaskStatus.PENDING, TABLE.c.project_id == tasks[0].project_id,
+                TABLE.c.kind == ZoneTaskKind.IMPORT), most) >= most:
             return False
-    same = {name: value for name in _FIELDS if name not in ('id', 'size')
-            and (value := getattr(tasks[0], name)) is not None}
-    bulk.insert(tx, TABLE, {**same, 'kind': tasks[0].kind.value, 'status': tasks[0].status.value,
-                            'created_at': now, 'updated_at': now},
+    same = {name: value for name, value in TASKS.values(tasks[0]).items()
+            if name not in ('id', 'size') and value is not None}
+    bulk.insert(tx, TABLE, {**same, 'created_at': now, 'updated_at': now},
                 {'id': [task.id for task in tasks], 'size': [task.size for task in tasks]})
-    bulk.insert(tx, PIECES, {'number': 0}, {'task_id': [task.id for task in tasks], 'content': contents})
+    pieces = [(task.id, *piece) for task, file in zip(tasks, contents) for piece in enumerate(file)]
+    if pieces:
+        bulk.insert(tx, PIECES, {}, dict(zip(('task_id', 'number', 'content'), zip(*pieces))))
     return True
 
 
@@ -101,13 +94,13 @@ def get(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> Zon
 
     :param project_id: None for all projects
     """
-    return _one(tx, _SELECT.where(TABLE.c.id == task_id, TABLE.c.kind == kind.value, _THERE, _of(project_id)))
+    return TASKS.get(tx, task_id, TABLE.c.kind == kind, _THERE, _of(project_id))
 
 
 def get_many(tx: Tx, kind: ZoneTaskKind, ids: Sequence[str]) -> dict[str, ZoneTask]:
     """Those of *ids* that exist, by id; of all projects."""
-    return {row.id: _task(row) for part in chunks(ids) for row in tx.execute(
-        _SELECT.where(TABLE.c.id.in_(part), TABLE.c.kind == kind.value))}
+    return {task.id: task for part in chunks(ids)
+            for task in TASKS.all(tx, TASKS.select.where(TABLE.c.id.in_(part), TABLE.c.kind == kind))}
 
 
 def find(tx: Tx, kind: ZoneTaskKind, page: PageRequest, project_id: str | None) -> list[ZoneTask]:
@@ -116,12 +109,7 @@ def find(tx: Tx, kind: ZoneTaskKind, page: PageRequest, project_id: str | None) 
     :param page: searched by ``status``, ``zone_id``, ``message`` (``*`` stands for anything)
     :param project_id: None for every project
     """
-    pages.refuse_unknown(page.criterion, _CRITERIA)
-    statement = _SELECT.where(TABLE.c.kind == kind.value, _THERE, _of(project_id),
-                              *(_CRITERIA[key](value) for key, value in page.criterion.items()))
-    return [_task(row) for row in
-            pages.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'created_at', newest_first=True,
-                           among=(TABLE.c.kind == kind.value, _of(project_id)))]
+    return TASKS.find(tx, page, TABLE.c.kind == kind, _THERE, _of(project_id))
 
 
 def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> ZoneTask | None:
@@ -129,11 +117,10 @@ def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> 
 
     :param project_id: None for every project
     """
-    task = _one(tx, _SELECT.where(TABLE.c.id == task_id, TABLE.c.kind == kind.value, _of(project_id))
-                .with_for_update())
+    task = TASKS.lock(tx, task_id, TABLE.c.kind == kind, _of(project_id))
     if task is not None:
         remove_pieces(tx, task_id)
-        tx.execute(TABLE.delete().where(TABLE.c.id == task_id))
+        TASKS.delete(tx, task_id)
     return task
 
 
@@ -157,8 +144,8 @@ def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None =
     :param count: how many at most
     :param smallest: only zone files of at least this many bytes
     """
-    oldest = _SELECT.where(_free(now, largest, smallest)).order_by(*_OLDEST_FIRST).limit(count)
-    tasks = [_task(row) for row in tx.execute(oldest.with_for_update(skip_locked=True))]
+    oldest = TASKS.select.where(_free(now, largest, smallest)).order_by(*_OLDEST_FIRST).limit(count)
+    tasks = TASKS.all(tx, oldest.with_for_update(skip_locked=True))
     tasks = [task for task in tasks if task.version == 1] if tasks and tasks[0].version == 1 else tasks[:1]
     if tasks:
         tx.execute(TABLE.update().where(TABLE.c.id.in_([task.id for task in tasks])).values(
@@ -181,7 +168,7 @@ def finish(tx: Tx, task_id: str, by: str, status: ZoneTaskStatus, domain_id: str
            now: datetime) -> bool:
     """End a claimed import; whether the claim was still held."""
     return tx.execute(TABLE.update().where(_claimed(task_id, by)).values(
-        status=status.value, domain_id=domain_id, message=message[:MAX_MESSAGE], claimed_by=None, claimed_until=None,
+        status=status, domain_id=domain_id, message=message[:MAX_MESSAGE], claimed_by=None, claimed_until=None,
         updated_at=now, version=TABLE.c.version + 1)).rowcount == 1
 
 
@@ -192,7 +179,7 @@ def finish_many(tx: Tx, made: Mapping[str, tuple[str, str]], by: str, now: datet
     :returns: whether the claims on all of them were still held
     """
     ids = list(made)
-    kept = sa.and_(TABLE.c.id.in_(ids), TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.claimed_by == by)
+    kept = sa.and_(TABLE.c.id.in_(ids), TABLE.c.status == ZoneTaskStatus.PENDING, TABLE.c.claimed_by == by)
     columns = {'domain_id': [domain_id for domain_id, _ in made.values()],
                'message': [message[:MAX_MESSAGE] for _, message in made.values()]}
     own: dict[str, Any]
@@ -204,7 +191,7 @@ def finish_many(tx: Tx, made: Mapping[str, tuple[str, str]], by: str, now: datet
     else:
         own = {name: sa.case(dict(zip(ids, values)), value=TABLE.c.id) for name, values in columns.items()}
     ended = tx.execute(TABLE.update().where(kept).values(
-        status=ZoneTaskStatus.COMPLETE.value, claimed_by=None, claimed_until=None, updated_at=now,
+        status=ZoneTaskStatus.COMPLETE, claimed_by=None, claimed_until=None, updated_at=now,
         version=TABLE.c.version + 1, **own)).rowcount
     tx.execute(PIECES.delete().where(PIECES.c.task_id.in_(ids)))
     return ended == len(ids)
@@ -213,12 +200,12 @@ def finish_many(tx: Tx, made: Mapping[str, tuple[str, str]], by: str, now: datet
 def has_created(tx: Tx, task_id: str, domain_id: str) -> bool:
     """Whether an import has ended and created this domain."""
     return tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task_id, TABLE.c.domain_id == domain_id,
-                                                  TABLE.c.status == ZoneTaskStatus.COMPLETE.value)).first() is not None
+                                                  TABLE.c.status == ZoneTaskStatus.COMPLETE)).first() is not None
 
 
 def assign_exports(tx: Tx, domain_id: str, project_id: str) -> None:
     """Assign the exports of a domain to a project."""
-    tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.kind == ZoneTaskKind.EXPORT.value)
+    tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.kind == ZoneTaskKind.EXPORT)
                .values(project_id=project_id))
 
 
@@ -251,11 +238,11 @@ def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> i
     :param before: of tasks that have ended, those last written before this time
     :param arriving_before: of incomplete uploads, those begun before this time
     """
-    ended = TABLE.c.status.in_((ZoneTaskStatus.COMPLETE.value, ZoneTaskStatus.ERROR.value))
+    ended = TABLE.c.status.in_((ZoneTaskStatus.COMPLETE, ZoneTaskStatus.ERROR))
     ids = list(tx.execute(sa.select(TABLE.c.id).where(ended, TABLE.c.created_at < before, TABLE.c.updated_at < before)
                           .limit(limit)).scalars())
     ids += tx.execute(sa.select(TABLE.c.id).where(
-        TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.created_at < arriving_before,
+        TABLE.c.status == ZoneTaskStatus.PENDING, TABLE.c.created_at < arriving_before,
         TABLE.c.updated_at < arriving_before, ~_THERE).limit(limit - len(ids))).scalars()
     # Pieces of ended imports remain where the Central was killed before it deleted them.
     arriving = tx.execute(sa.select(PIECES.c.task_id).where(PIECES.c.number == 0)).scalars().all()
@@ -263,55 +250,20 @@ def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> i
         TABLE.c.id.in_(part), ended, TABLE.c.updated_at < arriving_before)).scalars()}
     for task_id in remaining | set(ids):
         remove_pieces(tx, task_id)
-    for part in chunks(ids):
-        tx.execute(TABLE.delete().where(TABLE.c.id.in_(part)))
+    delete_all(tx, TABLE.c.id, ids)
     return len(ids)
-
-
-def _is_stored(tx: Tx, task: ZoneTask) -> bool:
-    return tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task.id)).first() is not None
-
-
-def _count_other_pending(tx: Tx, task: ZoneTask, most: int) -> int:
-    """How many other imports of the project have not ended; counted up to *most*."""
-    limited = sa.select(TABLE.c.id).where(
-        TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.project_id == task.project_id,
-        TABLE.c.kind == ZoneTaskKind.IMPORT.value, TABLE.c.id != task.id).limit(most).subquery()
-    return int(tx.execute(sa.select(sa.func.count()).select_from(limited)).scalar_one())
-
-
-def _insert_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:
-    tx.execute(PIECES.insert(), [{'task_id': task_id, 'number': number, 'content': content}
-                                 for number, content in enumerate(contents, first)])
 
 
 def _free(now: datetime, largest: int | None, smallest: int) -> Any:
     """The condition of imports that can be claimed."""
-    return sa.and_(TABLE.c.kind == ZoneTaskKind.IMPORT.value, TABLE.c.status == ZoneTaskStatus.PENDING.value,
+    return sa.and_(TABLE.c.kind == ZoneTaskKind.IMPORT, TABLE.c.status == ZoneTaskStatus.PENDING,
                    TABLE.c.size >= smallest, sa.or_(TABLE.c.claimed_by.is_(None), TABLE.c.claimed_until < now),
                    sa.true() if largest is None else TABLE.c.size <= largest)
 
 
 def _claimed(task_id: str, by: str) -> Any:
-    return sa.and_(TABLE.c.id == task_id, TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.claimed_by == by)
+    return sa.and_(TABLE.c.id == task_id, TABLE.c.status == ZoneTaskStatus.PENDING, TABLE.c.claimed_by == by)
 
 
 def _of(project_id: str | None) -> Any:
     return sa.true() if project_id is None else TABLE.c.project_id == project_id
-
-
-def _one(tx: Tx, statement: sa.Select[Any]) -> ZoneTask | None:
-    row = tx.execute(statement).first()
-    return None if row is None else _task(row)
-
-
-def _task(row: Any) -> ZoneTask:
-    task = ZoneTask(*row)
-    return dataclasses.replace(task, kind=ZoneTaskKind(task.kind), status=ZoneTaskStatus(task.status))
-
-
-_CRITERIA: dict[str, Any] = {
-    'status': lambda value: TABLE.c.status == value.upper(),  # an unknown one is that of no task
-    'zone_id': lambda value: TABLE.c.domain_id == value,
-    'message': lambda value: pages.like(TABLE.c.message, value),
-}

@@ -200,7 +200,7 @@ class TestTogether:
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
         """The pool manager takes the server's last domain between our reading and our writing."""
         put(JOINING, joined_at=None, filled_to='a' * 32)
-        read, raced = store.get, []
+        read, raced = store.SERVERS.get, []
 
         def raced_get(tx: Tx, server_id: str) -> PoolServer | None:
             server = read(tx, server_id)
@@ -209,7 +209,7 @@ class TestTogether:
                 assert store.save(tx, store.in_state(server, ACTIVE, utcnow(), joined_at=utcnow()), utcnow())
             return server
 
-        monkeypatch.setattr(store, 'get', raced_get)
+        monkeypatch.setattr(store.SERVERS, 'get', raced_get)
         with pytest.raises(errors.LostRace):
             central._storage.run(rules.rest, ONE, utcnow())
         raced.clear()

@@ -239,14 +239,14 @@ def test_many_take_as_many_statements_as_a_few(central: Central, database: Stora
 def test_several_whose_commit_came_through_without_an_answer_are_stored_once(database: Storage) -> None:
     tasks = [ZoneTask(task_id, IMPORT, project_id='red', size=1) for task_id in new_ids(3)]
     for _ in range(2):
-        assert database.run(zone_tasks.put_imports, tasks, [b';'] * 3, utcnow(), 2)
+        assert database.run(zone_tasks.put_imports, tasks, [[b';']] * 3, utcnow(), 2)
     assert counted(database, schema.zone_tasks, schema.zone_task_pieces) == [3, 3]
 
 
 def test_one_whose_commit_came_through_without_an_answer_is_not_refused_for_later_ones(database: Storage) -> None:
     first, later = (ZoneTask(new_id(), IMPORT, project_id='red', size=1) for _ in range(2))
     for task in (first, later, first):
-        assert database.run(zone_tasks.put_import, task, [b';'], utcnow(), 1 if task is first else 2)
+        assert database.run(zone_tasks.put_imports, [task], [[b';']], utcnow(), 1 if task is first else 2)
     assert counted(database, schema.zone_tasks, schema.zone_task_pieces) == [2, 2]
 
 

@@ -95,7 +95,8 @@ def test_how_many_servers_a_zone_needs_is_told_of_every_pool(two: Two) -> None:
 
 def test_servers_that_join_count_where_their_pool_has_it_so(two: Two) -> None:
     zone = two.zone('joins.example.')
-    joining = pool_servers.in_state(two.storage.read(pool_servers.get, SERVERS[0]), ServerState.JOINING, utcnow())
+    server = two.storage.read(pool_servers.SERVERS.get, SERVERS[0])
+    joining = pool_servers.in_state(server, ServerState.JOINING, utcnow())
     assert two.storage.run(pool_servers.save, joining, utcnow())
     assert two.ask(f'/v2/zones/{zone}/servers')['total'] == 2
     two.storage.run(pools.publish, Pool('silver', threshold_percentage=100), utcnow())

@@ -89,7 +89,7 @@ def test_no_more_imports_of_a_project_than_may_be_under_way(central: Central, da
 def test_imports_that_begin_at_the_same_time_are_no_more_than_may(
         central: Central, database: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     few, together = ZoneTaskStore(database, pending_imports=1), threading.Barrier(2)
-    counted = zone_tasks._count_other_pending
+    counted = zone_tasks.count
 
     def count_with_the_other(*arguments: Any) -> int:
         found = counted(*arguments)
@@ -103,7 +103,7 @@ def test_imports_that_begin_at_the_same_time_are_no_more_than_may(
         except OverLimit:
             return False
 
-    monkeypatch.setattr(zone_tasks, '_count_other_pending', count_with_the_other)
+    monkeypatch.setattr(zone_tasks, 'count', count_with_the_other)
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         assert sorted(each.result() for each in [threads.submit(begin) for _ in range(2)]) == [False, True]
 
@@ -335,7 +335,7 @@ class TestWhatIsLeftBehind:
                                                     clock: Clock) -> None:
         now = central._now()
         half = ZoneTask(new_id(), IMPORT, project_id='red')
-        database.run(zone_tasks.put_import, half, [HEAD] * 3, now)
+        database.run(zone_tasks.put_imports, [half], [[HEAD] * 3], now)
         clock.now += 600
         assert not central.imports.run_next() and tasks.find(IMPORT, RED, PageRequest()) == []
         with pytest.raises(NotFound, match='import'):

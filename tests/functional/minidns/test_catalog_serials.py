@@ -180,12 +180,12 @@ def test_a_server_that_was_away_takes_the_whole_catalog(central: Central, databa
     serial, there = minidns.whole(ONE)
     minidns.whole(TWO)
     register(database, TWO)
-    row = database.read(pool_servers.get, ONE.id)
+    row = database.read(pool_servers.SERVERS.get, ONE.id)
     assert row is not None
     long_ago = utcnow() - pool_servers.KEPT
     database.run(pool_servers.save, pool_servers.in_state(row, ServerState.REMOVED, long_ago), utcnow())
     register(database, TWO)
-    assert database.read(pool_servers.get, ONE.id) is None
+    assert database.read(pool_servers.SERVERS.get, ONE.id) is None
     register(database, ONE, TWO)
     serial, there = minidns.step(serial, there, ONE)
     assert not any(each.endswith('-e1') for each in there) and len(there) == 20

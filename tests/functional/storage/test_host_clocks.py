@@ -68,7 +68,7 @@ def test_a_heartbeat_counts_for_as_long_as_any(wrong: Storage, emptied_database:
         assert not is_up(timedelta(seconds=heartbeats.SILENCE) + SOON)
 
 
-def test_the_clock_is_read_on_new_connections_and_once_a_minute(emptied_database: Storage) -> None:
+def test_the_clock_is_read_at_first_and_once_a_minute(emptied_database: Storage) -> None:
     uptime = 1000.0
     clock = DatabaseClock(uptime=lambda: uptime)
     with contextlib.closing(Storage(url_of(emptied_database), clock=clock)) as storage:

@@ -40,7 +40,7 @@ def states(storage: Storage) -> dict[str, ServerState]:
 
 
 def change(storage: Storage, key: str, **values: object) -> None:
-    server = storage.read(pool_servers.get, key)
+    server = storage.read(pool_servers.SERVERS.get, key)
     assert server is not None
     assert storage.run(pool_servers.save, dataclasses.replace(server, **values), NOW)  # type: ignore[arg-type]
 
@@ -57,7 +57,7 @@ def test_every_column_comes_back_as_it_was_written(storage: Storage) -> None:
     full = PoolServer(A, storage.read(default_pool_id), 'ns1, näm', 'fake', ServerState.MAINTENANCE, 'f' * 64, 3,
                       'd' * 32, 17, NOW, NOW, True, True, 5, 'a note', 'manager', NOW, 1, NOW, NOW)
     assert storage.run(pool_servers.save, full, NOW)
-    assert storage.read(pool_servers.get, A) == dataclasses.replace(full, version=2)
+    assert storage.read(pool_servers.SERVERS.get, A) == dataclasses.replace(full, version=2)
 
 
 def test_only_a_command_has_everybody_read_the_configuration_again(storage: Storage) -> None:
@@ -77,7 +77,7 @@ def test_the_changes_of_a_dropped_server_are_not_made_up_for_by_others(storage: 
         """Drop a server; as many as its changes were."""
         change(storage, key, state=ServerState.REMOVED)
         seen.append(changes())
-        server = storage.read(pool_servers.get, key)
+        server = storage.read(pool_servers.SERVERS.get, key)
         assert server is not None
         storage.run(pool_servers.forget, key)
         return range(server.version)
@@ -112,9 +112,9 @@ def test_a_section_goes_drains_is_removed_and_comes_back(storage: Storage) -> No
     register(storage, section(A), section(B))
     assert register(storage, section(A), delete_zones=True) == Reloaded(draining=('fake:b',))
     assert register(storage, section(A)) == Reloaded(), 'told once'
-    assert storage.read(pool_servers.get, B).delete_zones  # type: ignore[union-attr]
+    assert storage.read(pool_servers.SERVERS.get, B).delete_zones  # type: ignore[union-attr]
     assert register(storage, section(A), section(B)) == Reloaded(joined=('fake:b',))
-    assert not storage.read(pool_servers.get, B).delete_zones  # type: ignore[union-attr]
+    assert not storage.read(pool_servers.SERVERS.get, B).delete_zones  # type: ignore[union-attr]
     register(storage, section(A))
     change(storage, B, state=ServerState.REMOVED, state_since=NOW)
     register(storage, section(A))
@@ -127,7 +127,7 @@ def test_another_fingerprint_is_filled_anew(storage: Storage) -> None:
     storage.run(insert_domains, 1)
     register(storage, section(A))
     assert register(storage, section(A, fingerprint='g')) == Reloaded(changed=('fake:a',))
-    server = storage.read(pool_servers.get, A)
+    server = storage.read(pool_servers.SERVERS.get, A)
     assert server is not None
     assert (server.state, server.filled_to) == (ServerState.ACTIVE, '')
     assert register(storage, section(A, fingerprint='g')) == Reloaded()
@@ -182,16 +182,16 @@ def test_registered_by_many_at_once_it_is_registered_once(storage: Storage) -> N
 
 def test_of_two_writers_one_comes_too_late(storage: Storage) -> None:
     register(storage, section(A))
-    server = storage.read(pool_servers.get, A)
+    server = storage.read(pool_servers.SERVERS.get, A)
     assert server is not None
     assert storage.run(pool_servers.save, dataclasses.replace(server, note='first'), NOW)
     assert not storage.run(pool_servers.save, dataclasses.replace(server, note='second'), NOW)
-    assert storage.read(pool_servers.get, A).note == 'first'  # type: ignore[union-attr]
+    assert storage.read(pool_servers.SERVERS.get, A).note == 'first'  # type: ignore[union-attr]
 
 
 def test_one_at_a_time_fills_a_server(storage: Storage) -> None:
     register(storage, section(A))
-    server = storage.read(pool_servers.get, A)
+    server = storage.read(pool_servers.SERVERS.get, A)
     assert server is not None
     mine = storage.run(pool_servers.claim, server, 'one', NOW, NOW + MINUTE)
     assert mine is not None
@@ -219,7 +219,7 @@ def test_what_waits_on_a_server_is_counted_and_told(storage: Storage) -> None:
     assert not storage.read(pool_servers.any_claimed, A, ids, NOW + MINUTE)
     assert not storage.read(pool_servers.any_claimed, A, [ids[0], *ids[2:]], NOW)
     assert not storage.read(pool_servers.any_claimed, B, ids, NOW)
-    server = storage.read(pool_servers.get, A)
+    server = storage.read(pool_servers.SERVERS.get, A)
     assert server is not None
     report = storage.read(pool_servers.report, server, 5, NOW, True)
     assert (report.rows, report.waiting, report.failing, report.in_hand) == (5, 4, 1, 2)

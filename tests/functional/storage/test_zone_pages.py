@@ -1,4 +1,4 @@
-"""Zones that are read page by page, on each database; on MariaDB by two connections."""
+"""Zones that are read page by page, on each database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
-import pymysql
 import pytest
 import sqlalchemy as sa
 
@@ -18,7 +17,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import records, recordsets
-from testing.databases import MariaDB, PostgreSQL, count_statements
+from testing.databases import PostgreSQL, count_statements
 from testing.processes import wait_until
 from testing.zones import big_zone, insert_big_zone, insert_zone, set_serial
 
@@ -98,56 +97,11 @@ def test_postgresql_returns_the_next_page_while_one_is_used(postgresql: PostgreS
     workers.stop()
 
 
-@pytest.fixture
-def on_mariadb(mariadb: MariaDB) -> Iterator[Storage]:
-    url = mariadb.create_database()
-    migrate.upgrade(url)
-    storage = Storage(url, pool_size=4)
-    yield storage
-    storage.close()
-
-
-def in_use(storage: Storage) -> int:
-    return int(storage.engine.pool.checkedout())  # type: ignore[attr-defined]
-
-
-def test_mariadb_reads_a_large_zone_with_two_connections_and_gives_them_back(on_mariadb: Storage) -> None:
-    key = on_mariadb.run(insert_big_zone, 6000)
-    found = on_mariadb.stream(zone_snapshot.pages, key)
-    assert {in_use(on_mariadb) for _ in found} == {2}
-    assert in_use(on_mariadb) == 0
-    found = on_mariadb.stream(zone_snapshot.pages, key)
-    next(found), next(found)
-    found.close()
-    assert in_use(on_mariadb) == 0
-    assert len(contents(on_mariadb.stream(zone_snapshot.pages, key))) == 6001, 'what was not read is not read now'
-
-
-def test_mariadb_reads_a_large_zone_with_one_connection_if_more_are_not_to_be_had(on_mariadb: Storage) -> None:
-    key = on_mariadb.run(insert_big_zone, 6000)
-    whole = contents(on_mariadb.stream(zone_snapshot.pages, key))
-    with on_mariadb.engine.connect(), on_mariadb.engine.connect():  # half of them
-        found = on_mariadb.stream(zone_snapshot.pages, key)
-        assert contents((each for each in found if in_use(on_mariadb) == 3)) == whole
-
-    def refuse(*arguments: object) -> None:
-        raise pymysql.err.OperationalError(1040, 'Too many connections')
-
-    on_mariadb.engine.dispose()
-    with on_mariadb.engine.connect():
-        pass  # the one connection that is to be had
-    sa.event.listen(on_mariadb.engine, 'do_connect', refuse, insert=True)
-    assert contents(on_mariadb.stream(zone_snapshot.pages, key)) == whole
-    sa.event.remove(on_mariadb.engine, 'do_connect', refuse)
-
-
-def test_a_read_whose_second_connection_breaks_is_an_error(
-        on_mariadb: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = on_mariadb.run(insert_big_zone, 6000)
-    with monkeypatch.context() as patch:
-        patch.setattr(zone_snapshot, '_HALVES', (
-            zone_snapshot._HALVES[0], sa.text("SELECT CONVERT(:domain_id, DATE) FROM nowhere")))
-        with pytest.raises(sa.exc.ProgrammingError):
-            list(on_mariadb.stream(zone_snapshot.pages, key))
-    assert in_use(on_mariadb) == 0
-    assert len(contents(on_mariadb.stream(zone_snapshot.pages, key))) == 6001
+@pytest.mark.usefixtures('small')
+def test_a_zone_that_is_not_read_to_its_end_gives_its_connection_back(storage: Storage) -> None:
+    key = storage.run(lambda tx: insert_zone(tx, big_zone(40), name='example.org.'))
+    pages = storage.stream(zone_snapshot.pages, key)
+    next(pages)
+    pages.close()
+    assert storage.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+    assert len(contents(storage.stream(zone_snapshot.pages, key))) == 41, 'what was not read is not read now'

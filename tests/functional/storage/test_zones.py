@@ -35,18 +35,6 @@ def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:
     assert storage.read(zone_snapshot.heads, list(heads), 'default') == {}, 'another pool has none of them'
 
 
-def test_records_are_counted_so_far_and_no_further(storage: Storage) -> None:
-    key = storage.run(insert_zone)
-    whole = storage.read(zone_snapshot.count, key, 1000)
-    assert whole == 15
-    assert [storage.read(zone_snapshot.count, key, most) for most in (0, 1, whole - 1, whole, whole + 1)] == [
-        0, 1, whole - 1, whole, whole]
-    storage.run(lambda tx: tx.execute(records.update().where(records.c.data == '192.0.2.3').values(
-        task=Task.DELETE, status=Status.PENDING)) and None)
-    assert storage.read(zone_snapshot.count, key, 1000) == whole - 1
-    assert storage.read(zone_snapshot.count, new_id(), 1000) == 0
-
-
 def test_records_of_several_zones_are_counted_together(storage: Storage) -> None:
     keys = [storage.run(lambda tx: insert_zone(tx, name=f'z{number}.example.')) for number in range(3)]
     storage.run(lambda tx: tx.execute(records.update().where(records.c.domain_id == keys[1]).values(

@@ -395,7 +395,7 @@ class EditablePool(ScriptedPool):
 
     def put(self, key: str, state: ServerState, **values: object) -> None:
         """An operator's command, as Central carries it out."""
-        server = self.storage.read(server_store.get, key)
+        server = self.storage.read(server_store.SERVERS.get, key)
         assert server is not None
         assert self.storage.run(server_store.save, server_store.in_state(server, state, utcnow(), **values), utcnow())
         self.registry.refresh()

@@ -7,7 +7,7 @@ import pytest
 
 from designate_pool.model import Domain, RecordSet, ZoneHead
 from designate_pool.protocol import soa_rdata
-from designate_pool.storage.reads.queries import with_soa
+from designate_pool.storage.queries import with_soa
 
 TIMERS = {'ttl': 300, 'serial': 7, 'refresh': 3600, 'retry': 600, 'expire': 86400, 'minimum': 900}
 

@@ -385,8 +385,6 @@ class SimulatedStorage:
             raise ServiceUnavailable(service='the database', why='the answer to COMMIT was lost')
         return result
 
-    run_autocommitted = run
-
     def try_once(self, work: Callable[..., Any], *args: Any) -> Any:
         fate = self._scheduler.pause(f'writes together by {_name(work)}')
         if fate is Fate.FAILS:

@@ -14,7 +14,7 @@ from designate_pool.central.rules import domains as rules
 from designate_pool.central.validation.requests import NewDomain
 from designate_pool.model import Action, Domain, Pool, RecordSet, Status, Task
 from designate_pool.serial import SPACE, newer
-from designate_pool.storage.reads import queries
+from designate_pool.storage import queries
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 CLOCK = int(NOW.timestamp())

@@ -126,7 +126,7 @@ def test_pages_of_unsettled_domains_do_not_crowd_out_casts(
 
 
 def test_changed_servers_are_read_when_a_message_says_so_and_when_it_was_lost(editable: EditablePool) -> None:
-    server = editable.storage.read(server_store.get, C)
+    server = editable.storage.read(server_store.SERVERS.get, C)
     assert server is not None
     periodic = PeriodicLoops(editable.manager, editable.registry, Threads())
     periodic.start()

@@ -17,8 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool import errors
-from designate_pool.storage.sql.database import Storage, Tx, make_engine
-from designate_pool.storage.sql.retryable import is_elsewhere, is_transient
+from designate_pool.storage.sql.database import Storage, Tx, is_elsewhere, is_transient, make_engine
 from testing.databases import count_statements
 
 
@@ -164,7 +163,7 @@ def test_patience_ends(url: str, verb: str) -> None:
     storage.close()
 
 
-@pytest.mark.parametrize('verb', ['run', 'try_once', 'run_autocommitted', 'read', 'stream'])
+@pytest.mark.parametrize('verb', ['run', 'try_once', 'read', 'stream'])
 def test_connections_that_are_all_in_use_are_a_database_that_does_not_answer(url: str, verb: str) -> None:
     storage = Storage(url, pool_size=1, patience=0.2)
     storage.run(lambda tx: tx.exec_driver_sql('CREATE TABLE t (n INTEGER PRIMARY KEY)').close())

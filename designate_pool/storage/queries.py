@@ -1,30 +1,64 @@
-"""What Central and the API read: each function is one read transaction, limited to what the context may see."""
+"""What Central and the API read: each function is one read transaction, limited to what the context may see.
+
+The owner of a domain may do everything with it, and a project that it is shared with sees it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timedelta
 
-from designate_pool.errors import PoolNotFound, RecordSetNotFound
+from designate_pool.errors import SHARED, DomainNotFound, Forbidden, PoolNotFound, RecordSetNotFound
 from designate_pool.model import (Action, Context, Domain, PageRequest, Pool, Record, RecordSet, ServerStatus,
                                   ServiceStatus, Status, Task)
 from designate_pool.protocol import soa_rdata
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import server_statuses as statuses
-from designate_pool.storage.reads import visibility
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import recordsets as recordset_store
+from designate_pool.storage.zones import zone_shares
+
+
+def seen(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
+    """*found*, for its owner and those it is shared with.
+
+    :param or_deleted: whether it may be deleted
+    :raises DomainNotFound: for others, and when it is None
+    """
+    if found is None or not or_deleted and found.status is Status.DELETED or not (
+            context.sees(found.project_id) or found.shared and context.project_id
+            and zone_shares.of_target(tx, found.id, context.project_id)):
+        raise DomainNotFound(domain=domain_id)
+    return found
+
+
+def owned(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
+    """*found*, for its owner.
+
+    :param or_deleted: as for :func:`seen`
+    :raises DomainNotFound: as :func:`seen`
+    :raises Forbidden: for those it is shared with
+    """
+    domain = seen(tx, context, domain_id, found, or_deleted)
+    if is_guest(context, domain):
+        raise Forbidden(what=f'do this with {domain.name}', why=SHARED)
+    return domain
+
+
+def is_guest(context: Context, domain: Domain) -> bool:
+    """Whether the context sees a domain only because it is shared with its project."""
+    return not context.sees(domain.project_id)
 
 
 def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     """A domain of the context's, or one that is shared with it."""
-    return visibility.seen(tx, context, domain_id, domain_store.get(tx, domain_id))
+    return seen(tx, context, domain_id, domain_store.get(tx, domain_id))
 
 
 def own_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
-    return visibility.owned(tx, context, domain_id, domain_store.get(tx, domain_id))
+    return owned(tx, context, domain_id, domain_store.get(tx, domain_id))
 
 
 def domains(tx: Tx, context: Context, page: PageRequest) -> list[Domain]:
@@ -83,8 +117,7 @@ def pools(tx: Tx, page: PageRequest) -> list[Pool]:
 
 
 def service_statuses(tx: Tx, now: datetime, page: PageRequest) -> list[ServiceStatus]:
-    services = heartbeats.find(tx, page, now - timedelta(seconds=heartbeats.SILENCE))
-    return [_as_of(now, service) for service in services]
+    return heartbeats.find(tx, page, now - timedelta(seconds=heartbeats.SILENCE))
 
 
 def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
@@ -96,12 +129,6 @@ def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
     record = Record(soa_rdata.text(domain, primary), id=found.id, serial_number=domain.serial, task=task,
                     status=domain.status)
     return dataclasses.replace(found, records=(record,))
-
-
-def _as_of(now: datetime, found: ServiceStatus) -> ServiceStatus:
-    """*found*, as DOWN when its last heartbeat is too old."""
-    silent = (now - found.heartbeated_at).total_seconds() > heartbeats.SILENCE
-    return dataclasses.replace(found, status=heartbeats.DOWN) if silent else found
 
 
 def _whole(tx: Tx, owner: Domain, found: list[RecordSet]) -> list[RecordSet]:

@@ -1,1 +1,0 @@
-"""What requests read, limited to what their projects may see."""

@@ -1,0 +1,133 @@
+"""The rows of a table as objects of a dataclass."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from designate_pool.errors import LostRace
+from designate_pool.model import PageRequest
+from designate_pool.storage.sql import pages
+from designate_pool.storage.sql.database import Tx
+
+T = TypeVar('T')
+#: How many ids one statement names.
+CHUNK = 500
+
+
+class Entities(Generic[T]):
+    """A table whose rows are objects of one kind.
+
+    :param kind: the dataclass; the table has a column for each of its fields, and the key ``id``
+    :param sort_keys: columns by which lists are sorted, the default one first
+    :param criteria: what lists are searched by: a column, whose value is compared, or a function of the value that
+        makes the condition
+    :param newest_first: whether the order of lists is descending unless another one is asked for
+    :param joined: fields that are not columns of the table: expressions
+    """
+
+    def __init__(self, kind: type[T], table: sa.Table, sort_keys: Sequence[str] = (),
+                 criteria: Mapping[str, Any] | None = None, newest_first: bool = False, **joined: Any) -> None:
+        self.kind = kind
+        self.table = table
+        self.fields = tuple(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
+        self.columns = tuple(joined[name].label(name) if name in joined else table.c[name] for name in self.fields)
+        self.select = sa.select(*self.columns)
+        self._joined = joined
+        self._sort_keys = {name: table.c[name] for name in sort_keys}
+        self._criteria = criteria or {}
+        self._newest_first = newest_first
+        # Built once: building a statement takes as long as executing it.
+        self._by_id = self.select.where(table.c.id == sa.bindparam('id')) if 'id' in table.c else self.select
+
+    def get(self, tx: Tx, entity_id: str, *conditions: Any) -> T | None:
+        """One entity by its id."""
+        return self.one(tx, self._by_id.where(*conditions) if conditions else self._by_id, id=entity_id)
+
+    def lock(self, tx: Tx, entity_id: str, *conditions: Any) -> T | None:
+        """As :meth:`get`, locked until this transaction ends."""
+        return self.one(tx, self._by_id.where(*conditions).with_for_update(of=self.table), id=entity_id)
+
+    def one(self, tx: Tx, statement: sa.Select[Any], **parameters: object) -> T | None:
+        """The first entity that a statement on :attr:`select` finds."""
+        row = tx.execute(statement, parameters).first()
+        return None if row is None else self.kind(*row)
+
+    def all(self, tx: Tx, statement: sa.Executable, **parameters: object) -> list[T]:
+        """All entities that a statement on :attr:`select` finds."""
+        return [self.kind(*row) for row in tx.execute(statement, parameters)]
+
+    def find(self, tx: Tx, page: PageRequest, *among: Any, select: sa.Select[Any] | None = None,
+             **parameters: object) -> list[T]:
+        """The entities of a page.
+
+        :param among: conditions on all that the requester may see
+        :param select: instead of :attr:`select`, with these conditions; a constant if there are *parameters*
+        :raises InvalidField: for an unknown criterion, or as :func:`designate_pool.storage.sql.pages.one_page`
+        """
+        return [self.kind(*row) for row in pages.one_page(
+            tx, self.select.where(*among) if select is None else select, self.table.c.id, self._sort_keys, page,
+            next(iter(self._sort_keys)), among, parameters or None,
+            pages.conditions(page.criterion, self._criteria), self._newest_first)]
+
+    def values(self, entity: T) -> dict[str, Any]:
+        """The columns of an entity."""
+        return {name: getattr(entity, name) for name in self.fields if name not in self._joined}
+
+    def insert(self, tx: Tx, entity: T) -> None:
+        """Store a new entity.
+
+        :raises LostRace: when another transaction has taken its place meanwhile
+        """
+        with lost_race(f'entry of {self.table.name}'):
+            tx.execute(self.table.insert(), self.values(entity))
+
+    def update(self, tx: Tx, entity_id: str, now: datetime, **values: Any) -> None:
+        """Write values of a locked entity that has a version.
+
+        :raises LostRace: as :meth:`insert`
+        """
+        with lost_race(f'entry of {self.table.name}'):
+            tx.execute(self.table.update().where(self.table.c.id == entity_id).values(
+                updated_at=now, version=self.table.c.version + 1, **values))
+
+    def delete(self, tx: Tx, entity_id: str) -> bool:
+        """Delete an entity; whether it existed."""
+        return tx.execute(self.table.delete().where(self.table.c.id == entity_id)).rowcount > 0
+
+
+def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """*values* in lists of at most *size*."""
+    source = iter(values)
+    while part := list(itertools.islice(source, size)):
+        yield part
+
+
+def delete_all(tx: Tx, column: sa.Column[Any], values: Iterable[Any]) -> None:
+    """Delete the rows of a column's table that have one of these values in it."""
+    for part in chunks(values):
+        tx.execute(sa.delete(column.table).where(column.in_(part)))
+
+
+def count(tx: Tx, statement: sa.Select[Any], most: int | None = None) -> int:
+    """How many rows a statement finds; counted up to *most*."""
+    return int(tx.execute(sa.select(sa.func.count()).select_from(statement.limit(most).subquery())).scalar_one())
+
+
+@contextlib.contextmanager
+def lost_race(what: str) -> Iterator[None]:
+    """Make a violated constraint the error of who was second, whose transaction is run again.
+
+    :raises LostRace: in place of an integrity error
+    """
+    try:
+        yield
+    except exc.IntegrityError as error:
+        raise LostRace(what=what) from error
