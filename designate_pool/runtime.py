@@ -123,9 +123,15 @@ def _attempt(handle: Handle, items: list[Any], name: str) -> None:
         LOG.exception('%s: a batch of %d failed; %s', name, len(items), _NEXT)
 
 
-class _ThreadWorkers(concurrent.futures.ThreadPoolExecutor):
+class _ThreadWorkers:
+    def __init__(self, size: int, name: str) -> None:
+        # Not a subclass: the module is imported by its first use, which is too early above.  It makes a lock that
+        # :func:`patch` does not replace, and a thread that waits for it would stop all of eventlet's.
+        self._executor = concurrent.futures.ThreadPoolExecutor(size, thread_name_prefix=name)
+        self.submit = self._executor.submit
+
     def stop(self) -> None:
-        self.shutdown(wait=True)
+        self._executor.shutdown(wait=True)
 
 
 class _Unpatched:
@@ -164,7 +170,7 @@ class Threads:
         return _WorkQueue(handle, max_batch, lambda loop: self.spawn(loop, name=name), name, **options)
 
     def workers(self, size: int, name: str) -> Workers:
-        return _ThreadWorkers(size, thread_name_prefix=name)
+        return _ThreadWorkers(size, name)
 
     def native(self, name: str, handle: Handle) -> NativeThread:
         return _ThreadNative(name, handle)

@@ -396,6 +396,25 @@ def test_a_native_thread_beside_green_ones_hands_over_in_their_world() -> None:
     assert done.stdout == 'native\n', done.stderr
 
 
+LOCKS = '''
+import _thread, sys
+native = _thread.LockType
+from designate_pool.cmd.programs import daemons
+daemons.runtime.patch()
+for name, module in sorted(sys.modules.items()):
+    for key, value in sorted(vars(module).items()):
+        if isinstance(value, native) and not name.startswith('asyncio.'):
+            print(name, key)
+'''
+
+
+def test_no_lock_in_which_green_threads_change_is_native() -> None:
+    """A green thread that waits for such a lock stops all others, and with them the one that has it."""
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', LOCKS], capture_output=True, text=True, timeout=60,
+                          check=True)
+    assert done.stdout == 'tempfile _once_lock\nthreading _shutdown_locks_lock\n'  # in these nobody waits
+
+
 def test_it_is_said_what_becomes_of_a_batch_that_is_not_handled(caplog: pytest.LogCaptureFixture) -> None:
     def handle(items: list[Any]) -> None:
         raise ServiceUnavailable(service='the database', why='it restarts') if items == ['away'] else ValueError('bad')
