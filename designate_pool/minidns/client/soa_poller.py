@@ -9,8 +9,12 @@ find the new serial.  So that is sent only after a part of *retry_interval*, whe
 served an older serial.
 
 A server that makes no progress is reported as failed after the time of one round of tries, also when new changes keep
-replacing the poll before it has used up its tries.  The tries made while this MiniDNS transfers the zone to the server
-do not use up the round; but nothing prolongs it beyond *max_fetch_seconds*.
+replacing the poll before it has used up its tries.
+
+The tries made while this MiniDNS transfers the zone to the server do not use up the round; then the server has the
+tries of a round but the first.  Another transfer does not prolong the poll again before the server serves a newer
+serial, since a server that rejects the zone may fetch it after each NOTIFY; and nothing prolongs it beyond
+*max_fetch_seconds*.
 """
 
 from __future__ import annotations
@@ -148,7 +152,7 @@ class SoaPoll(RetryingQuery):
     """
 
     __slots__ = ('domain_id', 'key', 'order', 'request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply',
-                 '_notify', '_has_notified', '_is_fetching', '_max_fetch_seconds')
+                 '_notify', '_has_notified', '_is_fetching', '_max_fetch_seconds', '_was_fetching', '_fetch_has_ended')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
                  notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
@@ -165,14 +169,17 @@ class SoaPoll(RetryingQuery):
         self._has_notified = not request.delay
         self._is_fetching = is_fetching
         self._max_fetch_seconds = max_fetch_seconds
+        self._was_fetching = self._fetch_has_ended = False
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         self.last_reply = reply
         if self.is_prolonged(now):
-            self.tries = min(self.tries, self.schedule.max_retries, 1)
-        # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
-        elif reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
-            self.notify()
+            self.tries, self._was_fetching = min(self.tries, self.schedule.max_retries, 1), True
+        else:
+            self._fetch_has_ended = self._was_fetching  # then another transfer prolongs nothing
+            # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
+            if reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
+                self.notify()
         return super().end_try(reply, now)
 
     def notify(self) -> None:
@@ -182,8 +189,9 @@ class SoaPoll(RetryingQuery):
             self._has_notified = True
 
     def is_prolonged(self, now: float) -> bool:
-        """Whether the server is fetching the zone."""
-        return (not self.request.probe and now - self.failing_since < self._max_fetch_seconds
+        """Whether the server is fetching the zone, which it may do once in a round for as long as it takes."""
+        return (not self.request.probe and not self._fetch_has_ended
+                and now - self.failing_since < self._max_fetch_seconds
                 and self._is_fetching(self.peer.server_id, self.name))
 
     def is_outdated_by(self, request: PollRequest) -> bool:
@@ -193,22 +201,28 @@ class SoaPoll(RetryingQuery):
 
     def is_expected(self, reply: SoaReply) -> bool:
         if reply.serial is not None:
-            if self.seen is not None and serials.newer(reply.serial, self.seen):
-                self.failing_since = time.monotonic()
+            self._note_progress(reply.serial)
             self.seen = reply.serial
         return super().is_expected(reply)
 
     def inherit(self, previous: SoaPoll) -> None:
         """Take over the progress of *previous*, which this poll replaces."""
         self.failing_since, self.last_reply, self.seen = previous.failing_since, previous.last_reply, previous.seen
-        if self.request.seen is not None and self.seen is not None and serials.newer(self.request.seen, self.seen):
-            self.failing_since = time.monotonic()
+        self._was_fetching = previous._was_fetching
+        if self.request.seen is not None:
+            self._note_progress(self.request.seen)
 
     def is_overdue(self, now: float) -> bool:
         """Whether the server has made no progress for as long as a round of tries may take."""
         tries = 1 + self.schedule.max_retries
         longest = tries * self.schedule.timeout + self.schedule.max_retries * self.schedule.retry_interval
         return now - self.failing_since >= longest and not self.is_prolonged(now)
+
+    def _note_progress(self, serial: int) -> None:
+        if self.seen is None or serials.newer(serial, self.seen):
+            self._was_fetching = self._fetch_has_ended = False  # the transfer of the next serial prolongs the poll, too
+            if self.seen is not None:
+                self.failing_since = time.monotonic()
 
     def result(self, reply: SoaReply) -> PollResult:
         """The result of the poll, which *reply* has ended."""

@@ -928,6 +928,43 @@ def test_tries_during_a_transfer_do_not_use_up_the_round(polling: Polling, max_r
     assert polling.result(peer).status is Outcome.ERROR
 
 
+def test_a_second_transfer_prolongs_nothing(polling: Polling) -> None:
+    """A server that rejects the zone may fetch it after each NOTIFY."""
+    server, peer = polling.server(serving(6))
+    polling.fetching.add(peer.id)
+    polling.ask(peer, schedule=RetrySchedule(10, 0.02, 20))
+    wait_until(lambda: len(server.queries) > 2, 'a try during the transfer')
+    (poll,) = polling.poller._polls.values()
+    polling.fetching.clear()
+    wait_until(lambda: poll.tries > 2, 'tries after the transfer')
+    polling.fetching.add(peer.id)
+    assert polling.result(peer).status is Outcome.ERROR
+
+
+@pytest.mark.parametrize('first', [6, None], ids=['an older serial', 'no zone'])
+def test_a_transfer_prolongs_again_once_the_server_serves_what_it_fetched_before(polling: Polling,
+                                                                                 first: int | None) -> None:
+    """It fetches one serial slowly, serves it, and then fetches the next, which was ordered meanwhile."""
+    serves, schedule = [first], RetrySchedule(10, 0.02, 20)
+    server, peer = polling.server(lambda query, over_tcp: [
+        soa_answer(query, serves[0] or 0, rcode=0 if serves[0] else dns.rcode.REFUSED)])
+    polling.fetching.add(peer.id)
+    polling.ask(peer, 7, schedule)
+    wait_until(lambda: len(server.queries) > 2, 'a try during the transfer')
+    polling.ask(peer, 8, schedule)
+    polling.settled()
+    (poll,) = polling.poller._polls.values()
+    polling.fetching.clear()
+    serves[0] = 7
+    wait_until(lambda: poll.seen == 7 and poll.tries > 2, 'tries after the transfer')
+    polling.fetching.add(peer.id)
+    polled = len(server.queries)
+    wait_until(lambda: len(server.queries) > polled + 21 or polling.results, 'more tries than a round has')
+    assert not polling.results
+    serves[0] = 8
+    assert polling.result(peer).serial_number == 8
+
+
 def test_a_probe_is_answered_while_the_server_fetches_the_zone(polling: Polling) -> None:
     """By itself, and beside a poll that waits for the transfer."""
     server, peer = polling.server(serving(6))
