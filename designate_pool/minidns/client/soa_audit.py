@@ -1,7 +1,8 @@
 """Audits of serials for the pool managers: one message in with a page of zones, one message out with its results.
 
 Each server of a page is queried once for each zone, in the loop of the polls and verified as these are.  Only
-:data:`MAX_OPEN` of these queries are open at a time, so that a poll for a change never waits behind a page.
+:data:`MAX_OPEN` of these queries are open at a time, so that a poll for a change never waits behind a page.  The pages
+share them: a page that is alone ends in time also on a server that is far away.
 
 A server that is silent does not delay the others for long: the zones that it was not asked for are left out of the
 results.
@@ -27,8 +28,9 @@ from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
-#: Queries of a page to one server that are open at a time; the pool manager sends some pages at a time.
-MAX_OPEN = 4
+#: Queries to one server that are open at a time, and those that each page may have in any case; the pool manager sends
+#: some pages at a time.
+MAX_OPEN, LEAST_OPEN = 32, 4
 #: Seconds for a reply, in which a datagram is sent three times; seconds after which no more of a page is asked.
 TIMEOUT, PAGE_TIMEOUT = 4.0, 20.0
 
@@ -129,7 +131,8 @@ class SoaAudit:
         page = result.page
         if not result.peer.addresses or page.started + self._page_timeout <= time.monotonic():
             result.next = len(page.indices)
-        while result.next < len(page.indices) and result.open < MAX_OPEN:
+        most = max(LEAST_OPEN, MAX_OPEN // max(1, len(self._pages)))
+        while result.next < len(page.indices) and result.open < most:
             index = page.indices[result.next]
             query = _AuditQuery(result.peer, page.domains[index][1], None, self._schedule, self._end_query)
             query.result, query.index, query.started = result, index, time.monotonic()

@@ -13,7 +13,7 @@ import pytest
 
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client import soa_audit
-from designate_pool.minidns.client.event_loop import ClientLoop
+from designate_pool.minidns.client.event_loop import MAX_IN_FLIGHT, ClientLoop
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_audit import AuditPage, PeerResult, SoaAudit
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToPool
@@ -137,6 +137,15 @@ def test_a_silent_server_does_not_keep_the_others_waiting_for_more_than_one_time
     dead, alive = running.ask(silent, right, names=names)
     assert counts(alive) == (400, 0, [])
     assert counts(dead) == (0, soa_audit.MAX_OPEN, [Answer.TIMEOUT] * soa_audit.MAX_OPEN), 'no others were asked'
+
+
+def test_a_page_that_is_alone_asks_more_at_a_time_than_each_of_many(running: RunningAudit) -> None:
+    names = tuple(f'z{number}.example.com.' for number in range(200))
+    _, silent = running.server(lambda query, over_tcp: [])
+    results = [running.put(silent, names=names).results[0] for _ in range(16)]
+    wait_until(lambda: results[-1].open, 'all have begun')
+    assert [result.open for result in results] == [32, 16, 10, 8, 6, 5] + 10 * [4]
+    assert sum(result.open for result in results) < MAX_IN_FLIGHT, 'there is room for a poll'
 
 
 @waits(2.0)
