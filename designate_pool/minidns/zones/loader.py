@@ -75,12 +75,20 @@ class ZoneLoader:
         :param max_records: the most records that it may have; if given, it is not compared with the zone's size
         """
         key = f'{head.domain_id} {client_serial}'  # a whole zone has the id of its domain
+        declined_key = f'{key} declined'
 
         def pack() -> packed_zone.PackedZone | None:
             newest = self._cache.latest(key)
             if newest is not None and serials.newer(newest.serial, head.serial):
                 return newest
-            return self._pack_difference(head, client_serial, max_records)
+            if max_records is not None:
+                return self._pack_difference(head, client_serial, max_records)
+            if self._cache.get(declined_key, head.serial) is not None:
+                return None
+            difference = self._pack_difference(head, client_serial, None)
+            if difference is None:
+                self._cache.put(declined_key, packed_zone.PackedZone(head.domain_id, head.name, head.serial, ()))
+            return difference
 
         result = self._cache.get_or_pack(key, head.serial, pack)
         assert result is None or isinstance(result, ixfr.PackedDifference)
