@@ -87,15 +87,6 @@ def test_a_long_host_and_a_long_pool(central: Central, database: Storage, length
         (min(length, 255), pool_name) for pool_name in ('p' * 50, 'q' * 50, 'ü' * 50, '')}
 
 
-@pytest.mark.all_databases
-def test_a_server_is_sent_no_commit(database: Storage) -> None:
-    commits: list[str] = []
-    sa.event.listen(database.engine, 'commit', lambda tx: commits.append(tx.dialect.name))
-    for _ in range(2):
-        beat(database, 'silver', ('minidns', 'central'))
-    assert set(commits) <= {'sqlite'}
-
-
 def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, database: Storage, clock: Clock) -> None:
     clock.now = utcnow().timestamp()
     beat(database, 'silver', ('minidns', 'central'))

@@ -35,7 +35,7 @@ def text(rows, threshold=100, states=('active',) * 3, facts=FACTS, **zone):
     pool = dataclasses.replace(POOL, threshold_percentage=threshold)
     servers = [dataclasses.replace(server, state=ServerState(state)) for server, state in zip(SERVERS, states)]
     domain = dataclasses.replace(ZONE, **zone)
-    told = sentences.explain(zone_servers.zone_servers(domain, servers, rows, pool, ''), facts, NOON)
+    told = {**facts, **sentences.explain(zone_servers.zone_servers(domain, servers, rows, pool, ''), NOON)}
     laid_out = zone_status.explanation(told, NOON)
     for each in told['servers']:
         if not each['current']:

@@ -31,8 +31,10 @@ def test_there_are_a_dozen() -> None:
 
 
 def test_a_process_has_the_bug_that_its_environment_names() -> None:
-    asked = 'from designate_pool.consensus import _kth_newest; print(_kth_newest([5, 3], 2, 5))'
-    for environment, answer in (({}, '3'), (planted.environment('count_the_newest'), '5')):
+    asked = ('from designate_pool.consensus import served; from designate_pool.model import *; '
+             'print(served(Domain("d", "a.example.", "p", "p", "a@a.example", 60, 5, Action.NONE), '
+             '{Action.UPDATE: ServerStatus("s", "d", Action.UPDATE, 5, serial_number=3)}))')
+    for environment, answer in (({}, '3'), (planted.environment('count_a_stale_serial'), '5')):
         done = subprocess.run([sys.executable, '-c', asked], env={**os.environ, **environment}, capture_output=True,
                               text=True, check=True)
         assert done.stdout.strip() == answer
