@@ -34,11 +34,23 @@ class ClosedUnanswered(ConnectionError):
 
 
 def connect(address: str | tuple[str, int], deadline: Deadline) -> socket.socket:
-    """A connection to a host and port, or to a unix socket, for whose full queue of connections it waits."""
+    """A connection to a host and port, or to a unix socket, for whose full queue of connections it waits.
+
+    The addresses of a host share the time that is left.
+    """
     if not isinstance(address, str):
-        connection = socket.create_connection(address, timeout=deadline.left())
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
+        entries = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+        for number, (family, kind, protocol, _, where) in enumerate(entries):
+            connection = socket.socket(family, kind, protocol)
+            try:
+                connection.settimeout(deadline.left() / (len(entries) - number))
+                connection.connect(where)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return connection
+            except BaseException as error:  # as below
+                connection.close()
+                if number == len(entries) - 1 or not isinstance(error, OSError):
+                    raise
     while True:
         connection = socket.socket(socket.AF_UNIX)
         try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -52,3 +54,22 @@ def test_once_there_is_room_it_is_connected(tmp_path: pathlib.Path) -> None:
             send(connection, b'question', Deadline(60.0))
             assert receive(accepted, Deadline(60.0)) == b'question'
             accepted.close()
+
+
+def test_the_addresses_of_a_host_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones do not answer; the last one may."""
+    with contextlib.ExitStack() as stack:
+        entries = []
+        for host in ('127.0.0.2', '127.0.0.3'):
+            silent = stack.enter_context(socket.create_server((host, 0), backlog=0))
+            stack.enter_context(socket.create_connection(silent.getsockname()))  # now it takes no more
+            entries.append((socket.AF_INET, socket.SOCK_STREAM, 6, '', silent.getsockname()))
+        monkeypatch.setattr(socket, 'getaddrinfo', lambda *address, **options: entries)
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            connect(('ns1.example.net', 53), Deadline(0.4))
+        assert time.monotonic() - began < 0.7
+        answering = stack.enter_context(socket.create_server(('127.0.0.4', 0)))
+        entries.append((socket.AF_INET, socket.SOCK_STREAM, 6, '', answering.getsockname()))
+        with connect(('ns1.example.net', 53), Deadline(0.6)) as connection:
+            assert connection.getpeername() == answering.getsockname()
