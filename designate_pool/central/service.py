@@ -119,7 +119,7 @@ class Central:
         new = requests.new_domain(domain, self._settings.master_networks)
         if new.masters and recordsets:
             raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
-        parsed = self._parsed(requests.recordsets, recordsets)
+        parsed = self._parsed(requests.recordsets, recordsets, context)
         return self._announce_refresh(self.creator.create(context, new, parsed))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
@@ -293,7 +293,7 @@ class Central:
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         """Create a recordset."""
-        is_large = requests.count_records([recordset]) > _LARGE
+        is_large = self._is_large([recordset], context, domain_id)
         new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
         request = RecordSetRequest(context, domain_id, new_id(), new)
         return self._change_recordset(request, events.CREATE, is_large)
@@ -312,7 +312,7 @@ class Central:
                          values: Mapping[str, Any]) -> RecordSet:
         """Change ``records`` (texts, which replace all present ones), ``ttl`` or ``description``."""
         new = requests.recordset_values(values)
-        is_large = requests.count_records([values]) > _LARGE
+        is_large = self._is_large([values], context, domain_id)
         if is_large:
             rtype = self.get_recordset(context, domain_id, recordset_id).type
             rdatas = self._runtime.compute(names_and_rdata.rdatas, 'records', rtype, new.records)
@@ -344,7 +344,7 @@ class Central:
         """Make many changes of recordsets in one transaction and with one serial."""
         if serial is not None:
             fields.serial_number('serial', serial)
-        parsed = self._parsed(requests.changes, changes)
+        parsed = self._parsed(requests.changes, changes, context, domain_id)
         domain, changed = self._run(recordset_changes.apply_changes, context, domain_id, parsed,
                                     self._now(), self._allowance, self._journal, serial)
         if changed:
@@ -549,9 +549,20 @@ class Central:
             self.backlog.delete_from_former_pools()
         return unknown
 
-    def _parsed(self, parse: Callable[[Any], Any], given: Any) -> Any:
+    def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
         """*parse* of *given* (recordsets or changes), beside other requests if they have many records."""
-        return self._runtime.compute(parse, given) if requests.count_records(given) > _LARGE else parse(given)
+        return self._runtime.compute(parse, given) if self._is_large(given, context, domain_id) else parse(given)
+
+    def _is_large(self, given: Any, context: Context, domain_id: str | None) -> bool:
+        """Whether *given* has many records.
+
+        :raises OverQuota: when it has, and certainly more than the quotas allow: parsing them might take minutes
+        """
+        sizes = requests.sizes(given)
+        if sum(sizes) <= _LARGE:
+            return False
+        self._storage.read(self._allowance.check_sizes, context, domain_id, sizes)
+        return True
 
     def _cast(self, context: Context, domain: Domain, changed: bool = True) -> Domain:
         if changed:

@@ -106,6 +106,22 @@ class Allowance:
             return count
         return max(0, min(count, limit - store.count_domains(tx, project_id, limit)))
 
+    def check_sizes(self, tx: Tx, context: Context, domain_id: str | None, sizes: Sequence[int]) -> None:
+        """Refuse a request that is certain to exceed the quotas, before it is parsed.
+
+        :param domain_id: None for a new one; replacing as many records as the domain has is always allowed
+        :param sizes: records of each wanted recordset
+        :raises OverQuota: when a zone of these recordsets alone exceeds the quotas of its project
+        """
+        domain = None if domain_id is None else queries.domain(tx, context, domain_id)
+        limits = self.limits_of(tx, context.project_id if domain is None else domain.project_id)
+        for quota, size in (('recordset_records', max(sizes, default=0)), ('zone_records', sum(sizes)),
+                            ('zone_recordsets', sum(size > 0 for size in sizes))):
+            limit = getattr(limits, quota)
+            if limit != UNLIMITED and size > limit \
+                    and (domain_id is None or store.count_records(tx, domain_id, size) < size):
+                check(quota, limit, size)
+
     def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: RecordSetEdits) -> None:
         """Refuse edits that make a zone too large.
 

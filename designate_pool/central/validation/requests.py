@@ -151,14 +151,14 @@ def recordsets(given: Any) -> list[WantedRecordSet]:
                                for index, recordset_values in enumerate(fields.sequence('recordsets', given))])
 
 
-def count_records(given: Any) -> int:
-    """The number of records in a list of recordsets or changes, none in what is neither."""
-    count = 0
+def sizes(given: Any) -> list[int]:
+    """The number of records of each recordset or change; 0 for what is neither."""
+    counts = []
     for change in given if isinstance(given, (list, tuple)) else ():
         records = change.records if isinstance(change, RecordChange) else \
             isinstance(change, Mapping) and change.get('records')
-        count += len(records) if isinstance(records, (list, tuple)) else 0
-    return count
+        counts.append(len(records) if isinstance(records, (list, tuple)) else 0)
+    return counts
 
 
 def recordset_values(given: Mapping[str, Any]) -> RecordSetValues:

@@ -10,6 +10,7 @@ import pytest
 from designate_pool import errors
 from designate_pool.central.rules.quotas import CACHED
 from designate_pool.central.service import Central
+from designate_pool.central.validation import names_and_rdata
 from designate_pool.central.zonefile_parser import RecordSetSpool
 from designate_pool.model import Context, Domain, PageRequest, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -82,6 +83,24 @@ def changed(*changes: tuple[int, int]) -> list[RecordChange]:
 def filled(central: Central) -> Domain:
     return central.create_domain(RED, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
                                  [host(1, 3), host(2)])
+
+
+def test_what_is_certain_to_be_too_much_is_never_parsed(limited: Central, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = limited.create_domain(RED, {'name': 'example.com.', 'email': 'a@example.com'})
+    made = limited.create_recordset(RED, domain.id, host(1))
+    many = {'name': 'many.example.com.', 'type': 'MX', 'records': ['1 a.'] * 300}
+    parsed: list[str] = []
+    monkeypatch.setattr(names_and_rdata, 'parse_rdata', lambda rtype, text: parsed.append(text))
+    refused('recordset_records', 300, limited.create_recordset, RED, domain.id, many)
+    refused('recordset_records', 300, limited.update_recordset, RED, domain.id, made.id, {'records': many['records']})
+    refused('recordset_records', 300, limited.apply_changes, RED, domain.id, [many])
+    refused('recordset_records', 300, limited.create_domain, RED,
+            {'name': 'example.net.', 'email': 'a@example.net'}, [many])
+    spread = [{**many, 'name': f'h{number}.example.com.', 'records': ['1 a.']} for number in range(300)]
+    refused('zone_records', 300, limited.apply_changes, RED, domain.id, spread)
+    assert parsed == []
+    with pytest.raises(errors.DomainNotFound):
+        limited.create_recordset(Context(project_id='blue'), domain.id, many)
 
 
 @pytest.mark.parametrize('many', ['$GENERATE 1-60000 h$ A 192.0.2.1', '$GENERATE 1-60000 h AAAA 2001:db8::$'])
