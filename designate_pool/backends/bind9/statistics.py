@@ -19,6 +19,8 @@ from designate_pool.protocol.names_and_rdata import name_of_server
 PATH = '/xml/v3/zones'
 #: Octets; the list of a million zones has some 250 million.
 LONGEST_ANSWER = 1 << 29
+#: Octets from the end of one zone to that of the next, which are in memory at a time.
+LARGEST_ZONE = 1 << 20
 #: What an answer of another form raises.
 MALFORMED = (ElementTree.ParseError, LookupError, ValueError, BackendRefused)
 #: The serial of a zone that is not loaded.
@@ -83,11 +85,13 @@ def _zones(pieces: Iterable[bytes], view: str, types: Collection[str] = SECONDAR
     parser: Any = ElementTree.XMLPullParser(('start', 'end'))
     views: list[str] = []
     zones: ElementTree.Element | None = None
+    unread = 0
     for piece in itertools.chain(pieces, (b'',)):
         if piece:
             parser.feed(piece)
         else:
             parser.close()
+        unread += len(piece)
         for event, element in parser.read_events():
             if event == 'start' and element.tag == 'view':
                 views.append(element.get('name', ''))
@@ -100,5 +104,8 @@ def _zones(pieces: Iterable[bytes], view: str, types: Collection[str] = SECONDAR
                     serial = element.findtext('serial', NOT_LOADED)
                     yield name_of_server(element.attrib['name']), None if serial == NOT_LOADED else int(serial)
                 zones.clear()
+                unread = 0
+        if unread > LARGEST_ZONE:
+            raise ValueError(f'more than {LARGEST_ZONE} octets without a zone')
     if view not in views:
         raise BackendError(why=f"named has no view '{view}', but has {', '.join(views) or 'none'}")

@@ -67,6 +67,12 @@ def test_another_shape_is_malformed(text: str) -> None:
         read(text.encode(), 'inside')
 
 
+@pytest.mark.parametrize('text', ['a', '<a/>'])
+def test_what_is_no_zone_is_not_gathered(text: str) -> None:
+    with pytest.raises(ValueError, match='octets without a zone'):
+        read(b'<statistics>' + text.encode() * (statistics.LARGEST_ZONE // len(text)), 'inside', 1 << 16)
+
+
 @pytest.mark.parametrize('url', ['https://192.0.2.53:8053', '192.0.2.53:8053', 'http://', 'http://192.0.2.53:x',
                                  'http://[::1', 'http://192.0.2.53/a b', 'http://192.0.2.53/?a', 'file:///etc/passwd'])
 def test_other_urls_are_refused(url: str) -> None:
