@@ -149,7 +149,8 @@ class Zone:
         """Add *rrsets*: all of them, or none and an error; see :meth:`add_record`."""
         self.add_pairs({rrset.key: rrset.packed for rrset in rrsets} if replace else
                        ((rrset.key, rrset.packed) for rrset in rrsets), lenient, replace)
-        self._extras |= {rrset.key: rrset.extra for rrset in rrsets if rrset.extra != NO_EXTRA}
+        last = {rrset.key: rrset.extra for rrset in rrsets}
+        self._extras |= {key: extra for key, extra in last.items() if extra != NO_EXTRA}
 
     def remove_record(self, rrset: RRset) -> None:
         """Remove the RRset of this name and type.

@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -207,7 +207,8 @@ class WorkerCallbacks:
 class PollsInFlight:
     """The domains that a server is being polled for.
 
-    A result may go to another pool manager, so a poll counts until its round must have ended at most.
+    A result may go to another pool manager, so a full set is compared with the database, see :meth:`retain`; and a poll
+    counts until its round must have ended at most.
     """
 
     def __init__(self) -> None:
@@ -239,6 +240,13 @@ class PollsInFlight:
         """Note that the poll for this domain has ended."""
         with self._lock:
             self._polls.pop(domain_id, None)
+
+    def retain(self, under_way: Callable[[list[str]], Collection[str]]) -> None:
+        """Drop those that *under_way* does not return of the ids it is given."""
+        with self._lock:
+            polled = list(self._polls)
+        for domain_id in set(polled).difference(under_way(polled)):
+            self.discard(domain_id)
 
 
 class ServerWorker:

@@ -3,6 +3,7 @@
 * *due*: claim rows that are due, in pages and by index, and execute them;
 * *undecided*: weigh domains again whose outcomes may have come to several pool managers;
 * *claims*: renew the claims of operations that are queued or in flight;
+* *polls*: forget polls whose results went to other pool managers, where there is no room for more;
 * *probes*: probe servers whose circuit is open;
 * *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was
   lost; one pool manager of the pool at a time.  It also wakes *due* for rows that were not written here, and *members*
@@ -48,6 +49,7 @@ DUE_INTERVAL = 0.5
 #: Where no row written here is due: *unsettled* looks for others, such as those of pool managers that have ended.
 IDLE_INTERVAL = 60.0
 UNSETTLED_INTERVAL = 5.0
+POLLS_INTERVAL = 1.0
 #: While the pool is there, and while it is gone.
 MEMBERS_INTERVAL, GONE_INTERVAL = 60.0, 1.0
 PAGE = 500
@@ -91,8 +93,8 @@ class PeriodicLoops:
         """Start a thread for each loop."""
         loops: dict[str, Callable[[], float]] = {
             'due': self.run_due, 'undecided': lambda: self._manager.reconciler.weigh_undecided(),
-            'claims': lambda: self._manager.extend_claims(), 'probes': self.run_probes, 'unsettled': self.run_unsettled,
-            'members': self.run_members, 'serial_audit': self.serial_audit.run,
+            'claims': lambda: self._manager.extend_claims(), 'polls': self.run_polls, 'probes': self.run_probes,
+            'unsettled': self.run_unsettled, 'members': self.run_members, 'serial_audit': self.serial_audit.run,
             'contents_audit': self._contents_audit.run, 'contents_claim': self._contents_audit.extend_claim,
             'orphan_audit': self._orphan_audit.run, 'join_and_drain': self._join_and_drain.run,
             'gauges': self._gauges.run}
@@ -163,6 +165,15 @@ class PeriodicLoops:
         self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0,
                                   now + timedelta(seconds=pause), now)
         return pause
+
+    def run_polls(self) -> float:
+        """Make room for polls; seconds until the next time."""
+        storage = self._manager.storage
+        for server_id, worker in self._manager.workers.items():
+            if not worker.polls.room(storage.now()):
+                worker.polls.retain(lambda ids: storage.read(server_statuses.being_polled, server_id, ids,
+                                                             storage.now()))
+        return POLLS_INTERVAL
 
     def run_members(self) -> float:
         """Read the states of the servers; seconds until the next time."""

@@ -234,6 +234,13 @@ def first_waiting_update(tx: Tx, server_id: str) -> ServerStatus | None:
     return next(_statuses(tx, query), None)
 
 
+def being_polled(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> set[str]:
+    """Those of *domain_ids* for which this server is being polled."""
+    return {domain_id for ids in chunks(domain_ids, _IDS_PER_STATEMENT) for domain_id in tx.execute(
+        sa.select(TABLE.c.domain_id).where(TABLE.c.server_id == server_id, TABLE.c.domain_id.in_(ids),
+                                           TABLE.c.action == Action.UPDATE, TABLE.c.deadline_at > now)).scalars()}
+
+
 def next_due(tx: Tx, server_ids: Iterable[str], after: datetime) -> datetime | None:
     """When the next row of these servers is due after that time; None if none is."""
     at = TABLE.c.next_attempt_at

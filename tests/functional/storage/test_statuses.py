@@ -412,6 +412,13 @@ def test_of_two_who_claim_a_name_at_once_one_does(storage: Storage) -> None:
     assert sorted(map(len, found)) == [0] * 7 + [1]
 
 
+def test_who_is_being_polled_for_is_known(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 4)
+    written(storage, row(ids[0], deadline_at=NOW + MINUTE), row(ids[1], deadline_at=NOW - MINUTE), row(ids[2]),
+            row(ids[3], B, deadline_at=NOW + MINUTE))
+    assert storage.read(server_statuses.being_polled, A, ids, NOW) == {ids[0]}
+
+
 def test_when_the_next_row_is_due_is_known(storage: Storage) -> None:
     ids = storage.run(insert_domains, 4)
     assert storage.read(server_statuses.next_due, [A, B], NOW) is None

@@ -57,6 +57,12 @@ def test_an_rrset_that_is_there_is_replaced_only_when_asked_for() -> None:
     assert text_of(made) == ['www.example.com. 60 A 192.0.2.9']
 
 
+def test_of_several_that_replace_each_other_the_last_counts_with_its_settings_alone() -> None:
+    made, last = zone(WWW), record('www 60 A 192.0.2.9')
+    made.add_all([record(WWW)._replace(extra=Extra(excluded=('other',))), last], replace=True)
+    assert list(made) == [last] and not made.extras
+
+
 def test_what_is_not_there_cannot_be_removed() -> None:
     made = zone(WWW)
     made.remove_record(record(WWW))

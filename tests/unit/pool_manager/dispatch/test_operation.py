@@ -57,6 +57,21 @@ def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
     assert sorted(asked) == [domain.name for domain in old], 'each of them once'
 
 
+def test_polls_that_another_pool_manager_hears_of_make_room(
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool.registry.start()
+    old = domains_of_the_past(pool, clock, 8)
+    monkeypatch.setattr(server_worker, 'MOST_POLLS', 5)
+    due_on(SERVERS[0], old, pool, clock)
+    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
+    periodic.run_due()
+    polls = pool.manager.workers[SERVERS[0]].polls
+    pool.new_manager('two').queue_results(pool.poll(request) for request in pool.asked[:3])
+    assert polls.room(clock()) == 0
+    periodic.run_polls()
+    assert polls.room(clock()) == 3
+
+
 def test_outcomes_of_recent_changes_are_handled_first(pool: ScriptedPool, clock: Clock) -> None:
     old, = domains_of_the_past(pool, clock, 1)
     due_on(SERVERS[0], [old], pool, clock)
