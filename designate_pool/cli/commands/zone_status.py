@@ -113,7 +113,10 @@ class WaitForZone(ShowOne):
         if not change.deletes:
             parameters['serial'] = change.wanted
 
+        verdict: Json | None = None
+
         def look() -> Json | None:
+            nonlocal verdict
             remaining = max(0.0, min(LONGEST_WAIT, end - time.monotonic()))
             verdict = self.client.get(f'/v2/zones/{change.zone_id}/wait', remaining + ANSWER_SECONDS, **parameters,
                                       timeout=f'{remaining:.3f}')
@@ -123,10 +126,10 @@ class WaitForZone(ShowOne):
             is_over = time.monotonic() >= end or not verdict['timed_out'] and not is_retried
             return verdict if is_over else None
 
-        verdict, failure = zone_wait.poll(look, end, PAUSES)
-        if verdict is None:
-            assert failure is not None
+        _, failure = zone_wait.poll(look, end, PAUSES)
+        if failure is not None:
             raise failure
+        assert verdict is not None
         return verdict
 
 

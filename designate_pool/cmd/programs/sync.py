@@ -148,9 +148,11 @@ def run_repeatedly(run: Callable[[], object], interval: float, min_event_interva
     :param min_event_interval: the least seconds from the start of one run to the start of the next
     :param hasten: is set by an event, and together with *stop*
     """
-    while not stop.is_set():
+    while True:
         began = time.monotonic()
         hasten.clear()
+        if stop.is_set():  # not before, or the end that comes meanwhile would hasten nothing
+            return
         try:
             run()
         except Exception:  # a provider may raise anything; the loop continues

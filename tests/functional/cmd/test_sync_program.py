@@ -184,6 +184,21 @@ class TestLoop:
         assert ['the source is away' in (record.exc_text or '') for record in caplog.records] == [True] * 3
         assert begun[1] - begun[0] >= 0.02 <= begun[2] - begun[1], 'not more often than that'
 
+    def test_an_end_that_comes_before_a_run_is_not_missed(self) -> None:
+        hasten, stop = threading.Event(), threading.Event()
+
+        def look() -> bool:
+            was_set = threading.Event.is_set(stop)
+            stop.set()
+            hasten.set()
+            return was_set
+
+        stop.is_set = look  # type: ignore[method-assign]
+        thread = threading.Thread(target=run_repeatedly, args=(lambda: None, 3.0, 0.02, hasten, stop), daemon=True)
+        thread.start()
+        thread.join(1.0)
+        assert not thread.is_alive()
+
     def test_at_sighup(self, git: Repository, loop: Callable[..., Loop]) -> None:
         running = loop('--interval', '1000', '--min-event-interval', '0.1')
         running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')

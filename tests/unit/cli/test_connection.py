@@ -52,6 +52,13 @@ def test_nothing_is_said(no_file):
     assert (found, found.url) == (ApiConnection(), DEFAULT_URL)
 
 
+def test_a_user_without_a_home(monkeypatch, tmp_path):
+    monkeypatch.setattr(connection, 'PLACES', ('~/clouds.yaml', f'{tmp_path}/none.yaml'))
+    monkeypatch.delenv('HOME')
+    monkeypatch.setattr('pwd.getpwuid', lambda uid: {}[uid])
+    assert gather(None) == ApiConnection()
+
+
 def test_the_default_cloud(file):
     found = gather(file)
     assert (found.url, found.token, found.format) == ('https://dns.example.com', 'secret-of-production', 'json')

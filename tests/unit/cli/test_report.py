@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -187,6 +188,22 @@ def test_a_lost_question_is_asked_again(server: Server) -> None:
 
     server.script = lossy
     assert ask(server, timeout=0.5) == report.ServerAnswers(7, 6)
+
+
+def test_one_that_cannot_be_reached_any_more_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange_with_it = report._exchange
+
+    def exchange(host: str, port: int, question: DnsQuestion, timeout: float) -> dns.message.Message | str:
+        if question.type == 'A':
+            raise OSError(errno.EHOSTUNREACH, 'No route to host')
+        return exchange_with_it(host, port, question, timeout)
+
+    server.script = truly
+    monkeypatch.setattr(report, '_exchange', exchange)
+    many = [DnsQuestion(f'h{number}.example.com.', 'A', '60 192.0.2.1') for number in range(500)]
+    found = report.ask('127.0.0.1', server.port, Asked(ZONE, 7, many), 5.0)
+    assert found.trouble is not None and found.trouble.startswith('it stopped answering')
+    assert {each.answered for each in found.differences} == {'no answer (No route to host)'}
 
 
 def test_one_that_stops_answering_is_given_up(server: Server) -> None:

@@ -103,3 +103,8 @@ def test_a_zone_that_is_deleted_meanwhile_is_not_waited_for(monkeypatch, deletes
     going = {**ERROR, 'action': 'DELETE'}
     found, asked = wait(monkeypatch, [going, DONE], deletes=deletes)
     assert found == (DONE if deletes else going)
+
+
+def test_an_answer_that_comes_just_when_the_time_is_over(monkeypatch):
+    monkeypatch.setattr(zone_wait, 'poll', lambda look, end, pauses: (look(), None))
+    assert wait(monkeypatch, [LATE]) == (LATE, [60.0])
