@@ -128,7 +128,8 @@ PLANTS = {
         ('active', 'healed', 'lost'), (
             Change('pool_manager.reconcile.domain_state',
                    'if newer is not None and newer.generation > state.domain.generation:', 'if False:'),
-            Change('pool_manager.reconcile.outcomes', '        self._recreate(outcomes)\n', ''))),
+            Change('pool_manager.reconcile.outcomes', 'if self.step.live:\n            self._recreate(outcomes)',
+                   'pass'))),
     'tenants_see_all': Plant(
         'whoever knows the id of a zone may see and change it', ('tenants',), (
             Change('model.domains', "return self.all_projects or project_id != '' and project_id == self.project_id",

@@ -56,6 +56,15 @@ def test_a_server_of_a_pool_without_domains_has_nothing_to_wait_for(editable: Ed
     assert editable.states[D] == 'active'
 
 
+def test_a_joining_server_counts_at_once_when_the_operator_wants_it(editable: EditablePool) -> None:
+    some(editable)
+    editable.manager.reconciler.settings = dataclasses.replace(editable.manager.settings, count_joining_servers=True)
+    editable.add(D)
+    editable.registry.reload()
+    assert editable.states[D] == 'joining'
+    assert editable.manager.members.counting == (*SERVERS, D)
+
+
 def test_a_new_section_joins_is_filled_and_then_counts(editable: EditablePool) -> None:
     domains = some(editable)
     editable.add(D)

@@ -165,9 +165,6 @@ def test_only_a_newer_serial_moves_a_row_and_the_pool_with_it(pool: ScriptedPool
     assert told == [(Outcome.SUCCESS, changed.serial)]
 
 
-# The periodic pass
-
-
 # One pool manager, one pool
 
 def test_the_domains_of_another_pool_are_left_alone(pool: ScriptedPool, clock: Clock) -> None:
