@@ -439,22 +439,25 @@ def _collides(aliases: Mapping[str, bool], change: Change) -> bool:
 
 def _edits(zone: str, change: Change, loose: bool) -> Iterator[Edit]:
     """The parts of one message that make *change*."""
-    gone = {rrset.type: rrset for rrset in change.existing}
+    gone = {rrset.key: rrset for rrset in change.existing}
     name = dns.name.from_text(change.name)
     for new in change.new:
-        old = gone.pop(new.type, None)
+        old, own_name = gone.pop(new.key, None), dns.name.from_text(new.name)
         if old is not None and new.type == 'NS' and new.name == zone:
             yield from _own_ns(name, old, new, loose)
         else:
-            yield Edit(name, new.type, () if old is None else None if loose else _data(old), whole=old is not None,
+            yield Edit(own_name, new.type, () if old is None else None if loose else _data(old), whole=old is not None,
                        add=_data(new), ttl=new.ttl)
+        if old is None and own_name != name:  # the mark of its owner
+            yield Edit(own_name, 'CNAME')
     for old in gone.values():
-        yield Edit(name, old.type, None if loose else _data(old), whole=True)
-    types = {rrset.type for rrset in change.new}
+        yield Edit(dns.name.from_text(old.name), old.type, None if loose else _data(old), whole=True)
+    types = {rrset.type for rrset in change.new if rrset.name == change.name}
     if types and not change.existing:
         yield Edit(name, 'ANY' if 'CNAME' in types else 'CNAME')
     elif 'CNAME' in types and change.kind == 'Replace':
-        yield from (Edit(name, rival) for rival in RIVALS if rival not in change.types)
+        own_types = {rrset.type for rrset in (*change.existing, *change.new) if rrset.name == change.name}
+        yield from (Edit(name, rival) for rival in RIVALS if rival not in own_types)
 
 
 def _own_ns(name: dns.name.Name, old: RRset, new: RRset, loose: bool) -> Iterator[Edit]:

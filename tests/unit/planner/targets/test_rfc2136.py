@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from designate_pool.errors import BackendError, BackendUnreachable, InvalidField
 from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.processors.ownership import TxtOwnership
 from designate_pool.planner.targets import rfc2136
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.targets.rfc2136 import Message, Rfc2136Provider, messages
@@ -25,6 +26,7 @@ from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.protocol.tcp_client import key_of
 from designate_pool.serial import newer
 from tests.fixtures.plans import planned
+from tests.unit.planner.values import synced
 
 NAME = 'example.com.'
 SOA = '@ 300 SOA ns1.example.net. hostmaster.example.com. {serial} 3600 600 86400 300\n'
@@ -276,6 +278,21 @@ def test_serials_on_the_way(before: int, after: int, count: int, found: list[int
                 (before, after))
     made = [changes.create(rrset(f'h{number}.{NAME}', 'A', 60, ['192.0.2.1'])) for number in range(count)]
     assert [each.soa and serial_of(each.soa) for each in messages(NAME, made, (old, new))] == found
+
+
+def test_an_alias_and_the_marks_of_its_owner_have_their_own_names() -> None:
+    """A Replace contains the changes of its marks."""
+    apex = SOA.format(serial=1) + '@ 300 NS ns1.example.net.\n'
+    target, owner = Simple(zone_of(NAME, apex)), TxtOwnership('own', 'me')
+    beside = 'www 60 TXT "beside"\n'
+    for serial, line in enumerate(('www 60 A 192.0.2.1\n' + beside, 'www 60 CNAME a.example.net.\n',
+                                   beside + 'www 60 A 192.0.2.2\n'), 2):
+        plan = synced(target, zone_of(NAME, apex.replace(' 1 ', f' {serial} ') + line), [owner])
+        assert plan is not None and target.apply(plan) == (len(plan.changes), 0, 0, ())
+        marks = [f'{each.split()[2].lower()}-www.{NAME}' for each in line.splitlines()]
+        assert {each.name for each in target.held} == {NAME, f'www.{NAME}', *marks}
+        assert target.serial == serial
+    assert 'Replace' in {each.kind for each in plan.changes}
 
 
 def test_the_longest_names_fit() -> None:
