@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 
 from designate_pool.errors import InvalidField
 from designate_pool.model import PageRequest
@@ -21,6 +22,8 @@ _LIMIT = sa.bindparam('rows_of_page', type_=sa.Integer)
 _MARKER, _MARKED = 'marker', 'value_of_marker'
 #: The character before a special one in the patterns of LIKE; not a backslash, which names may contain.
 ESCAPE = '|'
+#: What MariaDB says when a text that is not ASCII is searched for in a column of ASCII.
+_OTHER_CHARACTERS = 1267
 
 
 def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: Mapping[str, sa.Column[Any]],
@@ -56,8 +59,13 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
         start = _Start.OF_UNSET if marked is None else _Start.OF_SET
     build = _page.__wrapped__ if parameters is None or conditions else _page
     descending = sort_dir == 'desc' or newest_first and sort_key is None and sort_dir is None
-    return list(tx.execute(build(statement.where(*conditions) if conditions else statement, key, column,
-                                 descending, start), values).all())
+    query = build(statement.where(*conditions) if conditions else statement, key, column, descending, start)
+    try:
+        return list(tx.execute(query, values).all())
+    except exc.OperationalError as error:
+        if error.orig is None or error.orig.args[:1] != (_OTHER_CHARACTERS,):
+            raise
+        return []  # as on other databases: no row has such a text
 
 
 class _Start(enum.Enum):

@@ -158,3 +158,18 @@ def test_projects_whose_names_differ_in_case_are_different(central: Central, dat
         'name': 'www.a.example.', 'email': 'hostmaster@example.com'}) == 'illegal_child'
     assert central.create_domain(Context(project_id='RED'), {
         'name': 'c.example.', 'email': 'hostmaster@example.com'}).project_id == 'RED'
+
+
+@pytest.mark.parametrize('key', ['name', 'scope', 'algorithm'])
+def test_a_text_that_no_entry_can_have_is_that_of_none(central: Central, key: str) -> None:
+    for text in ('ö', 'ö*'):
+        assert central.tsigkeys.find(WHO, PageRequest({key: text})) == []
+
+
+@pytest.mark.parametrize('key', ['name', 'type', 'status'])
+def test_a_text_that_no_zone_or_recordset_can_have_is_that_of_none(central: Central, key: str) -> None:
+    zone = create(central, 'example.com.')
+    assert central.find_domains(WHO, PageRequest({key: 'ö'})) == []
+    assert central.find_recordsets(WHO, zone.id, PageRequest({key: 'ö'})) == []
+    assert central.find_all_recordsets(WHO, PageRequest({key: 'ö'})) == []
+    assert central.get_domain(WHO, zone.id) == zone
