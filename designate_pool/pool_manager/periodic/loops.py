@@ -46,7 +46,7 @@ from designate_pool.storage.zones import domains as domain_store
 LOG = logging.getLogger(__name__)
 
 DUE_INTERVAL = 0.5
-#: Where no row written here is due: *unsettled* looks for others, such as those of pool managers that have ended.
+#: Where no row is due sooner: *unsettled* looks for those that others write, or have left when they ended.
 IDLE_INTERVAL = 60.0
 UNSETTLED_INTERVAL = 5.0
 POLLS_INTERVAL = 1.0
