@@ -108,7 +108,7 @@ SAYING_NOTHING = {'found', 'each', 'some', 'given', 'wanted', 'known', 'there', 
 #: Constants of ours that tests replace; whatever else a test wants otherwise is a parameter, times above all.
 REPLACED = {
     # Sizes of pages, batches, blocks and buffers that functions go by, of which no caller wants another.
-    'central.rules.pools.PAGE',
+    'central.rules.servers.CACHED_FROM', 'central.rules.pools.PAGE',
     'central.zonefile_parser.MOST_HELD', 'central.zonefile_parser.PART',
     'minidns.zones.catalog_zone.MAX_RECORDS', 'minidns.zones.catalog_zone.BLOCK_MEMBERS',
     'minidns.zones.loader.BATCH_RECORDS', 'minidns.zones.loader.BATCH_ZONES',

@@ -79,6 +79,7 @@ class Central:
         self._scheduler = Scheduler(settings.default_pool_name, settings.default_pool_id,
                                     settings.scheduler_filters)
         self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now)
+        self._counts: servers.Counts = {}
         self._casts = CastQueue(pool_managers, runtime)
         self._announcer = announcer
         self._events = events.EventSender(notifications, self._announce)
@@ -477,11 +478,11 @@ class Central:
 
     def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
         """The state of the work on each server of a pool."""
-        return self._storage.read(servers.reports, fields.text('pool_name', pool_name), self._now())
+        return self._storage.read(servers.reports, self._counts, fields.text('pool_name', pool_name), self._now())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
         """The state of the work on one server, with some of its failures."""
-        return self._storage.read(servers.report, context, server_id, self._now())
+        return self._storage.read(servers.report, self._counts, context, server_id, self._now())
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
         """Put a server into maintenance: nothing is sent to it, and it does not count."""

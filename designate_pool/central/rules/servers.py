@@ -7,7 +7,7 @@ version that was read, so the second of two concurrent changes starts again from
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from designate_pool.errors import LostRace, PoolNotFound, ServerNotFound, WrongServerState
 from designate_pool.model import Context, PoolServer, ServerReport, ServerState
@@ -15,6 +15,11 @@ from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
 
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
+#: From this many domains on, a pool's count is good for this long: it is read several times a second by who waits.
+CACHED_FROM, CACHED = 10_000, timedelta(seconds=30)
+
+#: When the domains of a pool, given by its id, were counted, and how many there were.
+Counts = dict[str, tuple[datetime, int]]
 
 
 def of_pool(tx: Tx, pool_name: str) -> list[PoolServer]:
@@ -22,18 +27,26 @@ def of_pool(tx: Tx, pool_name: str) -> list[PoolServer]:
     return list(_roll(tx, pool_name).servers)
 
 
-def reports(tx: Tx, pool_name: str, now: datetime) -> list[ServerReport]:
+def reports(tx: Tx, counts: Counts, pool_name: str, now: datetime) -> list[ServerReport]:
     """The reports of a pool's servers, without their details."""
     roll = _roll(tx, pool_name)
-    total = pool_servers.count_domains(tx, roll.pool_id)
+    total = _domains_of(tx, counts, roll.pool_id, now)
     return [pool_servers.report(tx, server, total, now) for server in roll.servers]
 
 
-def report(tx: Tx, context: Context, server_id: str, now: datetime) -> ServerReport:
+def report(tx: Tx, counts: Counts, context: Context, server_id: str, now: datetime) -> ServerReport:
     """The report of one server, with its details."""
     server = _present(tx, server_id)
-    return pool_servers.report(tx, server, pool_servers.count_domains(tx, server.pool_id), now, whole=True,
+    return pool_servers.report(tx, server, _domains_of(tx, counts, server.pool_id, now), now, whole=True,
                                project_id=context.scope)
+
+
+def _domains_of(tx: Tx, counts: Counts, pool_id: str, now: datetime) -> int:
+    counted_at, count = counts.get(pool_id, (now, 0))
+    if count < CACHED_FROM or now - counted_at >= CACHED:
+        count = pool_servers.count_domains(tx, pool_id)
+        counts[pool_id] = now, count
+    return count
 
 
 def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:

@@ -215,3 +215,19 @@ class TestTogether:
         raced.clear()
         assert central.rest_server(WHO, ONE).state is MAINTENANCE
         assert len(raced) == 1
+
+
+def test_many_domains_are_not_counted_for_everybody_who_looks(database: Storage, central: Central, clock: Clock,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown() -> int:
+        return next(report.domains for report in central.report_servers(WHO, 'default'))
+
+    create(central, 'a.example.com.')
+    assert shown() == 1
+    monkeypatch.setattr(rules, 'CACHED_FROM', 2)
+    create(central, 'b.example.com.')
+    assert shown() == 2
+    create(central, 'c.example.com.')
+    assert (shown(), central.report_server(WHO, ONE).domains) == (2, 2)
+    clock.now += rules.CACHED.total_seconds()
+    assert shown() == 3
