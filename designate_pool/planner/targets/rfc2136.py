@@ -223,7 +223,10 @@ class _UpdateRun:
         except BackendError as error:
             if not self._done and not self._failed:
                 raise
-            self._fail(self._in_flight, str(error))
+            if self._in_flight:
+                self._fail(self._in_flight, str(error))
+            else:  # the zone could not be read again
+                self._errors.append(str(error))
         return ApplyResult(self._done, self._failed, self._total - self._done - self._failed, tuple(self._errors))
 
     def _apply_changes(self) -> None:

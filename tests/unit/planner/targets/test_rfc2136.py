@@ -67,6 +67,8 @@ class Simple(Rfc2136Provider):
         return dns.rcode.NOERROR
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+        if self.lose is not None and len(self.got) >= self.lose:
+            raise BackendUnreachable(why='lost')
         for each in self.held:
             zone.add_record(each)
         return True
@@ -185,7 +187,7 @@ def test_interrupted_at_every_message_then_again(before: Zone, after: Zone, room
             target.lose = cut
             try:
                 result = target.apply(plan)
-                assert not result.ok
+                assert not result.ok and 'lost' in result.errors[-1]
                 assert result.applied + result.failed + result.skipped == len(plan.changes)
             except BackendUnreachable:
                 pass
@@ -211,6 +213,17 @@ def test_what_somebody_else_changed_is_left_to_the_next_plan(before: Zone, after
     if (again := target.plan(after)) is not None:
         assert target.apply(again).ok
     assert target.plan(after) is None
+
+
+def test_it_is_said_why_the_rest_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Simple(zone_of(NAME, SOA.format(serial=1) + 'a 60 A 192.0.2.1\nb 60 A 192.0.2.1'))
+    plan = planned(target, zone_of(NAME, SOA.format(serial=9) + 'a 60 A 192.0.2.3\nb 60 A 192.0.2.3'))
+    target.held.add_record(rrset(f'b.{NAME}', 'A', 60, ['192.0.2.2']), replace=True)  # by somebody else
+    target.lose = 2  # what would be read then
+    monkeypatch.setattr(rfc2136, 'ROOM', 120)
+    result = target.apply(plan)
+    assert (result.applied, result.failed, result.skipped, len(result.errors)) == (1, 0, len(plan.changes) - 1, 1)
+    assert 'lost' in result.errors[0]
 
 
 @given(zones(1), zones(1000))
