@@ -38,8 +38,10 @@ class ReloadedFile(Generic[Value]):
 
     def get(self) -> Value:
         """The parsed contents, read again when the file has changed."""
-        if time.monotonic() - self._checked_at >= self._interval:
-            with self._lock:
+        due = time.monotonic() - self._checked_at >= self._interval
+        # Nobody waits for a file system that hangs while another request reads, unless each wants what is there now.
+        if due and self._lock.acquire(blocking=not self._interval):
+            try:
                 stamp = self._stamp()
                 if stamp != self._seen:
                     self._seen = stamp
@@ -49,6 +51,8 @@ class ReloadedFile(Generic[Value]):
                     except BadConfiguration as error:
                         LOG.error('the new %s is not used, the old one still is: %s', self._what, error)
                 self._checked_at = time.monotonic()
+            finally:
+                self._lock.release()
         return self._value
 
     def reload(self) -> None:

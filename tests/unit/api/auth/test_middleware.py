@@ -22,6 +22,7 @@ from designate_pool.api.auth import policy
 from designate_pool.api.auth.identity import Identity
 from designate_pool.api.auth.keystone import KeystoneAuth
 from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
+from designate_pool.api.auth.reloaded_file import ReloadedFile
 from designate_pool.api.auth.token_file import TokenAuth, digest, parse
 from designate_pool.api.http.limits import RateLimits
 from designate_pool.errors import BadConfiguration
@@ -317,3 +318,23 @@ def test_a_request_id_that_was_brought_along(make: Make, central: ObservedCentra
     found = answer.headers['X-Openstack-Request-Id']
     assert (found == given) is kept and found.startswith('req-') and len(found) == 40
     assert central.contexts[-1].request_id == found
+
+
+def test_nobody_waits_for_another_who_reads_files_that_are_looked_at_now_and_then() -> None:
+    stamps, values, reading, go_on = iter('abb'), iter((1, 2)), threading.Event(), threading.Event()
+
+    def read() -> int:
+        value = next(values)
+        if value == 2:
+            reading.set()
+            assert go_on.wait(60)
+        return value
+
+    policy_file = ReloadedFile('policy file', read, lambda: next(stamps), 1e-9)
+    reader = threading.Thread(target=policy_file.get)
+    reader.start()
+    assert reading.wait(60)
+    assert policy_file.get() == 1
+    go_on.set()
+    reader.join(60)
+    assert policy_file.get() == 2
