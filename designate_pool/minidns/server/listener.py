@@ -188,12 +188,14 @@ class TcpServer:
         half, quarter = max(1, self._limits.connections // 2), max(1, self._limits.connections // 4)
         server_count = self._server_count(connection.address)
         with self._changed:
-            neighbours = [other for other in self._open if other.address == connection.address]
-            strangers = [other for other in self._open if other.is_stranger] if connection.is_stranger else []
             has_place = not self._stopping and all(
-                len(others) < limit or self._close_longest_idle(others, min_idle) for others, limit, min_idle in (
-                    (neighbours, half * server_count or quarter, self._limits.first_query), (strangers, half, 0.0),
-                    (self._open, self._limits.connections, 0.0)))
+                len(others := [other for other in self._open if is_meant(other)]) < limit
+                or self._close_longest_idle(others, min_idle)
+                for is_meant, limit, min_idle in (
+                    (lambda other: other.address == connection.address, half * server_count or quarter,
+                     self._limits.first_query),
+                    (lambda other: connection.is_stranger and other.is_stranger, half, 0.0),
+                    (lambda other: True, self._limits.connections, 0.0)))
             if has_place:
                 self._open.add(connection)
                 self._runtime.spawn(self._serve, connection, name='minidns-tcp')
