@@ -12,7 +12,7 @@ import contextlib
 import platform
 from collections.abc import Sequence
 
-from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Info
+from prometheus_client import Counter, Gauge, Histogram, Info
 
 from designate_pool import __version__
 
@@ -37,8 +37,7 @@ OPERATION_SECONDS = Histogram('designate_pool_operation_seconds', 'Duration of d
                               'counts once.', ('server', 'driver', 'action'), buckets=LONG)
 CONTENTS = Counter('designate_pool_contents_compared', "Zones whose contents on a server were compared with the "
                    "database, by result.", ('server', 'match'))
-TICKED_AT = Gauge('designate_pool_last_tick_timestamp_seconds', 'When a loop of the pool manager last ran.',
-                  ('loop',))
+TICKED_AT = Gauge('designate_pool_last_tick_timestamp_seconds', 'When a loop of the pool manager last ran.', ('loop',))
 LOOP_FAILURES = Counter('designate_pool_loop_failures', 'Runs of a loop of the pool manager that failed.', ('loop',))
 CIRCUIT_OPEN = Gauge('designate_pool_circuit_open', '1 while the circuit breaker is open, since the server did not '
                      'answer: on its control channel (control) or over DNS (dns).', ('pool', 'server', 'channel'))
@@ -59,10 +58,9 @@ ROWS_IN_HAND = Gauge('designate_pool_rows_in_hand', 'Waiting operations that a p
                      _POOL_SERVER)
 DUE_AGE = Gauge('designate_pool_oldest_due_seconds', 'How long the oldest operation that no program is working on has '
                 'been due.', _POOL_SERVER)
-BEHIND = Gauge('designate_pool_domains_behind', 'Zones whose newest change a server lacks.',
-               _POOL_SERVER)
-LAG = Gauge('designate_pool_serial_lag_seconds', 'Age of the oldest change that this server lacks, in '
-            'seconds.', _POOL_SERVER)
+BEHIND = Gauge('designate_pool_domains_behind', 'Zones whose newest change a server lacks.', _POOL_SERVER)
+LAG = Gauge('designate_pool_serial_lag_seconds', 'Age of the oldest change that this server lacks, in seconds.',
+            _POOL_SERVER)
 SERVER_STATE = Gauge('designate_pool_server_state', '1 for the state that a server is in, 0 for the others.',
                      ('pool', 'server', 'state'))
 DOMAINS = Gauge('designate_pool_domains', 'Zones by status.', ('pool', 'status'))
@@ -73,32 +71,27 @@ MEASURED_AT = Gauge('designate_pool_measured_timestamp_seconds', 'When the gauge
 # The rounds over all domains, by what they look at (kind).
 AUDIT_SECONDS = Gauge('designate_pool_audit_seconds', 'Duration of the last complete audit round over all zones of a '
                       'pool.', ('pool', 'kind'))
-AUDIT_ENDED_AT = Gauge('designate_pool_audit_timestamp_seconds', 'When the last audit round ended.',
-                       ('pool', 'kind'))
+AUDIT_ENDED_AT = Gauge('designate_pool_audit_timestamp_seconds', 'When the last audit round ended.', ('pool', 'kind'))
 AUDIT_STARTED_AT = Gauge('designate_pool_audit_started_timestamp_seconds', 'When the present audit round started; in '
                          'the future while it waits to start.', ('pool', 'kind'))
 AUDIT_INTERVAL = Gauge('designate_pool_audit_interval_seconds', 'The interval in which an audit round has to end; 0 '
-                                                                'for never.',
-                       ('pool', 'kind'))
+                       'for never.', ('pool', 'kind'))
 AUDIT_DOMAINS = Gauge('designate_pool_audit_domains', 'Zones that the last audit round covered.', ('pool', 'kind'))
 AUDIT_COVERAGE = Gauge('designate_pool_audit_coverage', 'Share of questions of the last audit round (each zone on each '
                        'server that should have it) that were answered, 0 to 1.', ('pool', 'kind'))
 AUDIT_UNANSWERED = Gauge('designate_pool_audit_unanswered', 'Questions of the last audit round that were not answered.',
                          ('pool', 'kind'))
 AUDIT_FINDINGS = Gauge('designate_pool_audit_findings', 'Findings of the last audit round: zones recorded as right '
-                                                        'that were not.',
-                       ('pool', 'kind'))
+                       'that were not.', ('pool', 'kind'))
 
 # MiniDNS.
-POLLS = Counter('designate_pool_polls', 'SOA polls that ended, each with all its tries.',
-                ('server', 'outcome'))
+POLLS = Counter('designate_pool_polls', 'SOA polls that ended, each with all its tries.', ('server', 'outcome'))
 POLL_SECONDS = Histogram('designate_pool_poll_seconds', 'Duration of SOA polls, with all their tries.', _SERVER,
                          buckets=LONG)
 POLLS_IN_FLIGHT = Gauge('designate_pool_polls_in_flight', 'SOA polls under way.')
 AUDITED = Counter('designate_pool_audited', "Serials that the audit asked servers for, by how the question ended.",
                   ('server', 'outcome'))
-NOTIFIES = Counter('designate_pool_notifies', 'NOTIFYs that ended, each with all its tries.',
-                   ('server', 'outcome'))
+NOTIFIES = Counter('designate_pool_notifies', 'NOTIFYs that ended, each with all its tries.', ('server', 'outcome'))
 TRANSFERS = Counter('designate_pool_transfers', 'Requests of servers to MiniDNS, AXFR, IXFR or SOA, by outcome; '
                     'ixfr_whole is an IXFR answered with the whole zone.', ('server', 'kind', 'outcome'))
 TRANSFER_SECONDS = Histogram('designate_pool_transfer_seconds', 'Duration of complete transfers.',
@@ -108,8 +101,7 @@ TRANSFER_BYTES = Counter('designate_pool_transfer_bytes', 'Octets of the answer 
 REFUSED = Counter('designate_pool_refused_queries', 'Queries that were refused, by reason.', ('reason',))
 
 # Central.
-TRANSITIONS = Counter('designate_pool_domain_transitions', 'Changes of zones into a status.',
-                      ('pool', 'status'))
+TRANSITIONS = Counter('designate_pool_domain_transitions', 'Changes of zones into a status.', ('pool', 'status'))
 CONVERGENCE_SECONDS = Histogram('designate_pool_convergence_seconds', 'Time from a change of a zone until enough '
                                 'servers of its pool served it.', ('pool', 'action'), buckets=WAITING)
 NOTIFICATIONS = Counter('designate_pool_notifications', 'Notifications by outcome: sent, failed, or dropped because '
@@ -159,13 +151,3 @@ def forget_server(pool: str, server: str, states: Sequence[str], channels: Seque
     for gauge, values in labels:
         with contextlib.suppress(KeyError):  # raised by prometheus_client before 0.22
             gauge.remove(*values)
-
-
-def names() -> set[str]:
-    """The names of all samples that there can be, those of the libraries' metrics too."""
-    names: set[str] = set()
-    for family in REGISTRY.collect():
-        suffixes = {'counter': ('_total', '_created'), 'histogram': ('_bucket', '_sum', '_count', '_created'),
-                    'info': ('_info',)}
-        names.update(family.name + suffix for suffix in suffixes.get(family.type, ('',)))
-    return names

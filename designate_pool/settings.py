@@ -118,15 +118,12 @@ class PoolManagerSettings:
     SECTION: ClassVar = 'service:pool_manager'
     name: str = 'pool-manager'
     measured: bool = False
-    pool_name: str = option(
-        'default', 'The pool that this pool manager keeps in step with the database.')
+    pool_name: str = option('default', 'The pool that this pool manager keeps in step with the database.')
     threshold_percentage: int = option(
         100, 'Percentage of the servers that must serve a change before it is ACTIVE. The number of servers is '
              'rounded up.', min=1, max=100)
-    poll_timeout: float = option(
-        30, 'Seconds to wait for the answer to a NOTIFY or a poll.', min=0.01)
-    poll_retry_interval: float = option(
-        2, 'Seconds between two tries of a NOTIFY, a poll or a driver call.', min=0)
+    poll_timeout: float = option(30, 'Seconds to wait for the answer to a NOTIFY or a poll.', min=0.01)
+    poll_retry_interval: float = option(2, 'Seconds between two tries of a NOTIFY, a poll or a driver call.', min=0)
     poll_max_retries: int = option(
         3, 'How many times a NOTIFY, a poll or a driver call is retried in a round; a round has one try more than '
            'this.', min=0, max=1000)
@@ -156,14 +153,12 @@ class PoolManagerSettings:
     claim_seconds: float = option(
         30, 'Seconds for which a claim on due work is valid. If a pool manager dies, others of its pool take its '
             'work over after this time.', min=1)
-    batch_size: int = option(
-        200, 'How many due operations are claimed at a time.', min=1, max=10000)
+    batch_size: int = option(200, 'How many due operations are claimed at a time.', min=1, max=10000)
     max_deletes_per_hour: int = option(
         1000, 'How many RRsets may be deleted in an hour from servers that are fed by records, including those of '
               'deleted zones. Further plans with deletes are parked until an operator approves them. 0: no limit.',
         min=0)
-    plan_lifetime: float = option(
-        604800, 'Seconds for which a parked plan can be approved.', min=60)
+    plan_lifetime: float = option(604800, 'Seconds for which a parked plan can be approved.', min=60)
     count_joining_servers: bool = option(
         False, 'Whether a server counts in thresholds as soon as it joins the pool. Otherwise it counts when it has '
                'every zone.')
@@ -249,8 +244,7 @@ class CentralSettings:
     managed_resource_tenant_id: str = option(
         '00000000-0000-0000-0000-000000000000',
         'The project that owns the reverse zones that are created for PTR records of floating IPs.')
-    managed_resource_email: str = option(
-        'hostmaster@example.com', 'The email of these zones.')
+    managed_resource_email: str = option('hostmaster@example.com', 'The email of these zones.')
     deleted_retention: int = option(
         604800, 'Seconds that a deleted zone is kept in the database after its last server has confirmed the '
                 'deletion.', min=0)
@@ -260,8 +254,7 @@ class CentralSettings:
     journal_records: int = option(
         10000, 'How many changed records are kept for each zone, so that servers can fetch only the changes (IXFR); '
                'the oldest are dropped first. 0: servers always fetch whole zones.', min=0, max=1000000)
-    journal_age: int = option(
-        604800, 'Seconds that changed records are kept for servers that are behind.', min=0)
+    journal_age: int = option(604800, 'Seconds that changed records are kept for servers that are behind.', min=0)
     quota_zones: int = option(
         1000, 'Zones that a project may have; -1: no limit. This quota and those below are defaults, which PATCH '
               '/v2/quotas/{project_id} overrides for one project. A project that exceeds a quota keeps what it has, '
@@ -327,8 +320,7 @@ class ApiSettings:
              'no limit.', min=0)
     rate_burst: int = option(
         500, 'Only with a rate_limit: requests that a client may send at once after a pause.', min=1)
-    threads: int = option(
-        16, 'Requests that one process handles at the same time.', min=1, max=1000)
+    threads: int = option(16, 'Requests that one process handles at the same time.', min=1, max=1000)
     threads_per_client: int = option(
         0, 'How many of these requests one project may have, or one address as long as the project of a request is '
            'not known; for IPv6 a network of 64 bits. Further requests are answered 429, so that a thread is free '
@@ -350,8 +342,7 @@ class ApiSettings:
         None, 'Address of the proxy in front of the API, which sets the headers X-Forwarded-For and '
               'X-Forwarded-Proto. Clients are then limited by their own addresses, and URLs in answers start with '
               'https where the proxy was asked so. Not set: these headers are ignored.')
-    enable_api_admin: bool = option(
-        False, 'Whether there is what Designate has below /admin, for administrators.')
+    enable_api_admin: bool = option(False, 'Whether there is what Designate has below /admin, for administrators.')
     enabled_extensions_admin: tuple[str, ...] = option(
         (), 'Only with enable_api_admin: what there is of it. quotas: those of any project; reports: how many zones '
             'and records projects have; zones: zone files.',
@@ -360,11 +351,6 @@ class ApiSettings:
         False, 'Only with auth = keystone: ask Keystone for the project when quotas are set, a zone is shared, '
                'offered or given away, with the token of the requester, and refuse one that it does not know.')
     metrics: tuple[Endpoint, ...] = _metrics()
-
-    @property
-    def admin(self) -> tuple[str, ...]:
-        """The extensions below ``/admin``."""
-        return self.enabled_extensions_admin if self.enable_api_admin else ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -381,19 +367,11 @@ class NeutronSettings:
     endpoint_type: str = option(
         'publicURL', 'Which of the addresses in the catalog is taken.',
         choices=['publicURL', 'internalURL', 'adminURL', 'public', 'internal', 'admin'])
-    timeout: int = option(
-        30, 'Seconds to wait for an answer of Neutron.', min=1)
-    insecure: bool = option(
-        False, "Do not verify Neutron's certificate.")
+    timeout: int = option(30, 'Seconds to wait for an answer of Neutron.', min=1)
+    insecure: bool = option(False, "Do not verify Neutron's certificate.")
     ca_certificates_file: str | None = option(
         None, "A file of certificates that verify Neutron's. Not set: those of the system.")
-    client_certificate_file: str | None = option(
-        None, 'A file with the certificate and the key that Neutron is shown.')
-
-    @property
-    def verify(self) -> bool | str:
-        """False, or the path of a file of certificates, or True for those of the system."""
-        return not self.insecure and (self.ca_certificates_file or True)
+    client_certificate_file: str | None = option(None, 'A file with the certificate and the key that Neutron is shown.')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -419,10 +397,6 @@ class AddressSettings:
         return self.SECTION.partition(':')[2]
 
 
-def _exchange(name: str) -> Any:
-    return option(name, 'The exchange of these topics.')
-
-
 def _formatv4(default: str, fields: str) -> Any:
     return option((default,), 'The name of the A record of an address; several lines give several records. %(FIELD)s '
                               f'is a field of the notification ({fields}), or zone (with the dot at its end), project, '
@@ -439,7 +413,7 @@ class NovaSettings(AddressSettings):
     """Records for the fixed addresses of instances."""
 
     SECTION: ClassVar = 'handler:nova_fixed'
-    control_exchange: str = _exchange('nova')
+    control_exchange: str = option('nova', 'The exchange of these topics.')
     formatv4: Lines = _formatv4('%(hostname)s.%(zone)s', 'hostname, display_name, label of the network')
     formatv6: Lines = _formatv6('%(hostname)s.%(zone)s')
 
@@ -449,7 +423,7 @@ class NeutronFloatingIpSettings(AddressSettings):
     """Records for floating IPs that belong to a port."""
 
     SECTION: ClassVar = 'handler:neutron_floatingip'
-    control_exchange: str = _exchange('neutron')
+    control_exchange: str = option('neutron', 'The exchange of these topics.')
     formatv4: Lines = _formatv4('%(octet0)s-%(octet1)s-%(octet2)s-%(octet3)s.%(zone)s',
                                 'id, description, floating_ip_address')
     formatv6: Lines = _formatv6('%(ip_address)s.%(zone)s')
@@ -473,8 +447,7 @@ class SinkSettings:
     workers: int = option(
         1, 'Listeners, each with a connection to the broker and threads of its own. They are in one process.',
         min=1, max=100)
-    threads: int = option(
-        64, 'Notifications that a listener acts on at a time.', min=1, max=10000)
+    threads: int = option(64, 'Notifications that a listener acts on at a time.', min=1, max=10000)
     listener_pool_name: str | None = option(
         None, 'Programs with the same name share the notifications. Set it where others, such as ceilometer, listen '
               'to the same topics: otherwise each notification goes to only one of all these.')

@@ -15,7 +15,7 @@ from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
 from designate_pool.api.auth.policy import AllowAll
 from designate_pool.api.http.envelope import Envelope, answer, handle_errors
 from designate_pool.api.http.limits import RateLimits
-from designate_pool.api.http.request import PathParameters
+from designate_pool.api.http.request import path_part
 from designate_pool.api.resources.base import Api
 from designate_pool.api.resources.designate_admin import EXTENSIONS
 from designate_pool.api.schema.openapi import make_document
@@ -42,11 +42,12 @@ def create_app(central: Central, pool: Pool, settings: ApiSettings = ApiSettings
     :param watcher: started; without it nobody can wait
     """
     gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1))
-    absent = [f'/admin/{extension}' for extension in EXTENSIONS if extension not in settings.admin]
+    present = settings.enabled_extensions_admin if settings.enable_api_admin else ()
+    absent = [f'/admin/{extension}' for extension in EXTENSIONS if extension not in present]
     operations = operation_registry.operations(absent)
     documented = [operation for operation in operations
                   if neutron is not None or not operation.path.startswith('/v2/reverse')]
-    app: falcon.App[Any, Any] = falcon.App(middleware=[Envelope(operations), gate, PathParameters()])
+    app: falcon.App[Any, Any] = falcon.App(middleware=[Envelope(operations), gate])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app, gate.admit_to_no_route)
     if watcher is None:
@@ -64,8 +65,9 @@ def create_app(central: Central, pool: Pool, settings: ApiSettings = ApiSettings
 
 def _respond(api: Api, operation: ApiOperation, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
     """Carry out an operation, and answer what its function returns in the form of its answer."""
+    parts = {name: path_part(name, value) for name, value in path.items()}
     resp.status, form = next(iter(operation.answers.items()))
-    value = operation.handler(api, req, resp, **path)
+    value = operation.handler(api, req, resp, **parts)
     if value is None or form is None:
         return
     shown = value if isinstance(value, dict) else form.show(value, req.prefix)

@@ -20,27 +20,21 @@ class ConfigErrors:
         :param option: None if the whole section is wrong
         :param why: must not contain a secret
         """
-        self._note(f'[{section}] {option}: {why}' if option else f'[{section}] {why}')
+        self.add_line(f'[{section}] {option}: {why}' if option else f'[{section}] {why}')
 
-    def add_file(self, why: str) -> None:
-        """Note that a whole file is wrong; *why* names it."""
-        self._note(why)
+    def add_line(self, line: str) -> None:
+        """As :meth:`add`, for a mistake that is in no section: a whole file is wrong."""
+        if line not in self._lines:
+            self._lines.append(line)
 
     def unknown(self, section: str, option: str, known: Iterable[str]) -> None:
         """Note an option that does not exist."""
         self.add(section, option, f'there is no such option{hint(option, known)}')
 
     def raise_if_any(self) -> None:
-        """Refuse the configuration if a mistake was added.
-
-        :raises BadConfiguration: lists every mistake on its own line
-        """
+        """Raise BadConfiguration, with every mistake on its own line, if there is any."""
         if self._lines:
             raise BadConfiguration(count=len(self._lines), listing=''.join(f'\n  {line}' for line in self._lines))
-
-    def _note(self, line: str) -> None:
-        if line not in self._lines:
-            self._lines.append(line)
 
 
 def hint(word: str, known: Iterable[str]) -> str:

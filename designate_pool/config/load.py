@@ -104,8 +104,7 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
                        lambda name: _texts(conf, name, found.sections.get(name, ()), mistakes)))
 
 
-def _texts(conf: cfg.ConfigOpts, group: str, names: Iterable[str],
-           mistakes: ConfigErrors) -> dict[str, Sequence[str]]:
+def _texts(conf: cfg.ConfigOpts, group: str, names: Iterable[str], mistakes: ConfigErrors) -> dict[str, Sequence[str]]:
     """The values of options that nobody has registered."""
     unique = list(dict.fromkeys(names))
     if not unique:

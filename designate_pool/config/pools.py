@@ -20,7 +20,7 @@ from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, 
 LOG = logging.getLogger(__name__)
 Drivers = Mapping[str, Sequence[Option]]
 Keys = dict[str, TsigKey | None]
-#: Other names of drivers that sections may use.
+#: Other names of drivers that sections may use, with the drivers' own.
 ALIASES = {'powerdns': 'pdns'}
 
 #: The options that every server's section takes, with any driver.
@@ -86,8 +86,8 @@ def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str,
 def options_of(section: str, drivers: Drivers) -> Sequence[Option]:
     """The options of a section of a server or key; empty for other sections."""
     kind, _, rest = section.partition(':')
-    driver = _canonical(rest.partition(':')[0])
-    return {'backend': (*GENERIC, *drivers.get(driver, ())), 'tsig': _TSIG}.get(kind, ())
+    driver = rest.partition(':')[0]
+    return {'backend': (*GENERIC, *drivers.get(ALIASES.get(driver, driver), ())), 'tsig': _TSIG}.get(kind, ())
 
 
 class _Reader:
@@ -103,7 +103,8 @@ class _Reader:
         self._mistakes = mistakes
 
     def servers(self, some: bool) -> tuple[Server, ...]:
-        keys = self._keys()
+        keys = {name: self._key(section, name) for section in self._sections
+                for prefix, _, name in (section.partition(':'),) if prefix == 'tsig'}
         shared: dict[str, dict[str, Any]] = {}
         shared_by: dict[str, str] = {}
         own: dict[str, tuple[str, str]] = {}
@@ -134,7 +135,7 @@ class _Reader:
             self._mistakes.add(section, None, 'write [backend:<driver>:<uuid>] for a server, or [backend:<driver>:*] '
                                               'for what all servers of a driver have in common')
             return '', ''
-        driver, name = _canonical(parts[1]), parts[2]
+        driver, name = ALIASES.get(parts[1], parts[1]), parts[2]
         if not driver.strip():
             self._mistakes.add(section, None, 'the driver has no name')
             return '', name
@@ -229,16 +230,8 @@ class _Reader:
         own = tuple(self._drivers[driver])
         return tuple(option for option in GENERIC if option.name not in {option.name for option in own}) + own
 
-    def _keys(self) -> Keys:
-        """The keys of the sections ``[tsig:<name>]``; None for a wrong one, which is noted."""
-        keys: Keys = {}
-        for section in self._sections:
-            prefix, _, name = section.partition(':')
-            if prefix == 'tsig':
-                keys[name] = self._key(section, name)
-        return keys
-
     def _key(self, section: str, name: str) -> TsigKey | None:
+        """The key of a section ``[tsig:<name>]``; None for a wrong one, which is noted."""
         options = self._values(section, _TSIG, {})
         for option in _TSIG:
             if option.name not in options:
@@ -271,11 +264,6 @@ class _Reader:
         except ValueError as error:
             self._mistakes.add(section, option.name, str(error))
         return None
-
-
-def _canonical(driver: str) -> str:
-    """The driver's own name for the one in a section."""
-    return ALIASES.get(driver, driver)
 
 
 def _warn_of_unsigned(servers: Sequence[Server]) -> None:

@@ -10,7 +10,6 @@ from oslo_config import cfg, types
 
 from designate_pool.config import values
 from designate_pool.config.errors import ConfigErrors
-from designate_pool.model import Endpoint
 
 S = TypeVar('S')
 #: Advice for a ``$`` that oslo.config cannot resolve.
@@ -76,15 +75,11 @@ class Section:
 
     def _value(self, field: dataclasses.Field[Any]) -> Any:
         if 'port' in field.metadata:
-            return self.endpoints(field.name, field.metadata['port'])
+            return self.converted(field.name, lambda text: values.endpoints(text, field.metadata['port'])) or ()
         if 'secret' in field.metadata:
             return self.converted(field.name, values.secret)
         value = self[field.name]
         return tuple(value or ()) if isinstance(field.default, tuple) else value
-
-    def endpoints(self, option: str, default_port: int) -> tuple[Endpoint, ...]:
-        """One or more addresses with ports; empty if the value is wrong, which is noted."""
-        return self.converted(option, lambda text: values.endpoints(text, default_port)) or ()
 
     def converted(self, option: str, convert: Any) -> Any:
         """The value that *convert* makes of the text; None if there is none, or it is wrong, which is noted.

@@ -41,13 +41,9 @@ def names_by_section() -> dict[str, set[str]]:
 
     Without ``[DEFAULT]``: oslo.log, oslo.messaging and others have options there too.
     """
-    return {group.name: set(_names(options)) for group, options in SECTIONS if group != 'DEFAULT'}
-
-
-def _names(options: Iterable[cfg.Opt]) -> Iterable[str]:
-    for option in options:
-        yield option.dest
-        yield from (deprecated.name for deprecated in option.deprecated_opts if deprecated.name)
+    return {group.name: {name for option in options
+                         for name in (option.dest, *(former.name for former in option.deprecated_opts)) if name}
+            for group, options in SECTIONS if group != 'DEFAULT'}
 
 
 def read_process(section: Section) -> ProcessSettings:

@@ -41,10 +41,7 @@ def read(section: Section, sections: Mapping[str, Section],
 
 
 def check_installed(settings: SinkSettings) -> None:
-    """Check that all enabled handlers are installed.
-
-    :raises BadConfiguration: when a handler that is enabled is not installed
-    """
+    """Raise BadConfiguration, with each of them, when enabled handlers are not installed."""
     mistakes = ConfigErrors()
     for name in settings.missing:
         names = sorted({*HANDLERS, *others()})

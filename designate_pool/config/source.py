@@ -73,7 +73,7 @@ def read(conf: cfg.ConfigOpts) -> ConfigSource:
         try:
             os.listdir(folder)  # glob(), here and in oslo.config, takes a folder that may not be read for empty
         except OSError as error:
-            mistakes.add_file(f'{folder}: {error.strerror}')
+            mistakes.add_line(f'{folder}: {error.strerror}')
         names.extend(sorted(glob.glob(os.path.join(folder, '*.conf'))))
     mistakes.raise_if_any()
     return read_files(names)
@@ -91,10 +91,10 @@ def read_files(names: Iterable[str]) -> ConfigSource:
             with open(file.path, encoding='utf-8') as lines:
                 file.parse(lines)
         except iniparser.ParseError as error:
-            mistakes.add_file(f'{file.path}: line {error.lineno}: {error.msg}')
+            mistakes.add_line(f'{file.path}: line {error.lineno}: {error.msg}')
         except UnicodeError:
-            mistakes.add_file(f'{file.path}: not UTF-8 text')
+            mistakes.add_line(f'{file.path}: not UTF-8 text')
         except OSError as error:
-            mistakes.add_file(f'{file.path}: {error.strerror}')
+            mistakes.add_line(f'{file.path}: {error.strerror}')
     mistakes.raise_if_any()
     return ConfigSource(files)

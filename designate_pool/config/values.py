@@ -56,14 +56,9 @@ def port(text: str) -> int:
     return int(text)
 
 
-def endpoint(text: str, default_port: int) -> Endpoint:
-    """``address``, ``address:port``, ``[v6]`` or ``[v6]:port``; a bare IPv6 address takes the default port."""
-    return Endpoint.parse(text.strip(), default_port)
-
-
 def endpoints(text: str, default_port: int) -> tuple[Endpoint, ...]:
     """One or more endpoints, separated by commas."""
-    parsed = tuple(endpoint(part, default_port) for part in text.split(',') if part.strip())
+    parsed = tuple(Endpoint.parse(part.strip(), default_port) for part in text.split(',') if part.strip())
     if not parsed:
         raise ValueError('at least one address is needed')
     return parsed

@@ -172,11 +172,6 @@ class WebhookMetrics:
 
 
 def _read_zone(pool: PoolProvider, name: str) -> Zone:
-    """A zone as the pool has it.
-
-    :raises SourceError: when it cannot be read
-    :raises BadInput: when the pool has no such zone
-    """
     zone = Zone(name)
     if not pool.populate(zone, target=True, lenient=True):
         raise BadInput(why=f'the pool has no zone {name}')
@@ -184,10 +179,6 @@ def _read_zone(pool: PoolProvider, name: str) -> Zone:
 
 
 def _apply(pool: PoolProvider, plan: Plan) -> None:
-    """Bring the changes of a plan to the pool.
-
-    :raises BadInput: when the pool refuses the changes
-    """
     result = pool.apply(plan)
     if not result.ok:
         raise BadInput(why=f'the pool does not take the changes of {plan.zone}: {"; ".join(result.errors)}')

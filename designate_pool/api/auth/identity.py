@@ -8,6 +8,7 @@ import dataclasses
 
 import falcon
 
+from designate_pool.api.http.envelope import requester
 from designate_pool.api.schema.operation import USE_BLACKLISTED
 from designate_pool.errors import Forbidden, Unauthorized
 from designate_pool.model import Context
@@ -42,29 +43,23 @@ def pool_requester(req: falcon.Request) -> Context:
 
     It sees the names of all zones where the policy allows it all projects.
     """
-    requester: Context = req.context.requester
-    return dataclasses.replace(requester, all_projects=requester.all_projects or req.context.sees_pool)
+    context = requester(req)
+    return dataclasses.replace(context, all_projects=context.all_projects or req.context.sees_pool)
 
 
 def changing_any_project(req: falcon.Request) -> Context:
     """The requester, seeing all projects if the policy lets it change those with a header: the address names one."""
-    requester: Context = req.context.requester
-    return dataclasses.replace(requester,
-                               all_projects=requester.all_projects or req.context.allows(CHANGE_ALL_PROJECTS))
+    context = requester(req)
+    return dataclasses.replace(context, all_projects=context.all_projects or req.context.allows(CHANGE_ALL_PROJECTS))
 
 
 def zone_creator(req: falcon.Request) -> Context:
     """The requester, for the creation of a zone: with what the policy allows it beyond the operation's own rule."""
-    requester: Context = req.context.requester
-    return dataclasses.replace(requester, may_use_blacklisted=req.context.allows(USE_BLACKLISTED))
+    return dataclasses.replace(requester(req), may_use_blacklisted=req.context.allows(USE_BLACKLISTED))
 
 
 def check_rule(req: falcon.Request, rule: str, what: str) -> None:
-    """Refuse a request whose requester the policy does not allow a further rule.
-
-    :param what: the action, which needs more than the operation's own rule
-    :raises Forbidden: when the policy does not allow it
-    """
+    """Raise Forbidden unless the policy allows the requester a further rule, which the action *what* needs."""
     if not req.context.allows(rule):
         raise Forbidden(what=what, why=f'the policy {rule} does not allow your role')
 

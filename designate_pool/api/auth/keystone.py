@@ -126,12 +126,6 @@ def _read_secrets(conf: Any, loading: Any, secret: Callable[[str], str]) -> None
             conf.set_override(option.dest, secret(text), group=section)
 
 
-def uri(conf: Any) -> str | None:
-    """Where users get their tokens, as the configuration says; known once :func:`wrap` was called."""
-    uri: str | None = conf.keystone_authtoken.www_authenticate_uri
-    return uri
-
-
 def _unchecked(error: BaseException) -> PoolError:
     """Why the token could not be checked, for the requester; the log is told the same."""
     from keystoneauth1 import exceptions
@@ -179,8 +173,7 @@ class KeystoneProjects:
 
         section = conf[_SECTION]
         named = conf[section.auth_section or _SECTION]
-        self._session = session.Session(verify=False if section.insecure else section.cafile or True,
-                                        timeout=_PATIENCE)
+        self._session = session.Session(verify=False if section.insecure else section.cafile or True, timeout=_PATIENCE)
         base = (getattr(named, 'auth_url', None) or section.www_authenticate_uri or '').rstrip('/')
         self._base = base if base.endswith('/v3') else f'{base}/v3'
 

@@ -9,7 +9,6 @@ The default is refusal: of requests without a token for undeclared operations, a
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, Protocol
@@ -127,30 +126,23 @@ class AuthMiddleware:
         """
         :raises Forbidden: when it names another project, or all, and the policy does not allow that
         """
-        context = Context(request_id=req.context.request_id, project_id=identity.project, user=identity.user,
-                          operation_id=new_id())
-        sudo = header_project(req, SUDO)
-        if sudo:
-            if not self._rules.allow(policy.USE_SUDO, identity):
-                raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
-                                                                   'role')
-            context = dataclasses.replace(context, project_id=sudo)
-        for header, rule, *in_query in ((EDIT_MANAGED, policy.EDIT_MANAGED_RECORDS, 'edit_managed_records'),
-                                        (HARD_DELETE, policy.HARD_DELETE)):
-            if request.flag(req, header, *in_query):
-                if not self._rules.allow(rule, identity):
-                    raise Forbidden(what=f'use the header {header}', why=f'the policy {rule} does not allow your role')
-                if header == EDIT_MANAGED:
-                    context = dataclasses.replace(context, may_edit_managed=True)
-        if request.flag(req, ALL, 'all_projects', 'all_tenants'):
-            rule = policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS
-            if not self._rules.allow(rule, identity):
-                raise Forbidden(what=f'use the header {ALL}', why=f'the policy {rule} does not allow your role')
-            context = dataclasses.replace(context, all_projects=True)
-        elif not identity.needs_project and not context.project_id:
-            context = dataclasses.replace(context, all_projects=True)
-        may_nest = context.all_projects and self._rules.allow(policy.NEST_ZONES, identity)
-        return dataclasses.replace(context, may_nest=may_nest)
+        if sudo := header_project(req, SUDO):
+            self._check_header(identity, SUDO, policy.USE_SUDO)
+        if may_edit_managed := request.flag(req, EDIT_MANAGED, 'edit_managed_records'):
+            self._check_header(identity, EDIT_MANAGED, policy.EDIT_MANAGED_RECORDS)
+        if request.flag(req, HARD_DELETE):
+            self._check_header(identity, HARD_DELETE, policy.HARD_DELETE)
+        if all_projects := request.flag(req, ALL, 'all_projects', 'all_tenants'):
+            self._check_header(identity, ALL, policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS)
+        project_id = sudo or identity.project
+        all_projects = all_projects or not (identity.needs_project or project_id)
+        return Context(request_id=req.context.request_id, project_id=project_id, user=identity.user,
+                       operation_id=new_id(), all_projects=all_projects, may_edit_managed=may_edit_managed,
+                       may_nest=all_projects and self._rules.allow(policy.NEST_ZONES, identity))
+
+    def _check_header(self, identity: Identity, header: str, rule: str) -> None:
+        if not self._rules.allow(rule, identity):
+            raise Forbidden(what=f'use the header {header}', why=f'the policy {rule} does not allow your role')
 
     def _refuse(self, req: falcon.Request, resp: falcon.Response, error: Unauthorized) -> NoReturn:
         resp.set_header('WWW-Authenticate', self._authenticator.challenge(req))

@@ -159,10 +159,7 @@ def _with_kept_decisions(enforcer: oslo.Enforcer) -> Decide:
 
 
 def check_policy_file(conf: Any) -> None:
-    """Refuse to start with a configured policy file that does not exist.
-
-    :raises BadConfiguration: when the named policy file does not exist; oslo.policy would ignore that
-    """
+    """Raise BadConfiguration when the configured policy file does not exist: oslo.policy would ignore that."""
     named = conf.oslo_policy.policy_file
     if conf.get_location('policy_file', 'oslo_policy').location.is_user_controlled and not conf.find_file(named):
         raise _wrong(f'there is no file {named}')

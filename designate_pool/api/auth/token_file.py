@@ -8,8 +8,6 @@ A line of the file is one token, its fields with blanks between them::
 
 A token is 256 random bits, so one round of SHA-256 is enough: it cannot be guessed.  The lookup is by the digest of
 what was sent, which nobody can choose, so its duration reveals nothing.
-
-The file is read again when it has changed; see :class:`designate_pool.api.auth.reloaded_file.ReloadedFile`.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timezone
 
 import falcon
@@ -148,13 +146,13 @@ def read(path: str) -> list[Token]:
 class TokenAuth:
     """An :class:`designate_pool.api.auth.middleware.Authenticator` by a file of tokens.
 
-    :param path: of the file
     :raises BadConfiguration: when it cannot be read or has wrong lines
     """
 
     def __init__(self, path: str, clock: Callable[[], datetime] = utcnow) -> None:
         self._clock = clock
-        self._tokens = ReloadedFile('token file', lambda: _by_digest(read(path)), lambda: file_stamp(path))
+        self._tokens = ReloadedFile('token file', lambda: {token.digest: token for token in read(path)},
+                                    lambda: file_stamp(path))
 
     def challenge(self, req: falcon.Request) -> str:
         return BASIC_CHALLENGE if is_status_page(req.path) else 'Token realm="designate-pool"'
@@ -174,10 +172,6 @@ class TokenAuth:
     def reload(self) -> None:
         """Read the file again now."""
         self._tokens.reload()
-
-
-def _by_digest(tokens: list[Token]) -> Mapping[str, Token]:
-    return {token.digest: token for token in tokens}
 
 
 def _parse_line(fields: list[str]) -> Token:

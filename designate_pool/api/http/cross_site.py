@@ -33,7 +33,8 @@ class CrossSiteGuard:
 
     def __init__(self, app: Wsgi, hosts: Collection[str] = ()) -> None:
         self._app = app
-        self._hosts = {name.lower().rstrip('.') for name in (*hosts, 'localhost', *_own_names())}
+        own = socket.gethostname()
+        self._hosts = {name.lower().rstrip('.') for name in (*hosts, 'localhost', own, own.partition('.')[0])}
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         why = self._sign_of_page(environ)
@@ -73,11 +74,6 @@ class CrossSiteGuard:
         except ValueError:
             return False
         return True  # an address cannot be rebound
-
-
-def _own_names() -> tuple[str, str]:
-    name = socket.gethostname()
-    return name, name.partition('.')[0]
 
 
 def _netloc(origin: str) -> str:

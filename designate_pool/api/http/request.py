@@ -111,22 +111,17 @@ def flag(req: falcon.Request, header: str, *in_query: str) -> bool:
     return any(str(value).lower() == 'true' for value in values.values())
 
 
-class PathParameters:
-    """Falcon middleware: checks and converts the variable parts of the path, ids into 32 digits."""
-
-    def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
-                         params: dict[str, Any]) -> None:
-        if req.context.operation is not None:
-            for name, value in params.items():
-                if name == 'zone':
-                    continue  # as it was typed: its page says that there is none
-                kind = request_fields.PATH_PARTS.get(name, request_fields.identifier)
-                try:
-                    params[name] = kind(name, value)
-                except InvalidField as error:
-                    if kind is not request_fields.identifier:
-                        raise
-                    raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
+def path_part(name: str, value: str) -> Any:
+    """A variable part of the path, checked and converted, ids into 32 digits."""
+    if name == 'zone':
+        return value  # as it was typed: its page says that there is none
+    kind = request_fields.PATH_PARTS.get(name, request_fields.identifier)
+    try:
+        return kind(name, value)
+    except InvalidField as error:
+        if kind is not request_fields.identifier:
+            raise
+        raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
 
 
 def media(req: falcon.Request) -> str:
@@ -135,11 +130,7 @@ def media(req: falcon.Request) -> str:
 
 
 def expect(req: falcon.Request, wanted: str, required: bool) -> None:
-    """Check the type of the body.
-
-    :param required: whether the body must have a type
-    :raises WrongContentType: when the body has another type
-    """
+    """Raise WrongContentType when the body has another type, or has none though one is *required*."""
     media_type = media(req)
     if media_type != wanted and (media_type or required):
         raise WrongContentType(wanted=wanted,
@@ -147,11 +138,9 @@ def expect(req: falcon.Request, wanted: str, required: bool) -> None:
 
 
 def pieces(req: falcon.Request, limit: int, size: int = JSON_LIMIT) -> Iterator[bytes]:
-    """The body in pieces.
+    """The body in pieces of *size* bytes.
 
-    :param limit: how many bytes it may have
-    :param size: of a piece
-    :raises BodyTooLarge: by the header, or once more was read
+    :raises BodyTooLarge: when it has more than *limit* bytes: by the header, or once more was read
     """
     if (req.content_length or 0) > limit:
         raise BodyTooLarge(limit=limit)

@@ -94,10 +94,6 @@ def find_floating_ips(api: Api, req: falcon.Request, region: str | None = None) 
 
 
 def _get(api: Api, req: falcon.Request, key: str) -> FloatingIp:
-    """The floating IP of a key, with its PTR record.
-
-    :raises NotFound: when the requester's project has no such floating IP
-    """
     region, _, floating_ip_id = key.partition(':')
     for floating_ip in find_floating_ips(api, req, region):
         if floating_ip.id.lower() == floating_ip_id.lower():

@@ -45,9 +45,7 @@ HEALTH = AnswerForm('Health', {'version': TEXT, 'status': choice('ok', 'unavaila
 DESIGNATE_NAMES = {'minidns': ('mdns',), 'pool_manager': ('producer', 'worker')}
 _STATUSES = ('UP', 'DOWN', 'WARNING')
 FILTERS = {
-    'service_name': RequestField(request_fields.some_text),
-    'hostname': RequestField(request_fields.some_text),
-    'pool_name': RequestField(request_fields.some_text),
+    **dict.fromkeys(('service_name', 'hostname', 'pool_name'), RequestField(request_fields.some_text)),
     'status': RequestField(request_fields.one_of(*_STATUSES)),
 }
 SERVICE_STATUS = AnswerForm('ServiceStatus', {

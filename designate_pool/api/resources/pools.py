@@ -19,10 +19,7 @@ from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.model import Pool, dashed
 
 _ONE = '/v2/pools/{pool_id}'
-FILTERS = {
-    'name': RequestField(request_fields.some_text),
-    'description': RequestField(request_fields.some_text),
-}
+FILTERS = dict.fromkeys(('name', 'description'), RequestField(request_fields.some_text))
 NAME_SERVER = AnswerForm('NameServer', {'hostname': TEXT.of(operator.itemgetter(0)),
                                         'priority': COUNT.of(operator.itemgetter(1))})
 NAME_SERVERS = AnswerForm('NameServers', {'nameservers': many(one(NAME_SERVER)).of('ns_records')})
@@ -79,5 +76,4 @@ def delete_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: s
 @OPERATIONS.add('GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers", READER, {200: NAME_SERVERS})
 def list_zone_nameservers(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
     domain = api.own_domain(requester(req), zone_id)
-    pool = api.central.get_pool(requester(req), domain.pool_id)
-    return NAME_SERVERS.show(pool)
+    return NAME_SERVERS.show(api.central.get_pool(requester(req), domain.pool_id))

@@ -127,10 +127,6 @@ def resync_server(api: Api, req: falcon.Request, resp: falcon.Response, server_i
 
 
 def _pool_of_server(central: Central, context: Context, server_id: str) -> str:
-    """The name of the pool that a server belongs to.
-
-    :raises ServerNotFound: when no pool has it
-    """
     for pool in find_all_pools(central, context):
         if any(server.id == server_id for server in central.find_servers(context, pool.name)):
             return pool.name

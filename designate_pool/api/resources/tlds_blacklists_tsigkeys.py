@@ -114,8 +114,7 @@ def _add_operations(kind: Kind, to_list: str, to_create: str, to_show: str, to_c
     @OPERATIONS.add('PATCH', one, to_change, ADMIN, {200: entry}, f'update_{name}', tag, body=kind.update)
     def update(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> Any:
         (entry_id,) = path.values()
-        values = request.changes(
-            req, lambda: entry.show(entries(api).get(requester(req), entry_id), req.prefix))
+        values = request.changes(req, lambda: entry.show(entries(api).get(requester(req), entry_id), req.prefix))
         return entries(api).update(requester(req), entry_id, values)
 
     @OPERATIONS.add('DELETE', one, to_delete, ADMIN, {204: None}, f'delete_{name}', tag)

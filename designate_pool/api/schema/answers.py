@@ -21,7 +21,6 @@ ABSENT = object()
 class AnswerField:
     """A field of an answer.
 
-    :ivar schema: its JSON Schema
     :ivar convert: from the model's value to JSON's; None stays None
     :ivar source: the attribute it is read from, or a function of the shown value; None for the attribute of its name
     :ivar part: the named answer that it consists of
@@ -57,8 +56,6 @@ class AnswerForm:
     """An object that the API answers: it has these fields and no other.
 
     :ivar name: of its schema in the document
-    :ivar schema: its JSON Schema
-
     :param links: name to a function of the value that gives the path, or None for no link
     :param optional: fields and links that may be missing
     """

@@ -69,7 +69,7 @@ def make_document(operations: Iterable[ApiOperation]) -> dict[str, Any]:
         'paths': paths,
         'components': {
             'schemas': {'Fault': FAULT, **{name: answer.schema for name, answer in answers.items()}, **bodies},
-            'responses': {_name_of(status): _answer(words, 'application/json', ref('Fault'))
+            'responses': {f'Error{status}': _answer(words, 'application/json', ref('Fault'))
                           for status, words in _ERRORS.items()},
             'headers': {'RequestId': _REQUEST_ID},
             'securitySchemes': {'token': {'type': 'apiKey', 'in': 'header', 'name': middleware.TOKEN}},
@@ -126,7 +126,7 @@ def _answers(each: ApiOperation) -> dict[int, dict[str, Any]]:
         wrong |= {409}
     if each.body is not None or each.media != 'application/json':
         wrong |= {413, 415}
-    responses = {status: {'$ref': f'#/components/responses/{_name_of(status)}'} for status in wrong}
+    responses = {status: {'$ref': f'#/components/responses/Error{status}'} for status in wrong}
     for status, form in each.answers.items():
         schema = {'type': 'string'} if form is None else ref(form.name)
         has_body = form is not None or each.answer_media != 'application/json'
@@ -140,7 +140,3 @@ def _answer(words: str, media: str | None, schema: Schema) -> dict[str, Any]:
     if media is not None:
         response['content'] = {media: {'schema': schema}}
     return response
-
-
-def _name_of(status: int) -> str:
-    return f'Error{status}'

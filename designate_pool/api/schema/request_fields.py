@@ -316,9 +316,7 @@ PLAN_CREATE = {
     'target': RequestField(some_text, required=True, example='pool'),
     'desired_digest': RequestField(text),
     'existing_digest': RequestField(text),
-    'creates': RequestField(number),
-    'updates': RequestField(number),
-    'deletes': RequestField(number),
+    **dict.fromkeys(('creates', 'updates', 'deletes'), RequestField(number)),
     'why': RequestField(lines, nullable=True),
     'document': RequestField(document, required=True),
     'expires_at': RequestField(moment, nullable=True),
@@ -327,9 +325,7 @@ PLAN_SETTLE = {
     'state': RequestField(one_of('APPLIED', 'FAILED', 'DROPPED'), required=True),
     'why': RequestField(lines, nullable=True),
 }
-SERVER_DRAIN = {
-    'delete_zones': RequestField(flag),
-}
+SERVER_DRAIN = {'delete_zones': RequestField(flag)}
 SERVER_RESYNC = {
     'fix': RequestField(flag),
     'delete_extra': RequestField(number, nullable=True),

@@ -11,8 +11,6 @@ import falcon
 from designate_pool.errors import NotImplementedHere, Refused, ServiceUnavailable
 from designate_pool.settings import NeutronSettings
 
-_EXTRA = "designate-pool[neutron]"
-
 
 class NeutronFloatingIp(NamedTuple):
     region: str
@@ -54,10 +52,10 @@ class NeutronClient:
             from keystoneauth1 import exceptions, session, token_endpoint
         except ImportError as error:
             raise NotImplementedHere(what=f'Floating IPs need more packages ({error})',
-                                     instead=f"install them with pip install '{_EXTRA}'") from None
-        asked = session.Session(auth=token_endpoint.Token(url, token), verify=self._settings.verify,
-                                cert=self._settings.client_certificate_file, timeout=self._settings.timeout,
-                                app_name='designate-pool')
+                                     instead="install them with pip install 'designate-pool[neutron]'") from None
+        asked = session.Session(auth=token_endpoint.Token(url, token), cert=self._settings.client_certificate_file,
+                                verify=not self._settings.insecure and (self._settings.ca_certificates_file or True),
+                                timeout=self._settings.timeout, app_name='designate-pool')
         try:
             connection: Any = openstack.connection.Connection(session=asked)
             floating_ips = connection.network.ips(project_id=project_id)

@@ -85,12 +85,8 @@ def current(wanted: WaitTarget, state: ZoneState) -> list[PoolServer]:
 
 def counting(state: ZoneState) -> list[PoolServer]:
     """The servers that the threshold is about."""
-    return [server for server in state.servers if counts(server, state.pool)]
-
-
-def counts(server: PoolServer, pool: Pool | None) -> bool:
-    """Whether the threshold is about a server."""
-    return consensus.counts(server, pool is not None and pool.count_joining_servers)
+    joining = state.pool is not None and state.pool.count_joining_servers
+    return [server for server in state.servers if consensus.counts(server, joining)]
 
 
 def needed(state: ZoneState) -> int | None:

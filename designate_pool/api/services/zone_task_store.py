@@ -41,8 +41,7 @@ class ZoneTaskStore:
     :param notifications: where what is asked for and deleted is sent; Central sends how an import has ended
     """
 
-    def __init__(self, storage: Storage, pending_imports: int | None = None,
-                 notifications: Sink = SILENT) -> None:
+    def __init__(self, storage: Storage, pending_imports: int | None = None, notifications: Sink = SILENT) -> None:
         self._storage = storage
         self._pending_imports = pending_imports
         self._notifications = notifications
@@ -158,8 +157,7 @@ class ZoneTaskStore:
         def pending(some: Sequence[str]) -> list[str]:
             newer = self._storage.read(zone_tasks.get_many, tasks[0].kind, some)
             newest.update(newer)
-            return [task_id for task_id in some
-                    if task_id in newer and newer[task_id].status is ZoneTaskStatus.PENDING]
+            return [task_id for task_id in some if task_id in newer and newer[task_id].status is ZoneTaskStatus.PENDING]
 
         while waiting and time.monotonic() < end:
             time.sleep(next(pauses))

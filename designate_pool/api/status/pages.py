@@ -4,17 +4,82 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from designate_pool.api.status import plot
 from designate_pool.api.status.html import (Content, Html, age, el, facts, join, moment, number, page, read_moment,
                                             section, span, state, table, until)
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, ServerReport, ServerState, ServiceStatus,
                                   Status, dashed)
 from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure
+
+WIDTH, HEIGHT = 480, 200
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 30
+#: The range of the axis, seconds.
+LEAST, MOST = 0.01, 86400.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Point:
+    """One change, the oldest first.
+
+    :ivar seconds: until the pool served it, or so far
+    :ivar kind: ``done``, ``pending`` or ``error``
+    """
+
+    seconds: float
+    kind: str
+
+
+def plot_summary(points: Sequence[Point]) -> str:
+    """The plot in words."""
+    done = [point.seconds for point in points if point.kind == 'done']
+    open_ = len(points) - len(done)
+    sentences = [f'{len(points)} {"change" if len(points) == 1 else "changes"}, the oldest on the left.']
+    if done:
+        sentences.append(f'{len(done)} converged: half of them within {span(statistics.median(done))}, all within '
+                         f'{span(max(done))}.')
+    if open_:
+        sentences.append(f'{open_} {"has" if open_ == 1 else "have"} not converged yet.')
+    return ' '.join(sentences)
+
+
+def plot(points: Sequence[Point]) -> Html:
+    """A dot for each change; the higher, the longer it took (logarithmic); the table next to it has the same values."""
+    top = min(MOST, max([1.0, *(point.seconds for point in points)]))
+    tens = range(math.floor(math.log10(LEAST)), math.ceil(math.log10(top)) + 1)
+    marks = []
+    for power in tens:
+        y = _y(10.0 ** power, tens)
+        marks.append(el('line', x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_='grid'))
+        marks.append(el('text', span(10.0 ** power), x=LEFT - 8, y=y + 4, class_='label end'))
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(points))
+    dots = [_dot(round(LEFT + step * (index + 0.5), 1), _y(point.seconds, tens), point)
+            for index, point in enumerate(points)]
+    return el('svg', el('title', 'Convergence times of the last changes', id='plot-title'),
+              el('desc', plot_summary(points), id='plot-text'), *marks, *dots,
+              el('text', 'older', x=LEFT, y=HEIGHT - 8, class_='label'),
+              el('text', 'newer', x=WIDTH - RIGHT, y=HEIGHT - 8, class_='label end'),
+              viewBox=f'0 0 {WIDTH} {HEIGHT}', role='img', aria_labelledby='plot-title plot-text')
+
+
+def _y(seconds: float, tens: range) -> float:
+    least, most = tens[0], tens[-1]
+    part = (math.log10(min(max(seconds, LEAST), MOST)) - least) / (most - least)
+    return round(HEIGHT - BOTTOM - min(1.0, part) * (HEIGHT - TOP - BOTTOM), 1)
+
+
+def _dot(x: float, y: float, point: Point) -> Html:
+    """Kinds differ by shape, not only by colour."""
+    if point.kind == 'done':
+        return el('circle', cx=x, cy=y, r=4, class_='done')
+    if point.kind == 'pending':
+        return el('circle', cx=x, cy=y, r=4, class_='pending')
+    return el('path', d=f'M{x - 4} {y - 4}l8 8m0 -8l-8 8', class_='error')
+
 
 #: More recordsets than this are not counted.
 COUNTED = 10000
@@ -95,12 +160,9 @@ def pool_summary(reports: Sequence[ServerReport]) -> str:
         return (f'{what}; {count} {"operation fails" if count == 1 else "operations fail"} on '
                 f'{", ".join(report.server.label for report in failing)}.')
     if behind:
-        return f'{what}; {", ".join(report.server.label for report in behind)} still {_has(behind)} work to do.'
+        names = ', '.join(report.server.label for report in behind)
+        return f'{what}; {names} still {"has" if len(behind) == 1 else "have"} work to do.'
     return f'{what}, and every one has all of {of}.'
-
-
-def _has(servers: Sequence[ServerReport]) -> str:
-    return 'has' if len(servers) == 1 else 'have'
 
 
 def _servers(found: PoolState, now: datetime) -> Html:
@@ -131,10 +193,10 @@ def _oldest(due: datetime | None, now: datetime) -> str:
 def _changes(changes: Sequence[RecentChange], base: str, now: datetime) -> Content:
     if not changes:
         return el('p', 'Nothing was changed yet.')
-    points = [plot.Point(_took(change, now), _kind(change)) for change in reversed(changes)]
+    points = [Point(_took(change, now), _kind(change)) for change in reversed(changes)]
     return join(
-        el('figure', plot.plot(points), el('figcaption', plot.summary(points),
-                                           ' A full dot has converged, an empty one has not, a cross has failed.')),
+        el('figure', plot(points), el('figcaption', plot_summary(points),
+                                      ' A full dot has converged, an empty one has not, a cross has failed.')),
         table('changes', 'The last change of each zone, the newest first',
               ('Zone', 'Serial', 'State', 'Changed', 'Converged after'),
               [(zone_link(change.name, change.domain_id, base) if change.status is not Status.DELETED else change.name,

@@ -100,10 +100,6 @@ def show_file(api: Api, req: falcon.Request, resp: falcon.Response) -> None:
 
 
 def _find_by_name(api: Api, context: Context, name: str) -> Domain:
-    """The requester's zone of a name, for the status pages.
-
-    :raises DomainNotFound: when the requester sees none of this name
-    """
     zone_name = name.lower().rstrip('.') + '.'
     # A star would match anything; no zone has one in its name.  Besides the zone that lives there may be some that are
     # still being deleted.

@@ -125,7 +125,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     by_server = consensus.by_server(rows)
     shown = []
     for server in servers:
-        counts = wait_verdict.counts(server, pool)
+        counts = consensus.counts(server, pool.count_joining_servers)
         actions = by_server.get(server.id, {})
         if counts or server.state is not ServerState.REMOVED and (actions or not domain.is_going):
             shown.append(_on_server(domain, server, actions, counts, (parked or {}).get(server.id)))

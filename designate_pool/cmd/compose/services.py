@@ -175,7 +175,7 @@ class ApiGuard:
         if self._keystone is None:
             return app
         wrapped = keystone.wrap(app, self._conf, values.secret)
-        self._keystone.set_token_url(keystone.uri(self._conf))
+        self._keystone.set_token_url(self._conf.keystone_authtoken.www_authenticate_uri)
         if self._verifies_projects:
             self._projects = KeystoneProjects(self._conf)
         return wrapped

@@ -23,7 +23,7 @@ from designate_pool import backends
 from designate_pool.central.validation.masters import Network
 from designate_pool.cmd.takeover import lists, takeover_plan
 from designate_pool.cmd.takeover.zone_copy import CopyReport, ZoneCopy
-from designate_pool.config import load, pools, values
+from designate_pool.config import load, pools
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BadInput
 from designate_pool.model import Endpoint, PageRequest, Pool, Server, ServerState, utcnow
@@ -103,7 +103,7 @@ def plan(conf: cfg.ConfigOpts) -> int:
     print('\n\n'.join(report.text() for report in reports))
     if command.output is not None:
         try:
-            minidns = values.endpoint(command.minidns, 5354)
+            minidns = Endpoint.parse(command.minidns.strip(), 5354)
         except ValueError as error:
             raise BadInput(why=f'--minidns: {error}') from None
         takeover_plan.write(command.output, takeover_plan.ini(chosen[0], minidns, command.connection))

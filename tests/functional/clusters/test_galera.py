@@ -11,8 +11,8 @@ from typing import Any
 import pymysql
 import pytest
 import sqlalchemy as sa
+from prometheus_client import REGISTRY
 
-from designate_pool import metrics
 from designate_pool.central import domain_changes, domain_creator
 from designate_pool.central.rules import pools
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
@@ -84,7 +84,7 @@ def at_once(storages: Sequence[Storage], *works: Callable[[Tx], Any]) -> list[An
 
 
 def retries() -> int:
-    return int(metrics.REGISTRY.get_sample_value('designate_pool_database_retries_total') or 0)
+    return int(REGISTRY.get_sample_value('designate_pool_database_retries_total') or 0)
 
 
 def test_two_nodes_that_write_one_row_at_once_both_get_their_transaction(nodes: list[Storage]) -> None:

@@ -18,8 +18,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from prometheus_client import REGISTRY
 
-from designate_pool import errors, metrics
+from designate_pool import errors
 from designate_pool.storage.sql.columns import Time
 from designate_pool.storage.sql.database import Storage, Tx, see_one_state
 from testing.databases import DatabaseServer, MariaDB, count_statements
@@ -274,7 +275,7 @@ def contexts() -> int:
 
 
 def retries() -> int:
-    return int(metrics.REGISTRY.get_sample_value('designate_pool_database_retries_total') or 0)
+    return int(REGISTRY.get_sample_value('designate_pool_database_retries_total') or 0)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from designate_pool.api.status import html, pages, plot
+from designate_pool.api.status import html, pages
 from designate_pool.api.views import explain, zone_servers
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, ServerReport, ServerState,
@@ -138,21 +138,21 @@ def test_before_the_first_round():
 
 class TestThePlot:
     def test_in_words(self):
-        points = [plot.Point(0.02, 'done'), plot.Point(0.2, 'done'), plot.Point(90, 'pending')]
-        assert plot.summary(points).replace('\N{NO-BREAK SPACE}', ' ') == (
+        points = [pages.Point(0.02, 'done'), pages.Point(0.2, 'done'), pages.Point(90, 'pending')]
+        assert pages.plot_summary(points).replace('\N{NO-BREAK SPACE}', ' ') == (
             '3 changes, the oldest on the left. 2 converged: half of them within 110 ms, all within 200 ms. 1 has not '
             'converged yet.')
 
     @pytest.mark.parametrize('seconds', [0.0, 0.001, 1.0, 1e3, 1e9])
     def test_every_time_has_a_place(self, seconds):
-        shown = plot.plot([plot.Point(seconds, kind) for kind in ('done', 'pending', 'error')])
+        shown = pages.plot([pages.Point(seconds, kind) for kind in ('done', 'pending', 'error')])
         for found in re.findall(r'c?y[12]?="([0-9.-]+)"', shown):
-            assert 0 <= float(found) <= plot.HEIGHT
+            assert 0 <= float(found) <= pages.HEIGHT
         assert parsed(shown).count('circle') == 2
 
     def test_the_longer_the_higher(self):
-        heights = [float(found) for found in re.findall(r'cy="([0-9.]+)"', plot.plot(
-            [plot.Point(seconds, 'done') for seconds in (0.05, 0.5, 5.0)]))]
+        heights = [float(found) for found in re.findall(r'cy="([0-9.]+)"', pages.plot(
+            [pages.Point(seconds, 'done') for seconds in (0.05, 0.5, 5.0)]))]
         assert heights == sorted(heights, reverse=True) and len(set(heights)) == 3
 
 

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
-from designate_pool import metrics
 from designate_pool.consensus import Members
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, PoolServer, ServerState, Status, new_id
@@ -244,7 +244,7 @@ def test_the_last_round_is_among_the_metrics(pool: ScriptedPool, clock: Clock, d
     object.__setattr__(pool.manager.settings, 'measured', True)
     Gauges(pool.manager).run()
     labels = {'pool': 'default', 'kind': 'SERIALS'}
-    read = metrics.REGISTRY.get_sample_value
+    read = REGISTRY.get_sample_value
     assert {name: read(f'designate_pool_audit_{name}', labels) for name in (
         'domains', 'coverage', 'findings', 'unanswered')} == {
             'domains': 5, 'coverage': 1.0, 'findings': 1, 'unanswered': 0}
@@ -260,7 +260,7 @@ def test_a_server_that_was_never_worked_on_here_is_forgotten(pool: ScriptedPool)
     gauges.run()
     pool.manager.reconciler.members = members
     gauges.run()
-    assert metrics.REGISTRY.get_sample_value('designate_pool_rows_due', {
+    assert REGISTRY.get_sample_value('designate_pool_rows_due', {
         'pool': 'default', 'server': removed.label}) is None
 
 
