@@ -59,10 +59,7 @@ class Shell(app.App):
 
     @functools.cached_property
     def settings(self) -> connection.ApiConnection:
-        """Where the API is and who asks, as options, environment and the file of clouds say.
-
-        :raises CliError: when the named cloud does not exist, or the file of clouds is malformed
-        """
+        """Where the API is and who asks; CliError for a cloud that does not exist, or a malformed file."""
         return connection.resolve(self.options, os.environ, lambda text: self.stderr.write(f'{text}\n'))
 
     @functools.cached_property

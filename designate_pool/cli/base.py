@@ -47,10 +47,7 @@ class Csv(CSVLister, SingleFormatter):
 
 
 class Text(SingleFormatter):
-    """A text for people, of a single thing.
-
-    :param render: makes the text of what is shown
-    """
+    """A text for people, of a single thing, made by *render*."""
 
     def __init__(self, render: Callable[[Json], str]) -> None:
         self._render = render
@@ -111,10 +108,7 @@ RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action',
 
 
 class Argument:
-    """An argument of a command, as :meth:`argparse.ArgumentParser.add_argument` takes it.
-
-    :ivar dest: the name of its value
-    """
+    """An argument of a command, as :meth:`argparse.ArgumentParser.add_argument` takes it."""
 
     def __init__(self, *names: str, **options: Any) -> None:
         self.names = names
@@ -157,11 +151,7 @@ def seconds(text: str) -> float:
 
 
 def wait_option(until: str, at_most: float = 60.0) -> Argument:
-    """``--wait``.
-
-    :param until: what is waited for
-    :param at_most: seconds, if no number is given
-    """
+    """``--wait``, *until* something; for *at_most* seconds, if no number is given."""
     return Argument('--wait', nargs='?', type=seconds, const=at_most, metavar='SECONDS',
                     help=f'wait until {until}, with progress on standard error; {at_most:g} seconds if no number is '
                          'given (then put it last)')
@@ -284,10 +274,7 @@ class ChangeCommand(ShowOne):
 
 
 class ResourceCommand(ApiCommand):
-    """A command about one of *resource*.
-
-    :cvar default: its name if none is given
-    """
+    """A command about one of *resource*."""
 
     resource: ClassVar[Resource]
     default: ClassVar[str | None] = None
@@ -309,11 +296,7 @@ class ResourceCommand(ApiCommand):
 
 
 def list_command(of: Resource, about: str, **query: Any) -> type[Lister]:
-    """A command that lists all of a resource.
-
-    :param about: its help
-    :param query: of the requests
-    """
+    """A command that lists all of a resource, with the *query* of its requests."""
     def take_action(self: Lister, parsed_args: argparse.Namespace) -> Shown:
         return rows(of.list_columns, self.client.every(of.path, of.key, **query))
 
@@ -376,10 +359,7 @@ def options_given(parsed_args: argparse.Namespace, arguments: Arguments) -> Json
 
 
 def changes_given(parsed_args: argparse.Namespace, arguments: Arguments) -> Json:
-    """As :func:`options_given`, where one is needed.
-
-    :raises CliError: when none is given
-    """
+    """As :func:`options_given`, but CliError where none is given."""
     body = options_given(parsed_args, arguments)
     if not body:
         *options, last = [member.names[0] for argument in arguments for member in argument.members]
@@ -416,10 +396,7 @@ class RecordSetCommand(ApiCommand):
 
 
 def attributes_option(what: str) -> Argument:
-    """The option of scheduling attributes.
-
-    :param what: what they are for
-    """
+    """The option of scheduling attributes for *what*."""
     return Argument('--attribute', action=_Attribute, metavar='NAME=VALUE', dest='attributes',
                     help=f'an attribute {what}; may be given again')
 
@@ -436,10 +413,7 @@ class _Attribute(argparse.Action):
 
 
 def page_options(keys: Sequence[str]) -> tuple[Argument, ...]:
-    """Options for part of a long list and its order.
-
-    :param keys: what it can be sorted by
-    """
+    """Options for part of a long list and its order, by one of *keys*."""
     def order(text: str) -> tuple[str, str]:
         key, _, direction = text.partition(':')
         if key not in keys or direction not in ('', 'asc', 'desc'):

@@ -66,11 +66,7 @@ _BY_STATUS = {401: 'unauthorized', 403: 'forbidden'}
 
 
 class ApiRefusal(CliError):
-    """The API answered with an error.
-
-    :ivar status: of HTTP
-    :ivar type: the error's code in the API
-    """
+    """The API answered with an error, of the HTTP *status* and the code *type*."""
 
     def __init__(self, status: int, fault: Json) -> None:
         self.status = status
@@ -83,10 +79,7 @@ class ApiRefusal(CliError):
 
 
 def with_hint(message: str, type: str, request_id: str = 'the request') -> str:
-    """*message* with a hint on what to do.
-
-    :param type: the error's code in the API
-    """
+    """*message* with a hint on what to do about an error of the code *type*."""
     hint = _HINTS.get(type, '').format(request_id=request_id)
     return '\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip()
 
@@ -108,11 +101,7 @@ def of_zone(name: str) -> str:
 
 
 def in_zone(name: str, zone: str) -> str:
-    """A recordset's name in the zone *zone* (absolute): ``@`` is the zone itself, ``www`` is completed with it.
-
-    A name that ends with the zone's, only without the final dot, is taken as meant: ``www.example.com`` in
-    ``example.com.`` gets its dot and not the zone a second time.
-    """
+    """A recordset's absolute name in *zone*: ``@`` is the zone, ``www`` below it, ``www.example.com`` gets its dot."""
     if name == '@':
         return zone
     if is_absolute(name):
@@ -142,7 +131,6 @@ def _plain(id: str) -> str:
 class Resource:
     """A kind of thing that the API has, and what commands show of it.
 
-    :ivar word: the API's for one
     :ivar path: of the list; ``{id}`` is that of the zone to which they belong
     :ivar name: the field that it is called by beside its id
     :ivar noun: what it is called in messages, where that is not the API's word
@@ -172,10 +160,7 @@ SERVER = Resource('server', '/v2/servers', help='id or the first four or more di
 
 
 def session_for(url: str, settings: ApiConnection) -> requests.Session:
-    """A session for the API at *url*.
-
-    :raises CliError: when the token or the project is malformed
-    """
+    """A session for the API at *url*; CliError for a malformed token or project."""
     try:
         session = new_session(url, settings.token)
     except InvalidField as error:
@@ -194,7 +179,6 @@ def session_for(url: str, settings: ApiConnection) -> requests.Session:
 class Client:
     """Asks the API, and finds things by what people type.
 
-    :param url: where the API is, without a path
     :param timeout: seconds that one answer may take
     :param settings: who asks, and for whom; where the API is, is *url*
     """
@@ -208,7 +192,6 @@ class Client:
         """The JSON at a path.
 
         :param within: seconds that the answer may take, where it is not the client's timeout
-        :param parameters: of the query
         """
         return self._json(self.send('GET', path, within, params=parameters))
 
@@ -217,10 +200,7 @@ class Client:
         return self._json(self.send(method, path, timeout, json=body, headers=headers))
 
     def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
-        """Send a request; the answer is no refusal.
-
-        :raises CliError: when the API cannot be reached or refuses
-        """
+        """Send a request; CliError when the API cannot be reached or refuses."""
         answer = self._send(method, path, timeout, **options)
         if answer.status_code >= 400:
             raise ApiRefusal(answer.status_code, self._json(answer))
@@ -267,7 +247,6 @@ class Client:
               **parameters: Any) -> Iterator[Json]:
         """All items of a list, page after page.
 
-        :param most: at most this many
         :param marker: only what comes after the item of this id
         """
         query = {name: value for name, value in {**parameters, 'marker': marker}.items() if value is not None}
@@ -282,10 +261,7 @@ class Client:
             query['marker'] = page[key][-1]['id']
 
     def zone(self, name_or_id: str) -> Json:
-        """A zone by its name or id.
-
-        :raises CliError: when there is none
-        """
+        """A zone by its name or id; CliError when there is none."""
         if is_id(name_or_id):
             return self.get(f'/v2/zones/{name_or_id}')
         name = of_zone(name_or_id)
@@ -295,11 +271,7 @@ class Client:
         raise ApiRefusal(404, {'type': 'zone_not_found', 'message': f'There is no zone {name}'})
 
     def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
-        """A recordset of a zone by its name or id.
-
-        :param rtype: its type; only where more than one recordset has the name is it needed
-        :raises CliError: when there is none, or more than one
-        """
+        """A recordset of a zone by name or id, of *rtype* where several have the name; CliError unless there is one."""
         path = f'/v2/zones/{zone["id"]}/recordsets'
         if is_id(name_or_id):
             return self.get(f'{path}/{name_or_id}')
@@ -317,7 +289,6 @@ class Client:
     def find(self, resource: Resource, text: str, within: Json | None = None) -> Json:
         """One of *resource*, by its id or the beginning of it, with or without dashes, or by its name.
 
-        :param within: the zone that it belongs to
         :raises CliError: when there is none, or more than one
         """
         path = resource.path.format(**(within or {}))

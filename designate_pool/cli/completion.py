@@ -1,8 +1,4 @@
-"""``designate-pool complete``: completion in bash.
-
-The bash function asks the command itself for completions, so that they are always up to date, and names of zones and
-servers are completed as well as options.
-"""
+"""Completion in bash, which asks the command itself, so options, zones and servers are always up to date."""
 
 from __future__ import annotations
 
@@ -75,19 +71,13 @@ class Complete(ApiCommand):
 
 @dataclasses.dataclass
 class _TypedLine:
-    """What was typed so far, after the command's own name.
-
-    :ivar typed: the words; the last is completed and may be empty
-    """
+    """What was typed so far, after the command's own name; the last of the words may be empty."""
 
     app: Any
     typed: Sequence[str]
 
     def completions(self) -> Iterable[str]:
-        """What the last word may become.
-
-        :raises CliError: when the API does not answer
-        """
+        """What the last word may become; CliError when the API does not answer."""
         *before, prefix = self.typed or ['']
         everywhere = _options(self.app.parser)
         words, before_value = _without_options(before, everywhere)

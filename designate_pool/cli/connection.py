@@ -35,10 +35,7 @@ Warn = Callable[[str], object]
 
 
 class CliError(Exception):
-    """The command failed; the message is for the user.
-
-    :ivar code: the exit code
-    """
+    """The command failed; the message is for the user, *code* is the exit code."""
 
     code = 1
 
@@ -46,7 +43,6 @@ class CliError(Exception):
 def find(name: str | None, environ: Mapping[str, str], warn: Warn) -> Cloud:
     """The cloud *name* with its token read; without a name the default of the file, and empty if it has none.
 
-    :param warn: called with a warning about files with tokens that others can read
     :raises CliError: when the file is malformed, or has no such cloud
     """
     path = path_of(environ)
@@ -73,10 +69,7 @@ def path_of(environ: Mapping[str, str]) -> pathlib.Path | None:
 
 
 def names(environ: Mapping[str, str]) -> list[str]:
-    """The names of all clouds.
-
-    :raises CliError: when the file is malformed
-    """
+    """The names of all clouds; CliError for a malformed file."""
     path = path_of(environ)
     return [] if path is None else sorted(_read(path)[1])
 
@@ -165,7 +158,6 @@ class ApiConnection:
     :ivar given: the URL of the API; None where none is configured
     :ivar project: the project the command is for; None for the token's
     :ivar all_projects: whether it is for all projects
-    :ivar format: the format of output unless ``--format`` is given
     :ivar cacert: a file of CA certificates to verify the API's certificate with
     """
 
@@ -199,7 +191,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def resolve(options: argparse.Namespace, environ: Mapping[str, str], warn: Warn) -> ApiConnection:
     """The connection that options, environment and the file of clouds ask for.
 
-    :param options: as of :func:`add_options`
     :raises CliError: when the named cloud does not exist, or the file of clouds is malformed
     """
     cloud = find(options.cloud or environ.get(CLOUD) or None, environ, warn)

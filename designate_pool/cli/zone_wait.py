@@ -22,7 +22,6 @@ def poll(look: Callable[[], Result | None], end: float, pauses: Backoff) -> tupl
     """Call *look* until it returns something.
 
     :param end: when the time is over, by :func:`time.monotonic`
-    :param pauses: between two looks
     :return: what *look* returned last, and what it failed with last: an API that does not answer may be back before the
         time is over
     :raises ApiRefusal: when no other look can mend it, as where what is waited for is not there
@@ -51,7 +50,6 @@ class PendingChange:
     """What is waited for.
 
     :ivar wanted: the serial that the change got; None where it is not known, or where the zone is deleted
-    :ivar deletes: whether the change is that the zone is deleted
     :ivar began: when the change was requested, by :func:`time.monotonic`
     """
 
@@ -86,10 +84,7 @@ def follow(client: Client, change: PendingChange, seconds: float, stream: TextIO
 
 def wait_for(client: Client, change: PendingChange, seconds: float,
              on_news: Callable[[Json, float], None]) -> WaitOutcome:
-    """Wait until enough servers have *change*, it has failed, or *seconds* are over.
-
-    :param on_news: called with a server, as the API shows it, and the seconds since the request when it has changed
-    """
+    """Wait until enough servers have *change*, it has failed, or *seconds* are over."""
     seen: dict[str, Any] = {}
     shown: Json | None = None
 
@@ -208,10 +203,7 @@ def _report_changes(shown: Json, seen: dict[str, Any], elapsed: float,
 
 
 class WaitProgress:
-    """Shows the state of each server: redrawn on a terminal, else a line whenever it changes.
-
-    :param wanted: the serial that is waited for; None where it is not known
-    """
+    """Shows the state of each server: redrawn on a terminal, else a line whenever it changes."""
 
     def __init__(self, stream: TextIO, wanted: int | None = None) -> None:
         self._stream = stream

@@ -133,7 +133,7 @@ class FileSecrets:
         self._directory = pathlib.Path(directory)
 
     def fetch(self, name: str, source: Any) -> str:
-        """The contents of the file *name*."""
+        """The secret *name*; the ``context`` of *source* is the place of its value."""
         path = self._directory / name
         try:
             return path.read_text(encoding='utf-8').strip()
@@ -177,10 +177,7 @@ class _Source(dict[str, Any]):
 
 
 class _Reader:
-    """Reads one file, section by section, and notes its mistakes.
-
-    :ivar mistakes: a line for each, in the order in which they are found
-    """
+    """Reads one file, section by section, and notes its *mistakes* in the order in which they are found."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.mistakes: list[str] = []
@@ -192,11 +189,7 @@ class _Reader:
         self._processors: dict[str, BaseProcessor | None] = {}
 
     def note(self, place: str, why: str) -> None:
-        """Note a mistake, once.
-
-        :param place: such as ``zones.example.com..targets[0]``
-        :param why: must not contain a secret
-        """
+        """Note a mistake, once, at a *place* such as ``zones.example.com..targets[0]``; *why* has no secret."""
         line = f'{place}: {" ".join(why.split()).rstrip(".")}'
         if line not in self.mistakes:
             self.mistakes.append(line)
@@ -489,10 +482,7 @@ class _Reader:
             return made if len(self.mistakes) == before else None
 
     def _convert(self, value: Any, kinds: tuple[Any, ...], place: str) -> Any:
-        """*value* converted to one of *kinds*; a failure is noted.
-
-        Strings are converted to numbers and booleans, since secrets are always strings.
-        """
+        """*value* as one of *kinds*, numbers and booleans from strings since secrets are; a failure is noted."""
         if not kinds or type(value) in kinds or value is False and type(None) in kinds:
             return value
         if type(value) is int and float in kinds:
@@ -535,10 +525,7 @@ def _redacted(text: str, values: Any) -> str:
 
 
 def _parameters(cls: type) -> dict[str, tuple[Any, ...]]:
-    """The options of a class, and of the base classes that it passes options on to, with their types.
-
-    The types are empty if they are unknown or not plain.
-    """
+    """The options of a class, and of bases that it passes some on to, with types; none if unknown or not plain."""
     kinds: dict[str, tuple[Any, ...]] = {}
     for base in cls.__mro__:
         if '__init__' not in vars(base) or base is object:

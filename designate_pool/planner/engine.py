@@ -43,10 +43,8 @@ Pair = tuple[str, str]
 class ZoneSetting:
     """The settings of one zone, or of the zones that its sources list.
 
-    :ivar sources: ids of providers
     :ivar targets: ids of providers; empty for an alias that has those of its original
     :ivar processors: ids; they run between the first and the last processors of :class:`Setup`
-    :ivar lenient: whether records that break a rule of zones are accepted
     :ivar alias: the zone whose records this one copies, instead of sources
     :ivar policy: see :mod:`designate_pool.planner.plan.policy`; empty for that of :class:`Setup`
     :ivar always_dry_run: the zone is planned and never applied
@@ -125,7 +123,6 @@ class SyncEngine:
 
         :param zones: only these zones; empty for all
         :param sources: only zones that have one of these sources; empty for all
-        :param targets: only these targets; empty for all
         :param force: names of zones that may be changed in spite of dangers, in this run; True for all of them
         :param store: where the plan is stored, to be applied later; when a stored plan is applied, where the result
             is recorded
@@ -199,10 +196,7 @@ class SyncEngine:
         return list(self._resolve()[0])
 
     def get_zone(self, name: str) -> Zone:
-        """An empty zone with the sub-zones and thresholds of the configuration.
-
-        :raises InvalidField: when it is not configured
-        """
+        """An empty zone with the sub-zones and thresholds of its configuration; InvalidField without one."""
         if self._settings is None:
             self._resolve()
         setting = find(self._settings or {}, 'zone', name)
@@ -212,7 +206,6 @@ class SyncEngine:
         """A zone as its sources and processors make it.
 
         :param sources: ids of sources to read instead of the zone's own
-        :param lenient: whether records that break a rule of zones are accepted, even if the zone's setting forbids it
         :raises PoolError: when the zone is not configured, or a source cannot be read
         """
         settings = self._resolve()[0]
@@ -300,10 +293,7 @@ class SyncEngine:
         return settings, failed
 
     def _desired(self, job: ZoneJob, alias_contents: Mapping[str, Zone]) -> tuple[Zone, bool]:
-        """The zone from its sources or its alias, processed; and whether it was empty before the processors.
-
-        :param alias_contents: the processed zones that others are aliases of
-        """
+        """The zone from its sources or its alias, processed; and whether it was empty before the processors."""
         zone = self.get_zone(job.zone)
         if job.setting.alias is not None:
             if job.setting.alias not in alias_contents:
@@ -333,9 +323,7 @@ class SyncEngine:
 
     def _plan_target(self, job: ZoneJob, target: BaseProvider, desired: Zone, is_empty: bool, forced: bool,
                      keep_zones: bool) -> TargetResult:
-        """
-        :param keep_zones: whether the result includes both zones, even if there is nothing to do
-        """
+        """Plan one target; *keep_zones* keeps both zones in the result even if there is nothing to do."""
         recorder = _ExistingRecorder()
         # A change must be allowed by the zone's policy and by the target's.
         policy = (*(job.setting.policy or self.setup.policy), *self.setup.target_policies.get(target.id, ()))
@@ -391,9 +379,7 @@ class _ExistingRecorder(BaseProcessor):
 
 
 def _forced_zones(force: Collection[str] | bool, jobs: Iterable[ZoneJob]) -> frozenset[str]:
-    """
-    :raises InvalidField: for a zone that is not part of the run, since forcing it is a mistake
-    """
+    """The names of zones to force; InvalidField for one outside the run, since forcing it is a mistake."""
     if isinstance(force, bool):
         return frozenset(job.zone for job in jobs) if force else frozenset()
     if isinstance(force, str):
@@ -453,10 +439,7 @@ def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Co
 
 
 def contents_setting(settings: Settings, name: str) -> ZoneSetting:
-    """The setting of the zone from which *name* gets its records: its own, or that of the zone it is an alias of.
-
-    :raises InvalidField: for an alias of an alias or of an unknown zone
-    """
+    """The setting of the zone from which *name* gets its records: its own, or that of the zone it is an alias of."""
     alias = settings[name].alias
     if alias is None:
         return settings[name]
@@ -469,10 +452,7 @@ def contents_setting(settings: Settings, name: str) -> ZoneSetting:
 
 def make_job(setup: Setup, settings: Settings, name: str, targets: Sequence[str] = (),
              has_aliases: bool = False) -> ZoneJob:
-    """The job of the zone *name*, with its sources, processors and targets.
-
-    :raises InvalidField: for an unknown id
-    """
+    """The job of the zone *name*; InvalidField for an unknown id of a source, processor or target."""
     setting = settings[name]
     processors = (*setup.first_processors, *setting.processors, *setup.last_processors)
     sources = () if setting.alias else setting.sources
@@ -492,20 +472,14 @@ def sub_zones(names: Collection[str]) -> dict[str, list[str]]:
 
 
 def find(items: Mapping[str, Item], what: str, id: str) -> Item:
-    """The item with *id*.
-
-    :raises InvalidField: when there is none of that id
-    """
+    """The item with *id*, or InvalidField."""
     if id not in items:
         raise InvalidField(field=what, why=f'there is no {id}')
     return items[id]
 
 
 def find_target(setup: Setup, id: str) -> BaseProvider:
-    """The provider with *id*, as a target.
-
-    :raises InvalidField: when there is none of that id, or it is read-only
-    """
+    """The provider with *id*, as a target; InvalidField for an unknown or a read-only one."""
     provider = find(setup.providers, 'target', id)
     if not isinstance(provider, BaseProvider):
         raise InvalidField(field='target', why=f'{id} can only be read from')

@@ -20,8 +20,6 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
          outside: Callable[[str], object] | None = None) -> dict[str, str]:
     """A zone file as packed pairs, in no particular order.
 
-    :param lines: its text, or its lines
-    :param origin: the zone's name
     :param file: its name in errors
     :param require_soa: whether a file without the zone's SOA is an error
     :param outside: called with a sentence for each record outside the zone, which is then ignored; without it, such a
@@ -53,7 +51,6 @@ def raise_all_errors(lines: str | Iterable[str], zone: Zone, file: str, require_
 
     It takes more time and memory than :func:`read`, which reports the first error.
 
-    :param require_apex: whether a file without the zone's SOA or NS is an error
     :param lenient: whether records outside the zone are ignored, and others allowed as in
         :meth:`designate_pool.planner.zone.zone.Zone.fill`
     :raises SourceError: with a line for each error

@@ -37,11 +37,7 @@ class BaseOutput(abc.ABC):
         self.output_filename = output_filename
 
     def run(self, results: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
-        """Show *results*, in their order.
-
-        :param plan_id: of the plan, if it was stored
-        :raises InvalidField: when the output's file cannot be written
-        """
+        """Show *results*, in their order; InvalidField when the output's file cannot be written."""
         self._write(self.text(results), file)
 
     def _write(self, text: str, file: TextIO) -> None:
@@ -61,10 +57,7 @@ class BaseOutput(abc.ABC):
 
 
 class LogOutput(BaseOutput):
-    """Writes one entry to the log.
-
-    :param level: ``debug``, ``info``, ``warn``, ``warning`` or ``error``
-    """
+    """Writes one entry to the log."""
 
     def __init__(self, id: str, level: str = 'info') -> None:
         super().__init__(id)
@@ -92,9 +85,9 @@ class LogOutput(BaseOutput):
 
 
 class JsonOutput(BaseOutput):
-    """
+    """Writes one JSON document.
+
     :param indent: spaces for each level; None for all on one line
-    :param sort_keys: whether keys are in alphabetical order
     """
 
     def __init__(self, id: str, indent: int | None = None, sort_keys: bool = True,

@@ -56,10 +56,7 @@ class TargetResult:
 
 
 def raise_if_unsafe(results: Sequence[TargetResult]) -> None:
-    """Refuse plans that are unsafe and not forced.
-
-    :raises UnsafePlan: when plans are unsafe: the worst danger of the only one, or that of each
-    """
+    """Raise UnsafePlan for plans that are unsafe and not forced: the danger of the only one, or the worst of each."""
     unsafe = [result for result in results if result.is_unsafe]
     if len(unsafe) > 1:
         raise UnsafePlans(count=len(unsafe), listing=''.join(f'\n  {result.dangers[0]}' for result in unsafe),

@@ -33,7 +33,6 @@ SIGNED = frozenset({'RRSIG', 'DNSKEY'})
 class OnServer:
     """Zones of a server of a pool, by AXFR (RFC 5936).
 
-    :param server: as the API describes it
     :param endpoint: where it is asked; its own address if None
     :param key_file: of the TSIG key that transfers are signed with
     :param catalog: the name of a catalog zone there (RFC 9432), whose members are meant; None for all zones
@@ -74,10 +73,7 @@ class OnServer:
 
 
 class InFiles:
-    """Zone files: those of a ``named.conf`` or ``nsd.conf``, or those in a folder, named after their zones.
-
-    :param suffix: of the names of files in a folder
-    """
+    """Zone files: those of a ``named.conf`` or ``nsd.conf``, or those in a folder, named after their zones."""
 
     def __init__(self, path: pathlib.Path, suffix: str) -> None:
         if path.is_dir():
@@ -97,10 +93,7 @@ class InFiles:
 
 
 class InPowerDns:
-    """Zones of a PowerDNS, through its HTTP API.
-
-    :param key_file: of the api-key
-    """
+    """Zones of a PowerDNS, through its HTTP API, with the api-key in *key_file*."""
 
     def __init__(self, url: str, key_file: str | None) -> None:
         if key_file is None:

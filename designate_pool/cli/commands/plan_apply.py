@@ -34,10 +34,7 @@ _UNDER_WAY = ('PARKED', 'APPROVED')
 
 
 def zones(changed: Sequence[tuple[Client, str]], seconds: float, stream: TextIO) -> int:
-    """Wait until each zone is served at the serial that it has now; the exit code, that of the worst.
-
-    :param seconds: for all of them together
-    """
+    """Wait *seconds* in all until each zone is served at its serial of now; the worst exit code."""
     if not changed:
         stream.write('There is nothing to wait for: no zone of a pool was changed.\n')
     began = time.monotonic()

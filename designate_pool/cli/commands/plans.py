@@ -106,10 +106,7 @@ def of_changes(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def of_plan(shown: Json) -> Iterator[str]:
-    """Lines for a plan.
-
-    :param shown: what ``plan show`` shows, with the document
-    """
+    """Lines for a plan, as ``plan show`` shows it with the document."""
     yield f'Plan {shown["id"]} is {shown["state"]}: {shown["zone"]} on {shown["target"]}.'
     for name, title in (('created_at', 'made'), ('expires_at', 'can be applied until'), ('applied_at', 'applied')):
         if shown[name] is not None:

@@ -142,7 +142,6 @@ class DnsQuestion:
 class Asked:
     """What every server is asked.
 
-    :ivar serial: the zone's in the pool
     :ivar with_serial: whether another serial is a difference
     """
 
@@ -161,7 +160,6 @@ class Difference:
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerAnswers:
     """
-    :ivar serial: None when it told none
     :ivar asked: how many questions it was asked, beside that for the SOA
     :ivar trouble: why not all of them were asked
     """
@@ -176,8 +174,6 @@ def questions(zone: str, pairs: Mapping[str, str]) -> list[DnsQuestion]:
     """What to ask so that all of a zone is seen, in the order of names, without its SOA.
 
     What is below a delegation or a DNAME is not answered for by this zone's servers.
-
-    :param pairs: packed, as of :class:`designate_pool.planner.zone.zone.Zone`
     """
     keys = [tuple(key.split('\t')) for key in pairs]
     cuts = {name for name, rtype in keys if rtype == 'NS' and name != zone}
@@ -234,11 +230,7 @@ def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
 
 
 def _exchange(host: str, port: int, question: DnsQuestion, timeout: float) -> dns.message.Message | str:
-    """The answer, or in words why there is none.
-
-    :raises TimeoutError: when it does not answer
-    :raises OSError: when it cannot be reached
-    """
+    """The answer, or in words why there is none; TimeoutError, or OSError when it cannot be reached."""
     query = dns.message.make_query(dns.name.from_text(question.name), question.type, use_edns=0, payload=PAYLOAD)
     query.flags &= ~dns.flags.RD
     for _ in range(TRIES):

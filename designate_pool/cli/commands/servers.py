@@ -21,10 +21,7 @@ EVERY = 5.0
 
 
 class Progress:
-    """One line that is redrawn on a terminal, a line every few seconds anywhere else.
-
-    :param clock: seconds from anywhere
-    """
+    """One line that is redrawn on a terminal, a line every few seconds anywhere else."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -55,10 +52,7 @@ SOME = 20
 
 
 def resync_lines(compared: Json, limit: int | None) -> Iterator[str]:
-    """The comparison of a server for people.
-
-    :param limit: how many zones of each kind to name; None for all
-    """
+    """The comparison of a server for people, with *limit* zones of each kind; None for all."""
     missing, behind, extra, other = compared['missing'], compared['behind'], compared['extra'], compared['other'] or ()
     if not missing and not behind:
         how = 'at their serials' if other or compared['unchecked'] else 'up to date'
@@ -123,10 +117,7 @@ Measure = Callable[[Json | None], ServerProgress]
 
 def follow(client: Client, server: Json, measure: Measure, seconds: float, line: Progress,
            pauses: Backoff = PAUSES) -> WaitOutcome:
-    """Wait until *measure* says that it is over, or *seconds* are.
-
-    :param pauses: from one look to the next
-    """
+    """Wait until *measure* says that it is over, or *seconds* are."""
     progress: ServerProgress | None = None
 
     def look() -> WaitOutcome | None:
@@ -152,9 +143,7 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, line:
 class CatchUpProgress:
     """Over when no operation waits for the server, when all that wait keep failing, or when somebody stops it.
 
-    :param name: the server's
     :param must_count: whether it has to be active as well
-    :param clock: seconds from anywhere
     """
 
     def __init__(self, name: str, must_count: bool, clock: Callable[[], float] = time.monotonic) -> None:

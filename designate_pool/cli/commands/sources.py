@@ -165,10 +165,7 @@ class Validate(SyncCommand):
 
 
 def _engine_and_zones(setup: Setup, parsed_args: argparse.Namespace) -> tuple[SyncEngine, list[str]]:
-    """The engine that dumps, and the names of the zones.
-
-    :raises CliError: for zones that are not in the configuration
-    """
+    """The engine that dumps, and the names of the zones; CliError for zones not in the configuration."""
     engine = SyncEngine(setup)
     configured = engine.zones()
     names = [normal_name(zone_name) for zone_name in zone_names(parsed_args.zones)]

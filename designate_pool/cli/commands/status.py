@@ -26,11 +26,7 @@ _NOT_SHOWN = 'not shown'
 
 
 def screen_lines(found: Json, now: datetime, width: int, height: int, paint: Paint) -> list[str]:
-    """The pool on one screen.
-
-    :param found: what ``designate-pool status -f json`` shows
-    :param height: how many lines there may be at most
-    """
+    """The pool on one screen."""
     head = _head(found, now, paint)
     parts = [part for part in (
         _part('SERVERS', _servers(found['servers'], now, width, paint), found, 'servers'),

@@ -45,11 +45,7 @@ class SyncCommand(ApiCommand):
             raise CliError(message_of(error)) from error
 
     def setup(self, parsed_args: argparse.Namespace) -> Setup:
-        """Read the configuration of sources and targets.
-
-        :raises CliError: when there is no configuration
-        :raises BadConfiguration: with all that is wrong with it
-        """
+        """The configuration of sources and targets; CliError without one, BadConfiguration with all its mistakes."""
         setup = self.setup_if_any(parsed_args)
         if setup is None:
             raise CliError(f'There is no configuration: give one as --config FILE or in {VARIABLE}, or go to the '
@@ -57,10 +53,7 @@ class SyncCommand(ApiCommand):
         return setup
 
     def setup_if_any(self, parsed_args: argparse.Namespace) -> Setup | None:
-        """As :meth:`setup`; None when there is no configuration.
-
-        :raises BadConfiguration: with all that is wrong with it
-        """
+        """As :meth:`setup`; None when there is no configuration."""
         path = path_of(parsed_args.config, os.environ)
         return None if path is None else config_file.read(path)
 
@@ -90,11 +83,7 @@ class SyncCommand(ApiCommand):
         return PoolApi(connection.url, session=session_for(connection.url, connection))
 
     def find(self, setup: Setup | None, given: str) -> tuple[PlanStore, StoredPlan]:
-        """A plan and its store: the folder of the configuration, else the database of the pool.
-
-        :param given: an id or the first four or more digits of it, with or without dashes
-        :raises PlanNotFound: when there is none
-        """
+        """A plan, by at least four digits of its id, and its store: the configuration's folder, else the pool's."""
         plan_id = given.replace('-', '').lower()
         if setup is not None and setup.plans is not None:
             folder = FolderStore(setup.plans)

@@ -221,11 +221,7 @@ DeleteExport = delete_command(EXPORT, 'Forget an export.')
 
 
 def sent(client: Client, file: str, content: Any, attributes: Json | None, pool: Json) -> Json:
-    """The import that the API has begun.
-
-    :param content: of *file*, as :func:`_open` opens it
-    :param pool: ``pool_id``, or empty
-    """
+    """The import that the API has begun, of the *content* of *file* as :func:`_open` opens it."""
     if attributes:
         answer = client.send('POST', IMPORT.path, IMPORT_SECONDS, json={
             'zonefile': _text(file, content), 'attributes': {**attributes, **pool}})
@@ -237,10 +233,7 @@ def sent(client: Client, file: str, content: Any, attributes: Json | None, pool:
 
 
 def finished(client: Client, task: Json, sent_at: float, stderr: TextIO) -> Json:
-    """The import *task* when it has ended, or when the time is over.
-
-    :param sent_at: from :func:`time.monotonic`
-    """
+    """The import *task* when it has ended, or when the time is over."""
     pauses = PAUSES.delays()
     try:
         while task['status'] == 'PENDING':
@@ -260,10 +253,7 @@ def _how_to_follow(task: Json) -> str:
 
 
 def _zone_files(path: str) -> Iterator[str]:
-    """*path*, or the files in this folder by name.
-
-    :raises FileError: when it cannot be listed, or has none
-    """
+    """*path*, or the files in this folder by name; FileError when there are none."""
     folder = pathlib.Path(path)
     if not folder.is_dir():
         yield path

@@ -149,11 +149,7 @@ def _why(found: Json, wanted: Any) -> str:
 
 
 def explanation(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
-    """The explanation of a zone for people.
-
-    :param explained: what ``/v2/zones/{id}/explain`` answers
-    :param width: of the lines that sentences are broken into
-    """
+    """The explanation of a zone (``/v2/zones/{id}/explain``) for people, in lines of *width*."""
     lines = [explained['summary'], '', *_servers(explained['servers'], now, width), '']
     if explained.get('secondary'):
         lines += [*master_lines(explained['secondary'], now, width), '']

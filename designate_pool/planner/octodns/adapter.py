@@ -36,10 +36,7 @@ _MAX_RESPONSE_TEXT = 300
 
 @dataclasses.dataclass(slots=True)
 class OctodnsPlan(Plan):
-    """A plan of an octoDNS provider.
-
-    :ivar mirror: None if it is no longer known
-    """
+    """A plan of an octoDNS provider; its *mirror* is None if it is no longer known."""
 
     mirror: PlanMirror | None = None
 
@@ -71,10 +68,7 @@ class PlanMirror:
             plan.exists, plan.update_pcent_threshold, plan.delete_pcent_threshold, meta=plan.meta)
 
     def to_octodns(self, change: Change) -> Any:
-        """octoDNS's change for one of ours of one name and type.
-
-        :raises InvalidField: when octoDNS cannot hold a record of it
-        """
+        """octoDNS's change for one of ours of one name and type; InvalidField if it cannot hold a record."""
         own_change, octodns_change = self.changes.get((change.kind, change.record.key), (None, None))
         if own_change == change:
             return octodns_change
@@ -133,11 +127,7 @@ def plan_from_octodns(octodns_plan: Any, target_id: str, min_existing_records: i
 
 
 def does_exist(said: Any, existing: Zone) -> bool:
-    """Whether a zone exists.
-
-    :param said: by the provider; None by one that says nothing, which octoDNS allows
-    :param existing: what was read of it
-    """
+    """Whether a zone exists; a provider may say nothing (None), then whether anything was read of it."""
     return bool(len(existing) if said is None else said)
 
 
@@ -182,7 +172,6 @@ def adapt_provider(id: str, cls: str | type, kwargs: Mapping[str, Any]) -> Adapt
 
     :param cls: its class, or the dotted path of that
     :param kwargs: what its constructor takes besides *id*
-    :returns: an :class:`AdaptedProvider` if it is a provider
     :raises InvalidField: when there is no such class, or it does not accept *kwargs*
     """
     source_class = class_of(cls, 'source.base.BaseSource')
@@ -298,10 +287,7 @@ class AdaptedSource(BaseSource):
 
 
 class AdaptedProvider(AdaptedSource, BaseProvider):
-    """A provider of octoDNS.
-
-    Its limits on updates and deletes are checked with those of all plans, not by octoDNS.
-    """
+    """A provider of octoDNS; its limits on updates and deletes are checked with those of all plans."""
 
     def __init__(self, id: str, cls: type, kwargs: Mapping[str, Any]) -> None:
         AdaptedSource.__init__(self, id, cls, kwargs)
@@ -429,10 +415,7 @@ class _ProcessorBridge:
 
 
 class AdaptedProcessor(BaseProcessor):
-    """A processor of octoDNS.
-
-    :ivar wrapped: octoDNS's object
-    """
+    """A processor of octoDNS."""
 
     def __init__(self, id: str, cls: type, kwargs: Mapping[str, Any]) -> None:
         self.wrapped: Any = instantiate(id, cls, kwargs)
@@ -512,10 +495,7 @@ def _octodns_source(source: BaseSource) -> Any:
 
 
 def class_of(cls: str | type, base: str) -> type:
-    """The class *cls*, which must be a subclass of octoDNS's *base*.
-
-    :raises InvalidField: when it is not, or cannot be imported
-    """
+    """The class *cls*; InvalidField unless it can be imported and is a subclass of octoDNS's *base*."""
     module, _, name = base.rpartition('.')
     base_class: type = getattr(octodns(module), name)
     for registry in (octodns('record').Record.validators, octodns('zone').Zone.validators):
@@ -535,10 +515,7 @@ def class_of(cls: str | type, base: str) -> type:
 
 
 def instantiate(id: str, cls: type, kwargs: Mapping[str, Any]) -> Any:
-    """An object of octoDNS's class *cls*.
-
-    :raises InvalidField: when *cls* does not take *kwargs*
-    """
+    """An object of octoDNS's class *cls*; InvalidField when that does not take *kwargs*."""
     try:
         return cls(id, **kwargs)
     except Exception as error:
@@ -571,10 +548,7 @@ def _has_kwargs(parameters: Mapping[str, inspect.Parameter]) -> bool:
 
 
 def resolve_env(value: Any, environ: Mapping[str, str]) -> Any:
-    """*value* with ``env/NAME`` and ``env/NAME/default`` replaced by the value of the environment variable.
-
-    :raises InvalidField: for a variable that is not set and has no default
-    """
+    """*value* with ``env/NAME`` and ``env/NAME/default`` replaced; InvalidField if unset with no default."""
     if isinstance(value, dict):
         return {key: resolve_env(item, environ) for key, item in value.items()}
     if not isinstance(value, str) or not value.startswith('env/'):

@@ -28,10 +28,7 @@ from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset
 
 @functools.cache
 def octodns(module: str) -> Any:
-    """A module of octoDNS, as in ``octodns('record')``.
-
-    :raises InvalidField: when octoDNS is not installed
-    """
+    """A module of octoDNS, as in ``octodns('record')``; InvalidField when octoDNS is not installed."""
     try:
         return importlib.import_module(f'octodns.{module}')
     except ModuleNotFoundError as error:
@@ -44,8 +41,6 @@ def octodns(module: str) -> Any:
 class ZoneMirror:
     """Our zone and the same zone of octoDNS, kept in sync.
 
-    :ivar zone: ours
-    :ivar octodns_zone: octoDNS's
     :param lenient: whether data of octoDNS's records that is invalid for its type is accepted
     """
 
@@ -81,10 +76,7 @@ class ZoneMirror:
         return mirror
 
     def from_octodns(self, octodns_zone: Any) -> Zone:
-        """Take over *octodns_zone*; returns our zone, the same object if nothing has changed.
-
-        :raises InvalidField: for a record that cannot be in a zone
-        """
+        """Our zone after taking over *octodns_zone*, the same if unchanged; InvalidField for an alien record."""
         states = {_key(record): (record, _state(record)) for record in octodns_zone.records}
         gone = [key for key in self._records if key not in states]
         # Some of octoDNS's own processors change records in place, although they must not.
@@ -139,10 +131,7 @@ class ZoneMirror:
 
 
 def record_of(rrset: RRset, octodns_zone: Any) -> Any:
-    """octoDNS's record of *rrset*.
-
-    :raises InvalidField: for an RRset that octoDNS cannot hold, or would change
-    """
+    """octoDNS's record of *rrset*; InvalidField for one that octoDNS cannot hold, or would change."""
     record_class = octodns('record').Record.registered_types().get(rrset.type)
     if record_class is None or rrset.type in GENERATED:
         raise InvalidField(field=rrset.name, why='octoDNS does not know this type')
@@ -242,10 +231,7 @@ def to_plain(value: Any) -> Any:
 
 
 def _value(rtype: str, text: str) -> Any:
-    """The value that octoDNS's YAML has for data of a type that octoDNS knows.
-
-    :raises ValueError: for data that octoDNS's YAML cannot represent
-    """
+    """The value that octoDNS's YAML has for data of a type that octoDNS knows; else ValueError."""
     if rtype in yaml_rdata.types():
         return yaml_rdata.from_rdata(rtype, text)
     return json.loads(text) if text.startswith('{') else text

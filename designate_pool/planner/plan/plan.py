@@ -33,10 +33,7 @@ class PlanCounts(NamedTuple):
 
 
 class ApplyResult(NamedTuple):
-    """How many changes of a plan were made, failed, and were not tried.
-
-    :ivar errors: the reason for each failure
-    """
+    """How many changes of a plan were made, failed (with *errors*), and were not tried."""
 
     applied: int = 0
     failed: int = 0
@@ -73,11 +70,8 @@ class Blocked:
 class Plan:
     """The changes of one zone on one target.
 
-    :ivar changes: in the order of applying
-    :ivar exists: whether the target has the zone
     :ivar meta: further changes or notes of the provider; must be valid JSON
     :ivar blocked: changes that are needed but not made
-    :ivar target_id: the provider's id
     :ivar update_pcent_threshold: the zone's if it has one, otherwise the target's
     :ivar managed_types: the types that were compared; None for all
     """
@@ -139,10 +133,7 @@ def change_document(change: Change) -> dict[str, Any]:
 
 
 def change_of(document: Mapping[str, Any]) -> Change:
-    """The inverse of :func:`change_document`.
-
-    :raises InvalidField: for anything else
-    """
+    """The inverse of :func:`change_document`; InvalidField for anything else."""
     try:
         change = Change(tuple(_record_of(rrset) for rrset in document['existing']),
                         tuple(_record_of(rrset) for rrset in document['new']))

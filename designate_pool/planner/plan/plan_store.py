@@ -29,19 +29,13 @@ class PlanStore(Protocol):
         """Store *plan*; returns it as stored, with its id and times."""
 
     def get(self, plan_id: str) -> StoredPlan:
-        """The plan with this id.
-
-        :raises PlanNotFound: when there is none of that id
-        """
+        """The plan with this id, or PlanNotFound."""
 
     def find(self) -> list[StoredPlan]:
         """All plans, the newest first."""
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
-        """Record how a plan ended.
-
-        :raises PlanNotFound: when there is none of that id
-        """
+        """Record how a plan ended; PlanNotFound when there is none."""
 
 
 class FolderStore:
@@ -49,7 +43,6 @@ class FolderStore:
 
     Files are replaced atomically.  :meth:`put` removes plans that expired 30 days ago or earlier.
 
-    :param path: created when the first plan is stored
     :param now: the time, aware and in UTC
     """
 
@@ -58,10 +51,7 @@ class FolderStore:
         self._now = now
 
     def put(self, plan: StoredPlan) -> StoredPlan:
-        """Write a new plan into the folder.
-
-        :raises InvalidField: when the id is not 32 hexadecimal digits
-        """
+        """Write a new plan into the folder; InvalidField unless its id is 32 hexadecimal digits."""
         if not _ID.fullmatch(plan.id):
             raise InvalidField(field='plan', why=f'its id {plan.id!r} is not 32 hexadecimal digits')
         now = self._now()
@@ -91,10 +81,7 @@ class FolderStore:
         return self._read(self._file(matches[0]))
 
     def find(self) -> list[StoredPlan]:
-        """All plans, the newest first.
-
-        :raises InvalidField: when a file is damaged
-        """
+        """All plans, the newest first; InvalidField for a damaged file."""
         return sorted((self._read(path) for path in self._files()),
                       key=lambda plan: (plan.created_at is not None, plan.created_at, plan.id), reverse=True)
 

@@ -33,19 +33,16 @@ DEFAULT = 'sync'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Policy:
-    """
+    """A set of verbs, of create, update and delete, that are allowed.
+
     :ivar name: as the user wrote it
-    :ivar verbs: those of create, update and delete that it allows
     """
 
     name: str
     verbs: frozenset[str]
 
     def split(self, changes: Sequence[Change]) -> tuple[list[Change], list[Blocked]]:
-        """The allowed and the blocked of *changes*, in their order.
-
-        A change of the SOA, which announces a serial, is allowed if its own verb is, or if all other changes are.
-        """
+        """The allowed and the blocked changes, in order; the SOA's is allowed by its verb, or if all others are."""
         passes_all = bool(self.verbs) and all(change.verbs <= self.verbs for change in changes if not _is_soa(change))
         allowed: list[Change] = []
         blocked: list[Blocked] = []
@@ -64,10 +61,7 @@ class Policy:
 
 
 def parse(words: str | Sequence[str]) -> Policy:
-    """The policy of one name, several separated by commas, or a list of these; an empty list is ``sync``.
-
-    :raises InvalidField: for an unknown name, or an empty text
-    """
+    """The policy of one name, several separated by commas, or a list of these; an empty list is ``sync``."""
     names = [part.strip() for text in ([words] if isinstance(words, str) else words) for part in text.split(',')]
     if not names:
         names = [DEFAULT]

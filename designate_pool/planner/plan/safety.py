@@ -20,20 +20,13 @@ SHOWN = 3
 
 
 def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
-    """All dangers of *plan*, the worst first.
-
-    :param source_is_empty: whether the sources had no records for the zone, before processors added any
-    """
+    """All dangers of *plan*, the worst first."""
     existing = sum(not _is_soa(key) for key in plan.existing.packed)
     return list(_dangers(plan, existing, source_is_empty)) if plan.exists and existing else []
 
 
 def too_many_in_an_hour(plan: Plan, before: int, limit: int) -> UnsafePlan | None:
-    """The danger if *plan* exceeds the limit of deleted RRsets per hour, over all zones of the limit; otherwise None.
-
-    :param before: how many were deleted in the last hour
-    :param limit: how many are allowed
-    """
+    """The danger if *plan* takes the RRsets deleted in an hour, *before* so far, over *limit*; else None."""
     count = len(_deleted(plan))
     if not count or before + count <= limit:
         return None

@@ -34,11 +34,7 @@ States = Mapping[str, RRset | None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoredChanges:
-    """The stored changes of one zone on one target.
-
-    :ivar source_digest: of what the sources gave
-    :ivar existing_digest: of what the target had
-    """
+    """The stored changes of one zone on one target, with digests of what source and target had."""
 
     changes: tuple[Change, ...]
     source_digest: str
@@ -59,10 +55,7 @@ class LoadedPlan:
     failed: tuple[TargetResult, ...] = ()
 
     def check_age(self, now: datetime) -> None:
-        """Refuse the plan when it has expired.
-
-        :raises PlanMoved: when the plan has expired
-        """
+        """Raise PlanMoved for an expired plan."""
         if self.expires_at is not None and self.expires_at <= now:
             raise PlanMoved(plan=self.plan_id, why=f'it could be applied until {self.expires_at:%Y-%m-%d %H:%M:%S} UTC')
 
@@ -80,10 +73,7 @@ class LoadedPlan:
 
 
 def needs_apply(result: TargetResult) -> bool:
-    """Whether there is anything to apply.
-
-    A missing zone is not created when a policy blocks all of its changes.
-    """
+    """Whether there is anything to apply: a missing zone is not created when a policy blocks all changes."""
     plan = result.plan
     if plan is None or result.only_planned:
         return False

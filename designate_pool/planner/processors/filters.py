@@ -25,20 +25,14 @@ from designate_pool.protocol.rrset import RRset
 
 
 def string_list(processor: str, option: str, given: Iterable[object]) -> list[str]:
-    """*given* as strings.
-
-    :raises ProcessorException: when it is a single string, or no list
-    """
+    """*given* as strings; ProcessorException for a single string, or no list."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise ProcessorException(processor=processor, why=f'{option} must be a list, not {given!r}')
     return [str(item) for item in given]
 
 
 def whole_number(processor: str, option: str, given: object) -> int:
-    """*given* as a whole number from 0; a string of digits, such as from the environment, is accepted.
-
-    :raises ProcessorException: for anything else
-    """
+    """*given*, a number or its digits (as from the environment), from 0; else ProcessorException."""
     if isinstance(given, str) and given.isdecimal():
         return int(given)
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
@@ -48,10 +42,7 @@ def whole_number(processor: str, option: str, given: object) -> int:
 
 def split_patterns(processor: str, option: str,
                    given: Iterable[object]) -> tuple[frozenset[str], list[re.Pattern[str]]]:
-    """The plain strings of *given*, and the regular expressions, which are written between slashes.
-
-    :raises ProcessorException: for an invalid regular expression, or one without its second slash
-    """
+    """The plain strings of *given*, and the regular expressions, which are written between slashes."""
     exact, patterns = set(), []
     for text in string_list(processor, option, given):
         if not text.startswith('/'):
@@ -71,10 +62,7 @@ _ALL_TYPES = frozenset(rtype.name for rtype in dns.rdatatype.RdataType) - GENERA
 
 
 class Filter(BaseProcessor):
-    """Removes the RRsets that a subclass does not include.
-
-    :param include_target: whether they are removed from the target's zone as well
-    """
+    """Removes the RRsets that a subclass does not include."""
 
     def __init__(self, id: str, include_target: bool = True, lenient: bool = False) -> None:
         super().__init__(id, lenient)
@@ -272,10 +260,7 @@ def relative_name(name: str, zone: str) -> str:
 
 
 def match_texts(rrset: RRset) -> Iterator[str]:
-    """The data of *rrset* as strings to be matched.
-
-    TXT data is one string without quotes; and a second one with escaped semicolons, as in octoDNS.
-    """
+    """The data of *rrset* to match; TXT data without quotes, and with escaped semicolons as in octoDNS."""
     for data in rrset.rdatas:
         if rrset.type not in ('TXT', 'SPF'):
             yield data

@@ -192,7 +192,6 @@ class Registry(Protocol):
 class MarkRegistry:
     """A registry with a mark in the zone for each RRset; a subclass defines the format of marks.
 
-    :param owner_id: our name
     :param text: the data of our marks, as in a zone file
     :param ttl: of our marks, in seconds
     :raises InvalidField: when these make no TXT record
@@ -298,7 +297,6 @@ class OctodnsRegistry(MarkRegistry):
     """Marks of octoDNS: ``_owner.a.www TXT "*octodns*"`` for ``www A``.
 
     :param txt_name: the first label
-    :param txt_value: the owner
     """
 
     def __init__(self, txt_name: str = '_owner', txt_value: str = '*octodns*', txt_ttl: int = 60) -> None:
@@ -371,10 +369,7 @@ class _OwnershipRules:
         return None
 
     def why_unmarkable(self, change: Change, taken: set[str]) -> str | None:
-        """Why a new RRset cannot get our mark: it has one of others, or ours is impossible; None if it can.
-
-        :param taken: the keys of marks that cannot be created
-        """
+        """Why a new RRset cannot get our mark: it has one of others, or ours is impossible; None if it can."""
         for rrset in change.new:
             if self.registry is None or rrset.type == 'SOA' or rrset.key in self.unfiltered or self.is_mark(rrset):
                 continue
@@ -389,10 +384,7 @@ class _OwnershipRules:
         return None
 
     def why_colliding(self, change: Change, gone: set[str]) -> str | None:
-        """Which CNAME would be beside other data; None if none.
-
-        :param gone: the keys of existing RRsets that are deleted
-        """
+        """Which CNAME would be beside other data, when the RRsets *gone* are deleted; None if none."""
         for new in change.new:
             for rrset in self.unfiltered.at(new.name):
                 if (new.type == 'CNAME') != (rrset.type == 'CNAME') and rrset.key not in gone:

@@ -17,11 +17,7 @@ WEEK = 7 * 24 * 3600
 
 
 class TtlClamp(BaseProcessor):
-    """Limits TTLs, except that of the SOA, to a range.
-
-    :param min_ttl: seconds
-    :param max_ttl: seconds
-    """
+    """Limits TTLs, except that of the SOA, to a range of seconds."""
 
     def __init__(self, id: str, min_ttl: int = 300, max_ttl: int = 86400, lenient: bool = False) -> None:
         super().__init__(id, lenient)

@@ -68,10 +68,7 @@ class BaseSource:
         return self._supports_type(rrset.type)
 
     def list_zones(self) -> list[str]:
-        """The names of all its zones, for ``*`` in the configuration.
-
-        :raises SupportsException: when they cannot be listed
-        """
+        """The names of all its zones, for ``*`` in the configuration; SupportsException if it cannot tell."""
         raise SupportsException(target=self.id, why='it cannot list its zones, so they have to be named')
 
     def close(self) -> None:
@@ -186,10 +183,7 @@ class BaseProvider(BaseSource):
         return ApplyResult(applied=len(plan.changes)) if result is None else result
 
     def supports_warn_or_except(self, msg: str, fallback: str) -> None:
-        """Report what the target cannot hold: an error when it is strict, otherwise a warning.
-
-        :raises SupportsException: unless ``strict_supports`` is off; then *msg* and *fallback* are logged
-        """
+        """Raise SupportsException with *msg* if ``strict_supports`` is on; else log *msg* and *fallback*."""
         if self.strict_supports:
             raise SupportsException(target=self.id, why=msg)
         self.log.warning('%s: %s; %s', self.id, msg, fallback)
@@ -235,10 +229,7 @@ class BaseProvider(BaseSource):
         return None
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
-        """Make the changes; None means that all were made.
-
-        A change that is already made is a success, since an interrupted plan is applied again.
-        """
+        """Make the changes; None means all. One already made is a success: interrupted plans are applied again."""
         raise NotImplementedError(f'{type(self).__name__} has no _apply')
 
     def _types_to_check(self, types: Collection[str]) -> Collection[str]:
@@ -321,10 +312,7 @@ class ServerProvider(BaseProvider):
         raise NotImplementedError
 
     def delete_zone(self, name: str) -> None:
-        """Delete the zone and all its records; called only if all of them are ours.
-
-        If the server cannot delete zones, the records that a zone needs may stay.
-        """
+        """Delete the zone, all of which is ours; of a server that cannot delete zones, what a zone needs may stay."""
         raise NotImplementedError
 
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
@@ -338,10 +326,7 @@ class ServerProvider(BaseProvider):
 
 def plan_for(target: BaseProvider, desired: Zone, processors: Sequence[BaseProcessor] = (),
              sources: Sequence[BaseSource] = (), lenient: bool = False) -> Plan | None:
-    """The plan that gives one target the contents of *desired*, after all processors; None for no changes.
-
-    :raises PoolError: when the target cannot be read, or cannot hold what is desired
-    """
+    """The plan that gives one target the contents of *desired*, after all processors; None for no changes."""
     plan = target.plan(desired, processors=processors, lenient=lenient)
     for processor in processors:
         plan = processor.process_plan(plan, sources, target, lenient=lenient)

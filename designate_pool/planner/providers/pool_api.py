@@ -62,7 +62,6 @@ class PoolApi:
         """Create a zone with *recordsets*, all at its first serial.
 
         :param email: hostmaster at the zone when None
-        :param recordsets: mappings with ``name``, ``type``, ``records`` and ``ttl``
         """
         return self._json('POST', '/v2/zones', {'name': name, 'email': email or f'hostmaster@{name.rstrip(".")}',
                                                 'ttl': ttl, 'recordsets': [dict(entry) for entry in recordsets]})
@@ -86,10 +85,7 @@ class PoolApi:
         return list(self._all_items('/v2/plans', 'plans', **criterion))
 
     def plan(self, plan_id: str) -> Json:
-        """One stored plan.
-
-        :param plan_id: an id, or its prefix of at least four digits
-        """
+        """One stored plan, by its id or a prefix of at least four digits."""
         return self._json('GET', f'/v2/plans/{_quoted(plan_id)}')
 
     def put_plan(self, plan: Mapping[str, Any]) -> Json:
@@ -187,10 +183,7 @@ class ApiStore:
             'expires_at': plan.expires_at and plan.expires_at.isoformat()}))
 
     def get(self, plan_id: str) -> StoredPlan:
-        """The plan with this id.
-
-        :raises PlanNotFound: when there is none
-        """
+        """The plan with this id, or PlanNotFound."""
         return self._found(plan_id, lambda: self._api.plan(plan_id))
 
     def find(self) -> list[StoredPlan]:
@@ -198,10 +191,7 @@ class ApiStore:
         return [stored_plan(plan) for plan in self._api.plans()]
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
-        """Note how the plan ended.
-
-        :raises PlanNotFound: when there is none
-        """
+        """Note how the plan ended; PlanNotFound when there is none."""
         self._found(plan_id, lambda: self._api.settle_plan(plan_id, state.value, why))
 
     @staticmethod
@@ -244,10 +234,7 @@ _RETRY_429 = requests.adapters.Retry(  # type: ignore[attr-defined]
 
 
 def new_session(url: str, token: str | None = None) -> requests.Session:
-    """A session for the API at *url*.
-
-    :raises InvalidField: when *token* is invalid; the message does not contain it
-    """
+    """A session for the API at *url*; InvalidField, without its contents, for an invalid *token*."""
     session = requests.Session()
     for scheme in ('http://', 'https://'):
         session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=_RETRY_429))

@@ -84,8 +84,6 @@ def unread(source: str, error: BackendError) -> ReadFailed:
 def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str] = GENERATED) -> dict[str, str]:
     """The zone *name* as packed pairs (see :mod:`designate_pool.protocol.rrset`), its SOA among them.
 
-    :param seconds: for all of it
-    :param leave_out: types that are not wanted
     :raises ZoneNotThere: when the server has no such zone
     :raises BackendRefused: when it does not give it away
     :raises BackendError: when it could not be had whole

@@ -28,11 +28,7 @@ _Statement = list[Any]
 
 
 def zone_files(path: pathlib.Path) -> dict[str, pathlib.Path]:
-    """The files of the primary zones by name.
-
-    :param path: a ``named.conf`` or ``nsd.conf``
-    :raises SourceError: when it cannot be read, or has a zone twice
-    """
+    """The files of primary zones by name, from a ``named.conf`` or ``nsd.conf``; else SourceError."""
     pairs = _nsd_zones(path) if _NSD_SECTION.search(_read(path)) else _named_zones(path)
     files: dict[str, pathlib.Path] = {}
     for name, file in pairs:
@@ -44,10 +40,7 @@ def zone_files(path: pathlib.Path) -> dict[str, pathlib.Path]:
 
 
 def tsig_key(path: pathlib.Path) -> tuple[str, str, str]:
-    """Name, secret and algorithm of the first key in a file that ``tsig-keygen`` has written.
-
-    :raises SourceError: when there is none
-    """
+    """Name, secret and algorithm of the first key in a file by ``tsig-keygen``; else SourceError."""
     for words in _statements(path, _words(path)):
         if words[0] == 'key' and len(words) == 3 and isinstance(words[1], str) and isinstance(words[2], list):
             values = {pair[0]: pair[1] for pair in words[2]

@@ -47,10 +47,7 @@ Key = Callable[[str], Any]
 
 
 class LineMapping(dict[str, Any]):
-    """A mapping of a file.
-
-    :ivar line: its first line, from 1
-    """
+    """A mapping of a file, with its first line, from 1."""
 
     __slots__ = ('line',)
 
@@ -70,10 +67,7 @@ ORDERS: dict[str, Key] = {'natural': natural, 'simple': str}
 
 
 def order(mode: str) -> Key:
-    """The key by which names are sorted.
-
-    :raises InvalidField: for an unknown mode
-    """
+    """The key by which names are sorted; InvalidField for an unknown mode."""
     if mode not in ORDERS:
         raise InvalidField(field='order_mode', why=f"'{mode}' is none of {', '.join(sorted(ORDERS))}")
     return ORDERS[mode]
@@ -98,10 +92,7 @@ def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None
 
 
 def dump(path: pathlib.Path, document: Mapping[str, Any], key: Key = natural) -> None:
-    """Write *document* to the file, with sorted keys; the file is replaced atomically.
-
-    :raises OSError: when it cannot be written; it is unchanged then
-    """
+    """Write *document*, with sorted keys, replacing the file atomically; OSError, and no change, if that fails."""
     text = yaml.dump(_in_order(document, key), Dumper=_Dumper, default_flow_style=False, sort_keys=False,
                      explicit_start=True, allow_unicode=True, indent=2)
     temporary = path.with_name(f'.{path.name}.{os.getpid()}.new')

@@ -41,11 +41,7 @@ class _FieldType(NamedTuple):
 
 
 class _Field(NamedTuple):
-    """A field of a type's data.
-
-    :ivar also: an alternative name in YAML
-    :ivar default: of an optional field; a field without it is required
-    """
+    """A field of a type's data; *also* is its other name in YAML, and one without *default* is required."""
 
     name: str
     kind: _FieldType
@@ -61,7 +57,6 @@ def types() -> frozenset[str]:
 def to_rdata(rtype: str, value: Any, lenient: bool = False) -> str:
     """Data of *rtype* as in a zone file, not in normal form.
 
-    :param lenient: whether TXT data is accepted that octoDNS accepts only leniently
     :raises ValueError: for invalid data
     """
     if rtype in _TEXT_TYPES:
@@ -77,10 +72,7 @@ def to_rdata(rtype: str, value: Any, lenient: bool = False) -> str:
 
 
 def from_rdata(rtype: str, text: str) -> Any:
-    """The inverse of :func:`to_rdata`, for data in normal form.
-
-    :raises ValueError: for data that YAML cannot represent
-    """
+    """The inverse of :func:`to_rdata`, for data in normal form; ValueError for data that YAML cannot represent."""
     if rtype in _TEXT_TYPES:
         return rdata_to_text(text)
     if rtype in _SINGLE_VALUE:
@@ -152,10 +144,7 @@ def needs_leniency(rtype: str, value: Any) -> bool:
 
 
 def ascii_name(text: Any) -> str:
-    """A name in lower case, with international labels as ``xn--…``.
-
-    :raises ValueError: for an invalid name
-    """
+    """A name in lower case, with international labels as ``xn--…``; else ValueError."""
     text = _text(text).lower()
     if text.isascii():
         return text

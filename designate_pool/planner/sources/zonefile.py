@@ -72,10 +72,7 @@ class ZoneFileSource(BaseSource):
 
 @contextlib.contextmanager
 def opened(path: pathlib.Path) -> Iterator[IO[str]]:
-    """A text file.
-
-    :raises SourceError: when it cannot be read, or is no UTF-8
-    """
+    """A text file; SourceError when it cannot be read, or is no UTF-8."""
     try:
         with path.open(encoding='utf-8') as file:
             yield file

@@ -34,7 +34,6 @@ BEHAVIOURS = ('succeed', *_ERRORS, 'hang', 'lie')
 class SimulatedServer:
     """Makes the operations of a fake driver or provider behave as configured.
 
-    :param behaviours: by operation
     :raises InvalidField: for an unknown behaviour
     """
 
@@ -46,10 +45,7 @@ class SimulatedServer:
             self.behave(operation, behaviour)
 
     def behave(self, operation: str, behaviour: str, times: int | None = None) -> None:
-        """Set the behaviour of *operation*: for its next *times* calls, after which it succeeds, or for all.
-
-        :raises InvalidField: for unknown words
-        """
+        """Set the behaviour of *operation*: for its next *times* calls, after which it succeeds, or for all."""
         for field, word, words in (('operation', operation, tuple(self._behaviours)),
                                    (f'on_{operation}', behaviour, BEHAVIOURS)):
             if word not in words:
@@ -63,11 +59,7 @@ class SimulatedServer:
         self._closed = threading.Event()
 
     def act(self, operation: str, seconds: float) -> bool:
-        """Behave as *operation* is configured; whether it is to have an effect.
-
-        :param seconds: how long it hangs
-        :raises BackendError: when it is to fail
-        """
+        """Behave as *operation* is configured, hanging for *seconds*; whether it is to have an effect."""
         with self._lock:
             behaviour, times = self._behaviours[operation]
             if times is not None:
@@ -187,20 +179,14 @@ class FakeProvider(ServerProvider):
         return ApplyResult(done, len(errors), len(plan.changes) - done - len(errors), tuple(errors))
 
     def _effective(self, operation: str, zone: str = '') -> bool:
-        """Record the call and behave as configured; whether it is to have an effect.
-
-        :raises BackendError: when it is to fail
-        """
+        """Record the call and behave as configured; whether it is to have an effect."""
         with self._lock:
             self.calls.append((operation, zone))
         return self._simulated.act(operation, self.timeout)
 
 
 def zone_of(name: str, text: str) -> Zone:
-    """The zone *name* in *text*, in zone file format.
-
-    :raises SourceError: when *text* is something else
-    """
+    """The zone *name* in *text*, in zone file format; else SourceError."""
     zone = Zone(name)
     zone.add_pairs(master.read(text, zone.name, f'{zone.name} of a fake server', require_soa=False), lenient=True)
     return zone

@@ -113,10 +113,7 @@ class PdnsProvider(ServerProvider):
         self._create(desired, rrsets)
 
     def _create_complete(self, plan: Plan) -> bool:
-        """Create the zone of *plan* with all its records.
-
-        :returns: False, with nothing changed, if it exists or cannot be created by one request
-        """
+        """Create the zone with all its records; False, with nothing changed, if one request cannot."""
         if plan.desired.get(plan.zone, 'SOA') is None:
             return False  # PowerDNS makes one, and increments its serial
         entries, size = list[Entry](), 0
@@ -261,8 +258,6 @@ def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
     """The RRsets in an answer of the API, without those whose types are left alone.
 
     :param read: converts data of a type to normal form
-    :param keys: only the RRsets with these keys; None for all
-    :raises InvalidField: if *read* does
     """
     for shown in given:
         rtype, ttl, records = str(shown['type']), int(shown['ttl']), shown['records']
@@ -294,7 +289,6 @@ def soa_to_write(plan: Plan, current: RRset | None, is_incremented: bool) -> RRs
 
     The serial is never decreased: secondaries of this server would not see the change.
 
-    :param current: the SOA on the server
     :param is_incremented: whether the server increments the serial by itself
     """
     soa = plan.desired.get(plan.zone, 'SOA')
@@ -312,7 +306,6 @@ class PdnsApply:
     """Applies one plan.
 
     :param there: the RRsets on the server that the plan changes, by key
-    :param soa: the SOA that is sent last
     :param patch: makes one request
     :param most_octets: the size limit of a request; called only for a large plan
     """
@@ -333,7 +326,6 @@ class PdnsApply:
         """Make the changes, and write the SOA last.
 
         :raises BackendError: when nothing was changed, and not because of a bad record
-        :raises OSError: likewise
         """
         self._queue.extend(self._cut(list(self._parts())))
         try:
@@ -447,10 +439,7 @@ def of_rdata(rtype: str, text: str) -> str:
 
 
 def to_rdata(rtype: str, text: str) -> str:
-    """*text*, in the API's form, in normal form.
-
-    :raises InvalidField: for data that only PowerDNS accepts
-    """
+    """*text*, in the API's form, in normal form; InvalidField for data that only PowerDNS accepts."""
     if rtype in LOWER:
         text = _SPECIAL.sub(lambda found: found[0] if found[0].startswith('\\') else f'\\{found[0]}', text)
     return normal_rdata(rtype, text)

@@ -30,10 +30,7 @@ _MOVED = (404, 409)
 
 
 class KeptZone(NamedTuple):
-    """The contents of a zone at a serial.
-
-    :ivar pairs: packed pairs; not to be changed
-    """
+    """The contents of a zone at a serial; *pairs* must not be changed."""
 
     id: str
     serial: int
@@ -91,10 +88,7 @@ class PoolProvider(BaseProvider):
         return list(zones)
 
     def ping(self) -> None:
-        """Ask whether the API answers.
-
-        :raises SourceError: when the API cannot be reached, or refuses
-        """
+        """Ask whether the API answers; SourceError when it cannot be reached, or refuses."""
         self._ask(self._api.ping)
 
     def close(self) -> None:
@@ -180,9 +174,7 @@ class PoolProvider(BaseProvider):
         return f'of {plan.zone} on {self.id}'
 
     def _ask(self, ask: Callable[[], T]) -> T:
-        """
-        :raises SourceError: when the API cannot be asked, or refuses
-        """
+        """The answer of *ask*; SourceError when the API cannot be asked, or refuses."""
         try:
             return ask()
         except (ApiRefused, ApiUnreachable) as error:

@@ -103,10 +103,7 @@ class Rfc2136Provider(ServerProvider):
         return plan
 
     def create_zone(self, desired: Zone) -> None:
-        """Check that the server has the zone.
-
-        :raises BackendRefused: when it does not
-        """
+        """Check that the server has the zone; BackendRefused when it does not."""
         if serial_over_tcp(self._peer, desired.name, self.timeout) is None:
             raise BackendRefused(why=f'the server does not have the zone {desired.name}, and updates cannot make one '
                                      '(RFC 2136): create it there by hand, with a SOA and NS records, and let the key '
@@ -176,9 +173,7 @@ class Rfc2136Provider(ServerProvider):
         return newer(serial_of(change.new[0]), serial_of(change.existing[0]))
 
     def _apply(self, plan: Plan) -> ApplyResult:
-        """
-        :raises BackendError: when no change could be tried
-        """
+        """Make the changes; BackendError when none could be tried."""
         return _UpdateRun(self, plan).run()
 
 
@@ -214,10 +209,7 @@ class _UpdateRun:
         self._errors: list[str] = []
 
     def run(self) -> ApplyResult:
-        """Send the changes, and the serial with the last of them.
-
-        :raises BackendError: when no change could be tried
-        """
+        """Send the changes, and the serial with the last of them; BackendError when none could be tried."""
         try:
             self._apply_changes()
         except BackendError as error:
@@ -244,10 +236,7 @@ class _UpdateRun:
         self._fail(list(self._left.values()), f'the server still answers {answer} after {ROUNDS} tries')
 
     def _send(self, loose: Sequence[Change]) -> dns.rcode.Rcode:
-        """Send what is left, up to the first message whose prerequisites are not met.
-
-        :raises BackendError: when the server refuses a message, or does not answer
-        """
+        """Send what is left, up to the first message whose prerequisites are not met."""
         soa = None
         if self._soa is not None and not self._failed:
             soa = self._existing_soa or self._soa.new[0], self._soa.new[0]
@@ -267,7 +256,6 @@ class _UpdateRun:
 
         :returns: the changes whose prerequisites must not contain data: all that are left if the zone is as expected,
             since the server then compares data in another way than we do; otherwise none
-        :raises BackendError: when the zone cannot be read
         """
         self._in_flight = ()
         now = Zone(self._zone)
@@ -305,7 +293,6 @@ class Edit:
     :ivar type: ANY for all RRsets of the name
     :ivar needs: the data that must exist; empty if the RRset must not exist, None if it must exist with any data
     :ivar whole: whether the RRset is deleted first
-    :ivar add: data that is added next, with *ttl*
     :ivar drop: data that is deleted last
     """
 
@@ -328,7 +315,6 @@ class Edit:
 class Message:
     """One UPDATE message.
 
-    :ivar finished: the changes that it makes
     :ivar soa: the zone's new SOA; None if the server increments the serial
     """
 
@@ -369,7 +355,6 @@ def messages(zone: str, changes: Sequence[Change], soa: tuple[RRset, RRset] | No
     not newer (section 3.4.2.2).  So the messages before the last set the next serials, as far as there are some before
     the zone's new one, which it has only with the last message.
 
-    :param changes: in the order of applying, without the SOA's
     :param soa: the existing SOA and the one after the last message
     :param loose: those of *changes* whose RRsets must exist, with any data
     """
@@ -434,8 +419,6 @@ def _collides(aliases: Mapping[str, bool], change: Change) -> bool:
 
     A server checks all prerequisites of a message before it makes any update (RFC 2136 section 3.2); a CNAME requires
     that the name has nothing else, and other types that it has no CNAME.
-
-    :param aliases: the names in the message, and whether a CNAME is added or removed there
     """
     return change.name in aliases and (aliases[change.name] or 'CNAME' in change.types)
 

@@ -35,7 +35,6 @@ _CATCH_ALL = ('', '*')
 class Entry(NamedTuple):
     """One record set of a file.
 
-    :ivar name: relative to the zone, empty for its apex
     :ivar line: of the mapping, from 1
     """
 
@@ -141,10 +140,7 @@ class YamlProvider(BaseProvider):
                                                                              self.split_extension)
 
     def entries(self, path: pathlib.Path) -> Iterator[Entry]:
-        """The record sets of a file.
-
-        :raises SourceError: when it cannot be read, or is no mapping of names to record sets
-        """
+        """The record sets of a file."""
         # The shared file may be outside the folder of the source.
         is_inside = path.is_relative_to(self.directory) and '..' not in path.relative_to(self.directory).parts
         folder = self.directory if is_inside else path.parent
@@ -300,12 +296,7 @@ class YamlProvider(BaseProvider):
 
 
 def extra_of(data: Mapping[str, Any]) -> Extra:
-    """The :class:`~designate_pool.protocol.rrset.Extra` of a record set.
-
-    ``lenient`` affects reading only, and is not part of it.
-
-    :raises ValueError: for a value of a wrong type
-    """
+    """The ``Extra`` of a record set, without ``lenient``, which affects reading only; ValueError for a wrong type."""
     block = data.get('octodns') or {}
     dynamic = data.get('dynamic') or {}
     geo = data.get('geo') or {}
@@ -320,11 +311,7 @@ def extra_of(data: Mapping[str, Any]) -> Extra:
 
 
 def entry_data(found: RRset, name: str, default_ttl: int, escaped_semicolons: bool) -> dict[str, Any]:
-    """The inverse of :meth:`YamlProvider.rrset_of`.
-
-    :param name: relative to the zone
-    :raises ValueError: for data that YAML cannot represent
-    """
+    """The inverse of :meth:`YamlProvider.rrset_of`; ValueError for data that YAML cannot represent."""
     values_ = [values.from_rdata(found.type, rdata) for rdata in found.rdatas]
     extra = extra_data(found.extra)
     if name_fault(name, found.type) is not None or any(values.needs_leniency(found.type, value) for value in values_):
@@ -357,10 +344,7 @@ def name_fault(name: str, rtype: str) -> str | None:
 
 
 def _octodns_text(rtype: str, value: Any) -> str:
-    """A value of a type that is no DNS type, as :mod:`designate_pool.planner.octodns.records` has it.
-
-    :raises ValueError: for invalid data
-    """
+    """A value of a type that is no DNS type, as :mod:`designate_pool.planner.octodns.records` has it."""
     if rtype == 'ALIAS':
         return normal_name(values.ascii_name(value))
     if not isinstance(value, Mapping):
@@ -369,10 +353,7 @@ def _octodns_text(rtype: str, value: Any) -> str:
 
 
 def absolute(name: str, zone: str) -> str:
-    """The absolute name of *name* in *zone*.
-
-    :raises ValueError: for a name that is not relative to the zone
-    """
+    """The absolute name of *name* in *zone*; ValueError for a name that is not relative."""
     if name == '@' or name.endswith('.') or any(character.isspace() for character in name):
         raise ValueError("names are relative to the zone, without blanks and a final dot; the apex is ''")
     return zone if not name else f'{values.ascii_name(name)}.{"" if zone == "." else zone}'
@@ -400,10 +381,7 @@ def _ids(block: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _checked_dynamic(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:
-    """*dynamic* itself, if it has the expected form.
-
-    :raises ValueError: when it has not
-    """
+    """*dynamic* itself, if it has the expected form; else ValueError."""
     pools, rules = dynamic.get('pools') or {}, dynamic.get('rules') or []
     if not (isinstance(pools, Mapping) and all(isinstance(pool, Mapping) and _are_mappings(pool.get('values', []))
                                                for pool in pools.values())):

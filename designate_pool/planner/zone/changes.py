@@ -21,11 +21,7 @@ _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """One change of a zone.
-
-    :ivar existing: RRsets that are removed or altered
-    :ivar new: RRsets that are added or altered
-    """
+    """One change of a zone: *existing* RRsets that are removed or altered, *new* ones that are added or altered."""
 
     existing: tuple[RRset, ...] = ()
     new: tuple[RRset, ...] = ()
@@ -98,8 +94,6 @@ def between(existing: Zone, desired: Zone, target_id: str = '',
 
     RRsets that are not for the target by their :class:`~designate_pool.protocol.rrset.Extra` on either side, or that
     the target does not support, are left unchanged.
-
-    :param supports: whether the target can hold an RRset
     """
     before, after = existing.packed, desired.packed
     result = [_change(key, value, after.get(key), existing.extras, desired.extras)
@@ -115,10 +109,7 @@ def between(existing: Zone, desired: Zone, target_id: str = '',
 
 
 def apply(zone: Zone, changes: Iterable[Change]) -> Zone:
-    """A copy of *zone* after *changes*, applied in the given order.
-
-    :raises ZoneError: when a change does not fit
-    """
+    """A copy of *zone* after *changes*, in the given order; ZoneError when one does not fit."""
     copy = zone.copy()
     for change in changes:
         for old in change.existing:
@@ -170,10 +161,7 @@ def is_done(now: Zone, change: Change) -> bool:
 
 
 def fits(now: Zone, change: Change) -> bool:
-    """Whether the change can be made: the zone has the data that it removes, and nothing that conflicts with it.
-
-    TTLs are not compared.
-    """
+    """Whether the zone has what *change* removes, but for TTLs, and nothing that conflicts with it."""
     gone = {rrset.key for rrset in change.existing}
     for rrset in change.existing:
         present = now.get(rrset.name, rrset.type)

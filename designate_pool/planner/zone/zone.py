@@ -60,10 +60,7 @@ class Zone:
         return key in self._rrsets
 
     def __getitem__(self, key: str) -> RRset:
-        """
-        :param key: ``name TAB type``
-        :raises KeyError: when it has no such RRset
-        """
+        """The RRset of a key, ``name TAB type``."""
         return unpack(key, self._rrsets[key], self._extras.get(key, NO_EXTRA))
 
     def __iter__(self) -> Iterator[RRset]:
@@ -121,10 +118,7 @@ class Zone:
         return [rrset for rtype in sorted(self._types) if (rrset := self.get(name, rtype)) is not None]
 
     def of_types(self, types: Collection[str], with_extras: bool = False) -> Iterator[RRset]:
-        """The RRsets of these types, in no particular order; the zone may be changed during the iteration.
-
-        :param with_extras: also those of any type that have an :class:`~designate_pool.protocol.rrset.Extra`
-        """
+        """The RRsets of these types, *with_extras* any with an ``Extra``, unordered; the zone may change meanwhile."""
         extras = self._extras
         ends = tuple(f'\t{rtype}' for rtype in types if rtype in self._types)
         keys = [key for key in self._rrsets if key.endswith(ends)] if ends else []
@@ -153,10 +147,7 @@ class Zone:
         self._extras |= {key: extra for key, extra in last.items() if extra != NO_EXTRA}
 
     def remove_record(self, rrset: RRset) -> None:
-        """Remove the RRset of this name and type.
-
-        :raises RRsetNotFound: when there is none
-        """
+        """Remove the RRset of this name and type; RRsetNotFound when there is none."""
         key = rrset.key
         if key not in self._rrsets:
             raise RRsetNotFound(name=rrset.name, rtype=rrset.type)
