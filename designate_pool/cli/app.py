@@ -110,8 +110,7 @@ class Help(help.HelpCommand):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    return Shell().run(arguments or ['--help'])
+    return Shell().run(list(sys.argv[1:] if argv is None else argv) or ['--help'])
 
 
 if __name__ == '__main__':

@@ -79,9 +79,7 @@ def cell(value: Any, formatter: str) -> Any:
         return '\n'.join(str(cell(item, formatter)) for item in value)
     if isinstance(value, dict):
         return ', '.join(f'{key}={cell(item, formatter)}' for key, item in value.items())
-    if value is None and formatter == 'table':
-        return '-'
-    return value
+    return '-' if value is None and formatter == 'table' else value
 
 
 def _sanitized(value: Any) -> Any:

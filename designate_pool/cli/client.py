@@ -230,8 +230,8 @@ class Client:
 
     def _send(self, method: str, path: str, timeout: float | None, **options: Any) -> requests.Response:
         try:
-            answer = self._session.request(method, self.url + path, timeout=timeout or self._timeout,
-                                           allow_redirects=False, **options)
+            return self._session.request(method, self.url + path, timeout=timeout or self._timeout,
+                                         allow_redirects=False, **options)
         except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema,
                 requests.exceptions.InvalidSchema) as error:
             raise CliError(f'{self.url!r} is no address of an API; give one as --url http://HOST:PORT.') from error
@@ -241,7 +241,6 @@ class Client:
         except requests.exceptions.RequestException as error:
             raise CliError(f'The API at {self.url} cannot be reached ({reason(error)}); look whether '
                            'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
-        return answer
 
     def every(self, path: str, key: str, most: int | None = None, marker: str | None = None,
               **parameters: Any) -> Iterator[Json]:

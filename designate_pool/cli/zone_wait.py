@@ -84,7 +84,10 @@ def follow(client: Client, change: PendingChange, seconds: float, stream: TextIO
 
 def wait_for(client: Client, change: PendingChange, seconds: float,
              on_news: Callable[[Json, float], None]) -> WaitOutcome:
-    """Wait until enough servers have *change*, it has failed, or *seconds* are over."""
+    """Wait until enough servers have *change*, it has failed, or *seconds* are over.
+
+    :param on_news: called with a server, as the API shows it, and the seconds since the request when it has changed
+    """
     seen: dict[str, Any] = {}
     shown: Json | None = None
 

@@ -318,8 +318,7 @@ class _Reader:
         return names
 
     def _regex(self, place: str, found: Mapping[str, Any]) -> re.Pattern[str] | None:
-        text = self._text(place, found, 'regex')
-        if text is None:
+        if (text := self._text(place, found, 'regex')) is None:
             return None
         if found.get('glob') is not None:
             self.note(f'{place}.regex', 'there is a glob already, and only one of the two can be')

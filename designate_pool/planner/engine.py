@@ -184,7 +184,9 @@ class SyncEngine:
         """
         plan = stored_plan.load(store.get(plan_id))
         try:
-            plan.check_age(self.now())
+            if plan.expires_at is not None and plan.expires_at <= self.now():
+                raise PlanMoved(plan=plan.plan_id, why='it could be applied until '
+                                                       f'{plan.expires_at:%Y-%m-%d %H:%M:%S} UTC')
             report = self.sync(dry_run=False, force=force, store=store, only=plan)
             return dataclasses.replace(report, results=[*report.results, *plan.failed])
         except PlanMoved as error:

@@ -80,8 +80,7 @@ class LogOutput(BaseOutput):
                 yield f'  {operation} {name} {rtype}'.rstrip()
             if sign:
                 yield f'    {sign} {name} {ttl} {rtype} {data}'
-        for title, text in _notes(result):
-            yield f'  {title}: {text}'
+        yield from (f'  {title}: {text}' for title, text in _notes(result))
 
 
 class JsonOutput(BaseOutput):
@@ -199,8 +198,7 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     if result.only_planned and result.plan is not None:
         yield 'Note', 'the zone is only planned, never applied'
     if result.error is not None:
-        for line in lines_of(result.error):
-            yield 'Failed', line
+        yield from (('Failed', line) for line in lines_of(result.error))
 
 
 def _sections(results: Sequence[TargetResult]) -> Iterator[tuple[str, list[Row], list[tuple[str, str]]]]:

@@ -97,9 +97,8 @@ class _ChangeKey(ShowOne):
         """What can be transferred with the key, as the API takes it."""
         if parsed_args.pool is not None:
             return {'scope': 'POOL', 'resource_id': self.pool_id(parsed_args)['pool_id']}
-        if parsed_args.zone is not None:
-            return {'scope': 'ZONE', 'resource_id': self.client.zone(parsed_args.zone)['id']}
-        return {}
+        return {} if parsed_args.zone is None else {'scope': 'ZONE',
+                                                    'resource_id': self.client.zone(parsed_args.zone)['id']}
 
 
 class CreateKey(_ChangeKey):

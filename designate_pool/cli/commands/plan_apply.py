@@ -260,8 +260,7 @@ def _result_lines(report: RunReport) -> Iterable[str]:
             made = part.result.applied if part.result is not None else 0
             before = f' ({part.applied_before} were made before)' if part.applied_before else ''
             yield f'{part.zone} on {part.target_id}: {made} of {plural(part.changes, "change")} applied{before}'
-        for error in _errors(part):
-            yield f'{part.zone} on {part.target_id}: {error}'
+        yield from (f'{part.zone} on {part.target_id}: {error}' for error in _errors(part))
     if report.failed:
         yield f'{plural(len(report.failed), "zone")} failed; {report.applied} changes applied.'
     else:

@@ -113,8 +113,7 @@ def of_plan(shown: Json) -> Iterator[str]:
             yield f'  {title} {shown[name]}'
     if shown['asked_by']:
         yield f'  asked by {shown["asked_by"]}'
-    for line in (shown['why'] or '').splitlines():
-        yield f'  {line}'
+    yield from (f'  {line}' for line in (shown['why'] or '').splitlines())
     for part in parts(shown['document']):
         yield ''
         yield from _of_part(part)
@@ -126,10 +125,8 @@ def of_plan(shown: Json) -> Iterator[str]:
 
 def parts(document: Json) -> Sequence[Json]:
     """The plans of single zones in a stored plan: several in an operator's, one in a pool manager's."""
-    if 'parts' in document:
-        parts: Sequence[Json] = document['parts']
-        return parts
-    return [document] if 'changes' in document else []
+    parts: Sequence[Json] = document.get('parts', [document] if 'changes' in document else [])
+    return parts
 
 
 def _of_part(part: Json) -> Iterator[str]:

@@ -105,9 +105,8 @@ class ListFindings(ResourceCommand, Lister):
     arguments = (Argument('--limit', type=int, default=20, metavar='N', help='how many at most; 20 if not given'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        path = f'{self.path(parsed_args)}/audits/findings'
-        findings = self.client.get(path, limit=parsed_args.limit)['findings']
-        return rows(FINDING_COLUMNS, findings)
+        return rows(FINDING_COLUMNS, self.client.get(f'{self.path(parsed_args)}/audits/findings',
+                                                     limit=parsed_args.limit)['findings'])
 
 
 class ListNameservers(Lister):

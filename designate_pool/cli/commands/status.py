@@ -31,13 +31,12 @@ def screen_lines(found: Json, now: datetime, width: int, height: int, paint: Pai
     parts = [part for part in (
         _part('SERVERS', _servers(found['servers'], now, width, paint), found, 'servers'),
         _part('FAILING', _failing(found['servers']), found, 'servers'),
-        _part('ZONES', _zones(found['zones'], now, paint), found, 'zones'),
-        _part('SERVICES', _services(found['services'], now, width, paint), found, 'services'),
+        _part('ZONES', _zones(found['zones'], paint), found, 'zones'),
+        _part('SERVICES', _services(found['services'], now, paint), found, 'services'),
         _part('FOUND BY AUDITS', _findings(found['findings'], now), found, 'findings'),
         _part('RECENT CHANGES', _recent(found['recent'], now, width, paint), found, 'recent'),
     ) if part]
-    room = height - len(head) - sum(1 for _ in parts)
-    shown = _fitted(parts, room)
+    shown = _fitted(parts, height - len(head) - len(parts))
     return [fit(line, width) for line in (*head, *(line for part in shown for line in ('', *part)))][:height]
 
 
@@ -89,7 +88,7 @@ def _failing(servers: Sequence[Json] | None) -> list[str]:
               f'{" ".join(str(failure["error"]).split())}' for server, failure in failures)]
 
 
-def _zones(zones: Json | None, now: datetime, paint: Paint) -> list[str]:
+def _zones(zones: Json | None, paint: Paint) -> list[str]:
     if zones is None:
         return []
     counts = [f'{zones["domains"]} in all' if zones['domains'] is not None else '']
@@ -97,12 +96,11 @@ def _zones(zones: Json | None, now: datetime, paint: Paint) -> list[str]:
         part = zones[status]
         count = f'{part["count"]}{"+" if part["more"] else ""}'
         counts.append(f'{paint(count, status) if part["count"] else count} {status}')
-    lines = [', '.join(filter(None, counts))]
-    lines += [f'  {paint("ERROR", "ERROR")}  {name}' for name in zones['ERROR']['names']]
-    return lines
+    return [', '.join(filter(None, counts)),
+            *(f'  {paint("ERROR", "ERROR")}  {name}' for name in zones['ERROR']['names'])]
 
 
-def _services(services: Sequence[Json] | None, now: datetime, width: int, paint: Paint) -> list[str]:
+def _services(services: Sequence[Json] | None, now: datetime, paint: Paint) -> list[str]:
     if services is None:
         return []
     if not services:

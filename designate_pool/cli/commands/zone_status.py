@@ -40,8 +40,7 @@ class ExplainZone(TextCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
-        explained = self.client.get(f'/v2/zones/{zone["id"]}/explain')
-        return all_columns(explained)
+        return all_columns(self.client.get(f'/v2/zones/{zone["id"]}/explain'))
 
     def text(self, found: Json) -> str:
         return explanation(found, datetime.now(timezone.utc), shutil.get_terminal_size((100, 24)).columns)
@@ -241,9 +240,7 @@ def _changed(explained: Mapping[str, Any], now: datetime) -> str | None:
 
 def _mark(each: Mapping[str, Any]) -> str:
     """A server that does not count is not marked as behind."""
-    if each['current']:
-        return 'ok'
-    return '--' if each['counts'] else ''
+    return 'ok' if each['current'] else '--' if each['counts'] else ''
 
 
 def _status(each: Json) -> str:

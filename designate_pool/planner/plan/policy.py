@@ -73,8 +73,7 @@ def _verbs(word: str) -> frozenset[str]:
         return POLICIES[word]
     verbs = [part.strip() for part in word.split('+')]
     if not VERBS.issuperset(verbs):
-        policies = ', '.join(POLICIES)
-        raise InvalidField(field='policy', why=f"{word!r} is none of {policies}, nor verbs of "
+        raise InvalidField(field='policy', why=f"{word!r} is none of {', '.join(POLICIES)}, nor verbs of "
                                                f"{', '.join(sorted(VERBS))} with + between them")
     return frozenset(verbs)
 

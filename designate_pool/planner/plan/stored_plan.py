@@ -54,11 +54,6 @@ class LoadedPlan:
     expires_at: datetime | None = None
     failed: tuple[TargetResult, ...] = ()
 
-    def check_age(self, now: datetime) -> None:
-        """Raise PlanMoved for an expired plan."""
-        if self.expires_at is not None and self.expires_at <= now:
-            raise PlanMoved(plan=self.plan_id, why=f'it could be applied until {self.expires_at:%Y-%m-%d %H:%M:%S} UTC')
-
     def remaining(self, results: Sequence[TargetResult]) -> list[TargetResult]:
         """*results*, just planned, reduced to what is still to be done of this plan.
 
@@ -75,9 +70,8 @@ class LoadedPlan:
 def needs_apply(result: TargetResult) -> bool:
     """Whether there is anything to apply: a missing zone is not created when a policy blocks all changes."""
     plan = result.plan
-    if plan is None or result.only_planned:
-        return False
-    return bool(plan.changes or (plan.meta if plan.exists else not plan.blocked))
+    return plan is not None and not result.only_planned and bool(
+        plan.changes or (plan.meta if plan.exists else not plan.blocked))
 
 
 def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: timedelta) -> StoredPlan | None:

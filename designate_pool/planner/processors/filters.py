@@ -254,9 +254,7 @@ class IgnoreRootNs(Filter):
 
 def relative_name(name: str, zone: str) -> str:
     """*name* without the zone's; empty for the apex."""
-    if name == zone:
-        return ''
-    return name.removesuffix(zone).removesuffix('.')
+    return '' if name == zone else name.removesuffix(zone).removesuffix('.')
 
 
 def match_texts(rrset: RRset) -> Iterator[str]:

@@ -100,8 +100,7 @@ class EmptyZoneGuard(BaseProcessor):
         self.min_records = filters.whole_number(id, 'min_records', min_records)
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
-        own = sum(f'{desired.name}\t{rtype}' in desired for rtype in ('SOA', 'NS'))
-        count = len(desired) - own
+        count = len(desired) - sum(f'{desired.name}\t{rtype}' in desired for rtype in ('SOA', 'NS'))
         if count < self.min_records:
             raise ProcessorException(processor=self.id,
                                      why=f'the sources hold {count} RRsets for {desired.name}, its SOA and NS not '

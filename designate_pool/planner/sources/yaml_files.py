@@ -304,9 +304,7 @@ class _EventReader:
 
 
 def _tag(event: Any) -> str:
-    if event.implicit[0]:
-        return _implicit(event.value)
-    return _TEXT if event.tag in (None, '!') else str(event.tag)
+    return _implicit(event.value) if event.implicit[0] else _TEXT if event.tag in (None, '!') else str(event.tag)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -109,9 +109,7 @@ def text_to_rdata(value: Any, lenient: bool = False) -> str:
             raise ValueError(f'{text!r} begins with a quote and does not end with one')
         text = text[1:-1]
     text = text.replace('" "', '').replace('\\;', ';')
-    if _PLAIN_TEXT(text):
-        return f'"{text}"'
-    return txt_rdata(text.encode())
+    return f'"{text}"' if _PLAIN_TEXT(text) else txt_rdata(text.encode())
 
 
 def txt_rdata(octets: bytes) -> str:

@@ -295,11 +295,10 @@ def soa_to_write(plan: Plan, current: RRset | None, is_incremented: bool) -> RRs
     if soa is not None and any(change.record.type == 'SOA' for change in plan.changes):
         behind = current is not None and serial.newer(serial_of(current), serial_of(soa))
         return with_serial(soa, serial_of(current) + 1) if behind and current is not None else soa
-    if current is None or is_incremented or not plan.changes:
+    if current is None or is_incremented or not plan.changes \
+            or soa is not None and not serial.newer(serial_of(current), serial_of(soa)):
         return None
-    if soa is None or serial.newer(serial_of(current), serial_of(soa)):
-        return with_serial(current, serial_of(current) + 1)
-    return None
+    return with_serial(current, serial_of(current) + 1)
 
 
 class PdnsApply:

@@ -111,8 +111,7 @@ class PoolProvider(BaseProvider):
         kept = None if self._kept is None else self._kept.get(zone.name)
         if kept is not None and (kept.id, kept.serial) == (zone_id, serial):
             return kept
-        text = self._ask(lambda: self._api.contents(zone_id))
-        pairs = master.read(text, zone.name, f'{self.id}: {zone.name}')
+        pairs = master.read(self._ask(lambda: self._api.contents(zone_id)), zone.name, f'{self.id}: {zone.name}')
         soa = pairs.pop(f'{zone.name}\tSOA')
         # The serial and the contents must be of one state, so the serial is taken from the export.
         kept = KeptZone(zone_id, soa_rdata.serial_in(soa.split('\t')[1]), pairs)

@@ -377,7 +377,7 @@ def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
     MX records are last, since some servers (BIND) refuse one whose host has no address in the zone.
     """
     changes = sorted(changes, key=lambda change: any(rrset.type == 'MX' for rrset in change.new))
-    apex = [change for change in changes if _is_own_ns(zone, change)]
+    apex = [change for change in changes if change.name == zone and 'NS' in change.types]
     servers = {data for change in apex for rrset in (*change.existing, *change.new) if rrset.type == 'NS'
                for data in rrset.rdatas}
     together = [change for change in changes if change in apex or change.name in servers]
@@ -386,10 +386,6 @@ def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
         return [(change,) for change in changes]
     kept = set(map(id, together))
     return [tuple(together), *((change,) for change in changes if id(change) not in kept)]
-
-
-def _is_own_ns(zone: str, change: Change) -> bool:
-    return change.name == zone and 'NS' in change.types
 
 
 def _messages_of(zone: str, groups: Iterable[tuple[Change, ...]], loose: frozenset[int]) -> Iterator[Message]:

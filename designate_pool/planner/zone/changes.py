@@ -129,9 +129,7 @@ def _change(key: str, old: str | None, new: str | None, old_extras: Mapping[str,
         return create(after) if after is not None else None
     if after is None:
         return delete(before)
-    if old == new and before.extra.served == after.extra.served:
-        return None
-    return update(before, after)
+    return None if old == new and before.extra.served == after.extra.served else update(before, after)
 
 
 def with_replaces(changes: Sequence[Change]) -> Iterator[Change]:
