@@ -2,6 +2,8 @@
 
 The contents of zones are cached by serial between requests, so only zones with another serial are read again.
 external-dns decides by the status: it retries what failed with 500 or more, and gives up what failed with less.
+An endpoint, in the JSON of this interface, is one RRset: ``dnsName`` and the names among its ``targets`` have no final
+dot, TXT data is quoted.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import re
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import falcon
 
@@ -21,9 +24,166 @@ from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.webhook import endpoints
+from designate_pool.protocol.names_and_rdata import normal_name, parents
+from designate_pool.protocol.rrset import RRset, rrset
 
 LOG = logging.getLogger(__name__)
+Json = dict[str, Any]
+
+
+class RefusedEndpoint(NamedTuple):
+    """An endpoint that is not valid here, and why."""
+
+    endpoint: Any
+    why: str
+
+
+class ZoneLookup(Protocol):
+    """Zones by name."""
+
+    def get(self, name: str, /) -> Zone | None:
+        """The zone of exactly this name; None where there is none."""
+
+
+#: Types whose data ends with a name.
+_ENDS_WITH_NAME = frozenset({'CNAME', 'DNAME', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV'})
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*', re.DOTALL)
+#: Octets of one string of a TXT record (RFC 1035 section 3.3).
+_MAX_STRING = 255
+
+
+def endpoint_of(rrset: RRset) -> Json:
+    """A set of records as an endpoint of external-dns."""
+    targets = [_without_dot(data) if rrset.type in _ENDS_WITH_NAME else data for data in rrset.rdatas]
+    return {'dnsName': _without_dot(rrset.name), 'targets': targets, 'recordType': rrset.type, 'recordTTL': rrset.ttl}
+
+
+def adjust(given: Any, supports: Callable[[RRset], bool] = lambda _: True) -> tuple[list[Json], list[RefusedEndpoint]]:
+    """The wanted endpoints as they will be listed once they exist, and those that are not valid.
+
+    Unknown fields are kept, but not ``providerSpecific``: we list none, so external-dns would see a change each time.
+
+    :param supports: whether the pool supports an RRset
+    :raises InvalidField: when *given* is no list
+    """
+    adjusted, refused = [], []
+    for number, endpoint in enumerate(_list(given, 'endpoints')):
+        try:
+            desired = _rrset(endpoint, f'endpoints[{number}]', 0)
+            if not supports(desired):
+                raise InvalidField(field=f'endpoints[{number}].recordType', why=f'{desired.type} cannot be held here')
+        except InvalidField as error:
+            refused.append(RefusedEndpoint(endpoint, str(error)))
+            continue
+        normal = endpoint_of(desired)
+        if not endpoint.get('recordTTL'):
+            del normal['recordTTL']
+        adjusted.append({key: value for key, value in endpoint.items() if key != 'providerSpecific'} | normal)
+    return adjusted, refused
+
+
+def key_of(given: Any) -> tuple[str, str] | None:
+    """The name and type of an endpoint that may not be valid otherwise; None when it has none."""
+    try:
+        name, rtype = given['dnsName'], given['recordType']
+        return normal_name(_with_dot(name)), rtype.upper()
+    except (AttributeError, KeyError, TypeError, InvalidField):
+        return None
+
+
+def apply_changes(zones: ZoneLookup, default_ttl: int, given: Any) -> None:
+    """Change *zones* as external-dns has requested.
+
+    Deleting what does not exist and creating what exists does nothing, because requests may be repeated.
+
+    :param default_ttl: seconds, for new endpoints without a TTL
+    :raises InvalidField: when the request is not valid, or a name is in none of the zones
+    :raises ZoneError: when an RRset is not valid in its zone
+    """
+    if not isinstance(given, dict):
+        raise InvalidField(field='changes', why='they have to be an object')
+    changes = {str(key).lower(): value for key, value in given.items()}
+    updated_keys = {_rrset(change, f'updatenew[{number}]', 0).key
+                    for number, change in enumerate(_list(changes.get('updatenew'), 'updatenew'))}
+    for kind in ('delete', 'updateold'):
+        for number, change in enumerate(_list(changes.get(kind), kind)):
+            old = _rrset(change, f'{kind}[{number}]', default_ttl)
+            zone = zone_of(zones, old.name)
+            if old.key in zone and not (kind == 'updateold' and old.key in updated_keys):
+                zone.remove_record(old)
+    for new in _new_rrsets(zones, default_ttl, changes):
+        zone_of(zones, new.name).add_record(new, replace=True)
+
+
+def zone_of(zones: ZoneLookup, name: str) -> Zone:
+    """The zone that contains *name*: the one with the longest name.
+
+    :raises InvalidField: when none does
+    """
+    for parent in (name, *parents(name)):
+        zone = zones.get(parent)
+        if zone is not None:
+            return zone
+    raise InvalidField(field=name, why='it lies in none of the zones that are served here')
+
+
+def _new_rrsets(zones: ZoneLookup, default_ttl: int, changes: Mapping[str, Any]) -> Sequence[RRset]:
+    """The new RRsets; endpoints of one name and type become one, with the TTL of the last."""
+    by_key: dict[str, list[RRset]] = {}
+    for kind in ('create', 'updatenew'):
+        for number, change in enumerate(_list(changes.get(kind), kind)):
+            new = _rrset(change, f'{kind}[{number}]', default_ttl)
+            existing = zone_of(zones, new.name).get(new.name, new.type)
+            if existing is not None and not change.get('recordTTL'):
+                new = new._replace(ttl=existing.ttl)
+            by_key.setdefault(new.key, []).append(new)
+    return [new[-1] if len(new) == 1 else rrset(new[-1].name, new[-1].type, new[-1].ttl,
+                                                [rdata for rrset in new for rdata in rrset.rdatas])
+            for new in by_key.values()]
+
+
+def _rrset(given: Any, place: str, default_ttl: int) -> RRset:
+    if not isinstance(given, dict):
+        raise InvalidField(field=place, why='an endpoint has to be an object')
+    if given.get('setIdentifier'):
+        raise InvalidField(field=f'{place}.setIdentifier', why='answers that depend on who asks are not served here')
+    for key, kind in (('dnsName', str), ('recordType', str), ('targets', list)):
+        if not isinstance(given.get(key), kind):
+            raise InvalidField(field=f'{place}.{key}', why='missing, or of the wrong kind')
+    rtype = given['recordType'].upper()
+    ttl = given.get('recordTTL') or default_ttl
+    return rrset(_with_dot(given['dnsName']), rtype, ttl, [_data(rtype, target) for target in given['targets']])
+
+
+def _data(rtype: str, target: Any) -> str:
+    text = str(target)
+    if rtype in _ENDS_WITH_NAME:
+        return _with_dot(text)
+    if rtype in ('TXT', 'SPF') and not _QUOTED.fullmatch(text):
+        return ' '.join(_quoted(text[start:start + _MAX_STRING]) for start in range(0, max(len(text), 1), _MAX_STRING))
+    return text
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace('\\', '\\\\').replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _list(given: Any, place: str) -> Sequence[Any]:
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise InvalidField(field=place, why='it has to be a list')
+    return given
+
+
+def _with_dot(name: str) -> str:
+    return name if name.endswith('.') else f'{name}.'
+
+
+def _without_dot(name: str) -> str:
+    return name.removesuffix('.') if name != '.' else name
+
 
 MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
 #: Bytes; some 100,000 endpoints.
@@ -74,7 +234,7 @@ class Webhook:
         """All endpoints."""
         with contextlib.closing(self._new_pool()) as pool:
             zones = [_read_zone(pool, name) for name in self._names(pool)]
-            _reply_json(resp, [endpoints.endpoint_of(rrset) for zone in zones for rrset in zone
+            _reply_json(resp, [endpoint_of(rrset) for zone in zones for rrset in zone
                                if not (rrset.type in _MADE_BY_POOL and rrset.name == zone.name)])
 
     def on_post_records(self, req: falcon.Request, resp: falcon.Response) -> None:
@@ -82,7 +242,7 @@ class Webhook:
         body = _read_json(req)
         with contextlib.closing(self._new_pool()) as pool:
             zones = EditedZones(pool, self._names(pool))
-            endpoints.apply_changes(zones, self._default_ttl, body)
+            apply_changes(zones, self._default_ttl, body)
             for name, before in zones.before.items():
                 if planned := changes.between(before, zones.after[name]):
                     _apply(pool, Plan(before, zones.after[name], planned, exists=True, target_id=pool.id))
@@ -95,7 +255,7 @@ class Webhook:
         """
         body = _read_json(req)
         with contextlib.closing(self._new_pool()) as pool:
-            adjusted, refused = endpoints.adjust(body, pool.supports)
+            adjusted, refused = adjust(body, pool.supports)
             if refused:
                 adjusted += self._existing(pool, adjusted, refused)
         self._log_refused(refused)
@@ -111,25 +271,25 @@ class Webhook:
     def _names(self, pool: PoolProvider) -> list[str]:
         return list(self._zones) or pool.list_zones()
 
-    def _existing(self, pool: PoolProvider, adjusted: Sequence[endpoints.Json],
-                  refused: Sequence[endpoints.RefusedEndpoint]) -> list[endpoints.Json]:
+    def _existing(self, pool: PoolProvider, adjusted: Sequence[Json],
+                  refused: Sequence[RefusedEndpoint]) -> list[Json]:
         """The existing endpoints in place of the refused: external-dns would delete what it is not told to want."""
-        adjusted_keys = {endpoints.key_of(endpoint) for endpoint in adjusted}
+        adjusted_keys = {key_of(endpoint) for endpoint in adjusted}
         keys = {key for refusal in refused
-                if (key := endpoints.key_of(refusal.endpoint)) is not None and key not in adjusted_keys}
+                if (key := key_of(refusal.endpoint)) is not None and key not in adjusted_keys}
         zones = EditedZones(pool, self._names(pool) if keys else ())
         existing = []
         for name, rtype in sorted(keys):
             with contextlib.suppress(InvalidField):  # it is in none of the zones
-                rrset = endpoints.zone_of(zones, name).get(name, rtype)
-                existing += [] if rrset is None else [endpoints.endpoint_of(rrset)]
+                rrset = zone_of(zones, name).get(name, rtype)
+                existing += [] if rrset is None else [endpoint_of(rrset)]
         return existing
 
-    def _log_refused(self, refused: Sequence[endpoints.RefusedEndpoint]) -> None:
+    def _log_refused(self, refused: Sequence[RefusedEndpoint]) -> None:
         """Log those that the last request did not have: external-dns asks again every minute."""
         metrics.WEBHOOK_REFUSED.set(len(refused))
         lines = frozenset(
-            f'{(endpoints.key_of(refusal.endpoint) or ("an endpoint without a name", ""))[0]}: {refusal.why}'
+            f'{(key_of(refusal.endpoint) or ("an endpoint without a name", ""))[0]}: {refusal.why}'
             for refusal in refused)
         new = sorted(lines - self._logged)
         self._logged = lines

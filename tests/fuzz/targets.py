@@ -22,7 +22,7 @@ import dns.message
 import dns.rcode
 import dns.rdatatype
 
-from designate_pool.backends.bind9 import named_conf, rndc, statistics
+from designate_pool.backends.bind9 import driver, named_conf, rndc
 from designate_pool.backends.knot.control_protocol import KnotControl
 from designate_pool.backends.nsd import control_protocol
 from designate_pool.central import zonefile_parser
@@ -34,7 +34,7 @@ from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.model import Answer, Reason
 from designate_pool.nameserver.faults import Faults
-from designate_pool.nameserver.responder import Responder as ServerResponder
+from designate_pool.nameserver.server import Responder as ServerResponder
 from designate_pool.nameserver.zones import ZoneTable
 from designate_pool.planner.sources import axfr as axfr_source
 from designate_pool.planner.sources import server_config as reader
@@ -233,8 +233,8 @@ def bind_statistics(octets: bytes) -> None:
     text, size = octets[1:], octets[0] + 1 if octets else 1
     pieces = (text[start:start + size] for start in range(0, len(text), size))
     try:
-        dict(statistics._zones(pieces, 'inside'))
-    except (*statistics.MALFORMED, BackendError):
+        dict(driver._zones(pieces, 'inside'))
+    except (*driver.MALFORMED, BackendError):
         pass
 
 

@@ -17,11 +17,24 @@ from designate_pool.backoff import Backoff
 from designate_pool.errors import BadInput, DomainNotFound, LostRace, NotFound, OverLimit
 from designate_pool.model import Context, Domain, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol import soa_rdata
-from designate_pool.protocol.zonefile import writer
 from designate_pool.rpc.notifications import SILENT, Sink, put_zone_task
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import zone_tasks
+
+
+def zonefile_lines(zone: str, ttl: int, soa: str, rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[str]:
+    """A zone as the lines of a zone file (RFC 1035 section 5), each with its end.
+
+    :param zone: its name
+    :param ttl: seconds, of the SOA and of every record without its own
+    :param soa: the SOA's data
+    :param rows: name, type, TTL (None for the zone's) and data of every record but the SOA
+    """
+    yield f'$ORIGIN {zone}\n$TTL {ttl}\n{zone} {ttl} IN SOA {soa}\n'
+    for name, rtype, own, data in rows:
+        yield f'{name} {ttl if own is None else own} IN {rtype} {data}\n'
+
 
 #: Bytes of a piece, and how many pieces one transaction writes: a statement may have 16 MiB on MariaDB.
 PIECE, PIECES_PER_TRANSACTION = 1 << 18, 4
@@ -229,7 +242,7 @@ def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
         raise DomainNotFound(domain=domain_id)
     head, rows = zone
     waiting: list[str] = []
-    for line in writer.lines(head.name, head.ttl, soa_rdata.text(head, head.name_servers[0]), rows):
+    for line in zonefile_lines(head.name, head.ttl, soa_rdata.text(head, head.name_servers[0]), rows):
         waiting.append(line)
         if len(waiting) == 2000:
             file.write(''.join(waiting).encode())

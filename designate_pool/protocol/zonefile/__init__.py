@@ -1,1 +1,1 @@
-"""Zone files (RFC 1035 section 5): one reader, one writer."""
+"""Zone files (RFC 1035 section 5)."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from designate_pool.api.services import zone_task_store
 from designate_pool.central import zonefile_parser
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.zonefile_parser import RecordSetSpool
@@ -16,7 +17,7 @@ from designate_pool.errors import InvalidField, OverQuota, SourceError
 from designate_pool.model import Domain
 from designate_pool.planner import master
 from designate_pool.protocol import soa_rdata
-from designate_pool.protocol.zonefile import reader, writer
+from designate_pool.protocol.zonefile import reader
 
 ZONE = r'''
     $ORIGIN example.com.
@@ -197,7 +198,8 @@ def test_what_is_rendered_is_read_back() -> None:
                     ttl=given.ttl, serial=7, refresh=given.refresh, retry=given.retry, expire=given.expire,
                     minimum=given.minimum)
     rows = [(each.name, each.type, each.ttl, rdata.text) for each in sets for rdata in each.rdatas]
-    text = ''.join(writer.lines(domain.name, domain.ttl, soa_rdata.text(domain, 'ns1.example.net.'), rows))
+    soa = soa_rdata.text(domain, 'ns1.example.net.')
+    text = ''.join(zone_task_store.zonefile_lines(domain.name, domain.ttl, soa, rows))
     again, _ = zonefile_parser.parse(text)
     assert parsed(text) == parsed(ZONE)
     assert (again.name, again.email, again.ttl, again.lowest_serial) == (given.name, given.email, given.ttl, 7)

@@ -22,8 +22,7 @@ from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver import refresher
 from designate_pool.nameserver.faults import Fault, Faults
-from designate_pool.nameserver.responder import Responder
-from designate_pool.nameserver.server import NameServer
+from designate_pool.nameserver.server import NameServer, Responder
 from designate_pool.nameserver.zones import ZoneTable
 from testing.asking import Asked
 from testing.processes import free_port, wait_until

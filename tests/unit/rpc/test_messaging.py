@@ -21,10 +21,9 @@ from designate_pool.model import Action, Context, Outcome, Report
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
-from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.messaging import LOOK_FOR_ACKNOWLEDGEMENTS, Messaging
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.rpc.rabbitmq import LOOK_FOR_ACKNOWLEDGEMENTS
 from designate_pool.runtime import Inline
 from testing.processes import free_port, patience, wait_until
 

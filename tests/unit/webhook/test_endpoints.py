@@ -10,7 +10,7 @@ import pytest
 from designate_pool.errors import InvalidField, RRsetBesideCname
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
-from designate_pool.webhook.endpoints import adjust, apply_changes, endpoint_of, key_of, zone_of
+from designate_pool.webhook.app import adjust, apply_changes, endpoint_of, key_of, zone_of
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.backends.bind9 import statistics
+from designate_pool.backends.bind9 import driver
 from designate_pool.errors import BackendError, InvalidField
 
 
@@ -30,7 +30,7 @@ ZONES = {'example.com.': 4294967295, 'empty.example.': None, 'old.example.': 2, 
 
 
 def read(octets: bytes, view: str, size: int = 64) -> dict[str, int | None]:
-    return dict(statistics._zones((octets[start:start + size] for start in range(0, len(octets), size)), view))
+    return dict(driver._zones((octets[start:start + size] for start in range(0, len(octets), size)), view))
 
 
 @given(st.integers(1, 400))
@@ -47,13 +47,13 @@ def test_a_view_that_is_not_there() -> None:
 
 @given(st.integers(0, len(ANSWER) - 1))
 def test_an_answer_that_is_cut_short_is_no_answer(length: int) -> None:
-    with pytest.raises(statistics.MALFORMED):
+    with pytest.raises(driver.MALFORMED):
         read(ANSWER[:length], 'inside')
 
 
 @given(st.integers(0, len(ANSWER) - 1), st.sampled_from([b'<', b'>', b'&', b'"', b'/', b'x', b'\xff']))
 def test_a_wrong_character_is_an_error_or_harmless(where: int, character: bytes) -> None:
-    with contextlib.suppress(BackendError, *statistics.MALFORMED):
+    with contextlib.suppress(BackendError, *driver.MALFORMED):
         read(ANSWER[:where] + character + ANSWER[where + 1:], 'inside')
 
 
@@ -63,18 +63,18 @@ def test_a_wrong_character_is_an_error_or_harmless(where: int, character: bytes)
                                   f'<view name="inside"><zones>{zone("a..b")}</zones></view>',
                                   f'<view name="inside"><zones>{zone("a", "x")}</zones></view>'])
 def test_another_shape_is_malformed(text: str) -> None:
-    with pytest.raises(statistics.MALFORMED):
+    with pytest.raises(driver.MALFORMED):
         read(text.encode(), 'inside')
 
 
 @pytest.mark.parametrize('text', ['a', '<a/>'])
 def test_what_is_no_zone_is_not_gathered(text: str) -> None:
     with pytest.raises(ValueError, match='octets without a zone'):
-        read(b'<statistics>' + text.encode() * (statistics.LARGEST_ZONE // len(text)), 'inside', 1 << 16)
+        read(b'<statistics>' + text.encode() * (driver.LARGEST_ZONE // len(text)), 'inside', 1 << 16)
 
 
 @pytest.mark.parametrize('url', ['https://192.0.2.53:8053', '192.0.2.53:8053', 'http://', 'http://192.0.2.53:x',
                                  'http://[::1', 'http://192.0.2.53/a b', 'http://192.0.2.53/?a', 'file:///etc/passwd'])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidField, match='statistics_url'):
-        statistics.StatisticsChannel(url)
+        driver.StatisticsChannel(url)
