@@ -51,11 +51,7 @@ _PRINTABLE = re.compile(r'[\x21-\x7e]+')
 
 @dataclasses.dataclass(frozen=True)
 class PdnsAnswer:
-    """An answer of the API.
-
-    :ivar json: the parsed body; None when it is not JSON
-    :ivar words: the error message of a request that failed
-    """
+    """An answer of the API, with its parsed body (None when it is not JSON) and the error message of a failure."""
 
     status: int
     json: Any
@@ -111,9 +107,9 @@ class PdnsServer:
         return answer
 
     def check_identity(self, deadline: Deadline) -> None:
-        """Check with a cheap request that this is a PowerDNS Authoritative Server.
+        """Check with a cheap request that this is the API of a PowerDNS Authoritative Server with this server_id.
 
-        :raises BackendError: when the API is not that of a PowerDNS Authoritative Server with this server_id
+        :raises BackendError: when it is not
         """
         server = self._read('read the server', '', deadline)
         if not isinstance(server, dict) or server.get('daemon_type') != 'authoritative':
@@ -158,10 +154,7 @@ class PdnsServer:
 
     def create_zone(self, name: str, settings: Mapping[str, Any], kinds: Collection[str],
                     deadline: Deadline) -> dict[str, Any] | None:
-        """Create a zone.
-
-        :returns: None; the zone as :meth:`zone` describes it if it existed, which is then not changed
-        """
+        """Create a zone; if it exists, return it unchanged, as :meth:`zone` describes it."""
         answer = self.ask('POST', '/zones?rrsets=false', deadline,
                           {'name': api_text(parse_name(name)), **settings})
         if answer.status == 201:
@@ -187,10 +180,7 @@ class PdnsServer:
             raise self.trouble(f'delete {name}', answer)
 
     def start(self, action: str, name: str, deadline: Deadline) -> str | None:
-        """Have the server start ``axfr-retrieve`` or ``notify`` of a zone now, which it would otherwise do later.
-
-        :returns: why it does not; None when it does
-        """
+        """Have the server start ``axfr-retrieve`` or ``notify`` of a zone at once; why it does not, None if it does."""
         try:
             answer = self.ask('PUT', f'{zone_path(name)}/{action}', deadline)
         except (BackendError, OSError) as error:
@@ -297,7 +287,6 @@ def api_id(name: dns.name.Name) -> str:
 
 
 def _parts(url: str) -> tuple[str, str, int | None, str]:
-    """The scheme, host, port and path of *url*."""
     try:
         parts = urllib.parse.urlsplit(url)
         host, port = parts.hostname, parts.port

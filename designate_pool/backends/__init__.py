@@ -98,10 +98,7 @@ def build_all(pool: model.Pool, kept: Mapping[str, Backend] | None = None) -> di
 
 
 def options() -> Mapping[str, tuple[model.Option, ...]]:
-    """The options of each driver, by its word.
-
-    A lookup imports the driver, and so raises what :func:`driver_class` raises.
-    """
+    """The options of each driver, by its word; a lookup imports the driver, and raises what that raises."""
     return _Options()
 
 
@@ -123,7 +120,6 @@ class _Options(Mapping[str, tuple[model.Option, ...]]):
 
 @functools.cache
 def _entry_points() -> dict[str, list[tuple[str, importlib.metadata.EntryPoint]]]:
-    """The packages that have a driver, with its entry point, by the driver's word."""
     entry_points = {driver: [(OUR_PACKAGE, importlib.metadata.EntryPoint(driver, where, GROUP))]
                     for driver, where in DRIVERS.items()}
     for entry_point in importlib.metadata.entry_points(group=GROUP):

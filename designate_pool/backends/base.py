@@ -119,10 +119,7 @@ class Backend:
         return self.create_domains([domain])[0]
 
     def create_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """Create the zones of *domains* as :meth:`create_domain` does; the results in the same order.
-
-        :param domains: at most ``batch_size``
-        """
+        """Create the zones of at most ``batch_size`` domains; the results in the same order."""
         return self._call_each('create', domains, self._create, self._create_many)
 
     def delete_domain(self, domain: model.Domain) -> model.CallResult:
@@ -130,10 +127,7 @@ class Backend:
         return self.delete_domains([domain])[0]
 
     def delete_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """Delete the zones of *domains* as :meth:`delete_domain` does; the results in the same order.
-
-        :param domains: at most ``batch_size``
-        """
+        """Delete the zones of at most ``batch_size`` domains; the results in the same order."""
         return self._call_each('delete', domains, self._delete, self._delete_many)
 
     def refetch_domain(self, domain: model.Domain) -> model.CallResult:
@@ -141,10 +135,7 @@ class Backend:
         return self.refetch_domains([domain])[0]
 
     def refetch_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """Have the zones of *domains* transferred as :meth:`refetch_domain` does; the results in the same order.
-
-        :param domains: at most ``batch_size``
-        """
+        """Have the zones of at most ``batch_size`` domains transferred again; the results in the same order."""
         return self._call_each('refetch', domains, self._refetch, self._refetch_many)
 
     def list_zones(self, names: Collection[str]) -> model.Listing:
@@ -250,11 +241,9 @@ class Backend:
                 ('no zone can be removed', lambda: self.delete_domain(probe))]
 
     def _check_settings(self, deadline: Deadline) -> Iterable[model.Finding]:
-        """What is wrong with the settings of a server that takes zones."""
         return ()
 
     def _advice(self, result: model.CallResult) -> str:
-        """What an operator can do about a call of :meth:`check` that failed."""
         advice = self.ADVICE.get(result.reason or Reason.OTHER)
         if advice is None and result.unreachable:
             advice = self.ADVICE.get(Reason.UNREACHABLE)
@@ -266,9 +255,8 @@ class Backend:
         return f'set up the server as the page of the driver {self.server.driver} in the documentation says'
 
     def _require_primaries(self) -> None:
-        """Refuse to create zones if the server's section names no primaries.
-
-        :raises BackendRefused: if it names none
+        """
+        :raises BackendRefused: if the server's section names none
         """
         if not self.server.primaries:
             raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
@@ -293,11 +281,8 @@ class Backend:
                 for domain, outcome in zip(domains, outcomes, strict=True)]
 
     def _result_of(self, what: str, error: BackendError | None, seconds: float) -> model.CallResult:
-        if error is None:
-            return model.CallResult(seconds)
-        result = self._failure(error, seconds, self.server.call_timeout)
-        self._log_failure(what, result, error)
-        return result
+        return model.CallResult(seconds) if error is None else self._failed(
+            what, error, seconds, self.server.call_timeout)
 
     def _call(self, what: str, work: Callable[[Deadline], None], seconds: float | None = None) -> model.CallResult:
         with self._calling(what, seconds) as call:
@@ -315,8 +300,7 @@ class Backend:
         except (SystemExit, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # eventlet's Timeout is not an Exception, and a driver may raise anything
-            call.result = self._failure(error, time.monotonic() - started, allowed)
-            self._log_failure(what, call.result, error)
+            call.result = self._failed(what, error, time.monotonic() - started, allowed)
             return
         call.result = model.CallResult(seconds=time.monotonic() - started)
         if self._has_warned:
@@ -339,15 +323,18 @@ class Backend:
             return model.CallResult(seconds, f'connection failed: {_words(error)}', unreachable=True, reason=reason)
         return model.CallResult(seconds, f'the driver failed: {type(error).__name__}: {error}', reason=Reason.OTHER)
 
-    def _log_failure(self, what: str, result: model.CallResult, error: BaseException) -> None:
+    def _failed(self, what: str, error: BaseException, seconds: float, allowed: float) -> model.CallResult:
+        """The result of a call that raised *error*, which is logged."""
+        result = self._failure(error, seconds, allowed)
         more = self._failures.admit(type(error).__name__)
         if more is None:
             LOG.debug('%s: %s: %s', self.server.label, what, result.error)
-            return
+            return result
         self._has_warned = True
         unforeseen = isinstance(error, Exception) and not isinstance(error, (PoolError, OSError))
         LOG.warning('%s: %s: %s%s', self.server.label, what, result.error, more,
                     exc_info=error if unforeseen else None)
+        return result
 
 
 def query_soa(server: model.Server, names: Collection[str], deadline: Deadline,

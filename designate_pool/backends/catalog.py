@@ -51,11 +51,10 @@ class Catalog(Backend):
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
         serials: dict[str, int | None] = {}
-        asked = sorted(names)
-        size = self.capabilities.batch_size
+        asked, size = sorted(names), self.capabilities.batch_size
         for start in range(0, len(asked), size):
-            part = asked[start:start + size]
-            for name, said in query_soa(self.server, part, Deadline(min(self._patience, deadline.left()))).items():
+            for name, said in query_soa(self.server, asked[start:start + size],
+                                        Deadline(min(self._patience, deadline.left()))).items():
                 if said is None:
                     raise BackendUnreachable(why=f'no answer to a query for {name}', reason=Reason.TIMEOUT)
                 if not is_absent(said):

@@ -125,8 +125,7 @@ class Pdns(Backend):
                 raise self._api.trouble('read the TSIG key', answer)
             if not isinstance(answer.json, dict) and answer.status == 200:
                 raise self._api.unexpected()
-            present = answer.json if answer.status == 200 else None
-            yield from misfits_of_key(present, self.server.tsig_key)
+            yield from misfits_of_key(answer.json if answer.status == 200 else None, self.server.tsig_key)
 
     def _has_settings(self, zone: dict[str, Any]) -> bool:
         return (str(zone.get('kind')).lower() in SECONDARY_KINDS
@@ -156,7 +155,6 @@ def api_url(server: model.Server) -> str:
 
 
 def _ixfr_path(name: str) -> str:
-    """The path of the metadata that says whether a zone is transferred with IXFR."""
     return f'{zone_path(name)}/metadata/IXFR'
 
 
@@ -201,10 +199,7 @@ def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
 
 
 def misfits_of_primary(settings: Mapping[str, str], kind: str) -> Iterator[Finding]:
-    """What is wrong with *settings* for a server that is fed by records.
-
-    :param kind: of the zones that are created there
-    """
+    """What is wrong with *settings* for a server that is fed by records in zones of *kind*."""
     yield from misfits_of_caches(settings)
     word = 'primary' if 'primary' in settings else 'master'
     if kind.lower() != 'native' and settings.get(word) in _OFF:
@@ -237,10 +232,7 @@ def misfit_of_ixfr(settings: Mapping[str, str]) -> Finding:
 
 
 def misfits_of_key(held: Mapping[str, Any] | None, key: TsigKey) -> Iterator[Finding]:
-    """What is wrong with the key that PowerDNS has under *key*'s name.
-
-    :param held: the answer to ``GET /tsigkeys/{id}``; None if there is no such key
-    """
+    """What is wrong with *held*, the answer to ``GET /tsigkeys/{id}`` (None for no such key), for *key*."""
     name = key.name.rstrip('.')
     algorithm = str((held or {}).get('algorithm')).lower().rstrip('.')
     if held is None:

@@ -116,10 +116,7 @@ class Refresher:
             thread.join(max(0.0, end - time.monotonic()))
 
     def refresh(self, zone: HeldZone, notified_serial: int | None = None) -> None:
-        """Have *zone* refreshed soon.
-
-        :param notified_serial: the serial in a NOTIFY
-        """
+        """Have *zone* refreshed soon, perhaps after a NOTIFY with a serial."""
         with self._lock:
             zone.notified_serial, zone.due_at = notified_serial, None
             if zone.is_refreshing:

@@ -46,10 +46,7 @@ MESSAGE_OCTETS = 16000
 
 @dataclasses.dataclass
 class Response:
-    """The messages of a reply, in order; none for no reply.
-
-    :ivar delay: seconds to wait before the first
-    """
+    """The messages of a reply, in order (none for no reply), and the seconds to wait before the first."""
 
     messages: Iterator[bytes]
     delay: float = 0.0
@@ -59,10 +56,7 @@ SILENCE = Response(iter(()))
 
 
 class Responder:
-    """Answers queries for the zones, and accepts NOTIFYs.
-
-    :param refresh: called with the zone and the serial of a NOTIFY
-    """
+    """Answers queries for the zones, and accepts NOTIFYs: *refresh* is called with the zone and the serial of one."""
 
     def __init__(self, zones: ZoneTable, faults: Faults, refresh: Callable[[HeldZone, int | None], None]) -> None:
         self._zones = zones
@@ -70,10 +64,7 @@ class Responder:
         self._refresh = refresh
 
     def respond(self, wire: bytes, client: str, over_tcp: bool) -> Response:
-        """The response to one message.
-
-        :param client: the sender's address
-        """
+        """The response to one message from the address *client*."""
         if len(wire) < 12 or wire[2] & 0x80:
             return SILENCE
         try:
@@ -96,7 +87,6 @@ class Responder:
 
     def _reply(self, query: dns.message.Message, zone: HeldZone | None, zone_name: str, client: str,
                over_tcp: bool) -> Reply | Iterator[bytes]:
-        """The reply, or the messages of a transfer."""
         if query.opcode() == dns.opcode.NOTIFY:
             return self._handle_notify(query, zone, client)
         if query.opcode() != dns.opcode.QUERY:
@@ -181,7 +171,6 @@ def _batches(contents: ZoneContents) -> Iterator[list[dns.rrset.RRset]]:
 
 
 def _header_only(wire: bytes, rcode: dns.rcode.Rcode) -> bytes:
-    """A reply of a header only, to a malformed query."""
     return wire[:2] + bytes([0x80 | wire[2] & 0x79, rcode]) + bytes(8)
 
 
@@ -213,10 +202,7 @@ class _Listener:
 
 
 class TcpListener(_Listener, socketserver.ThreadingTCPServer):
-    """Serves each TCP connection on a thread of its own.
-
-    :param serve: called with each connection and the client's address
-    """
+    """Serves each TCP connection on a thread of its own: *serve* is called with it and the client's address."""
 
     allow_reuse_address = daemon_threads = True
     request_queue_size = 128
@@ -254,10 +240,7 @@ class TcpListener(_Listener, socketserver.ThreadingTCPServer):
 
 
 class UdpListener(_Listener, socketserver.UDPServer):
-    """Answers datagrams.
-
-    :param answer: called with the socket, each datagram and the client
-    """
+    """Answers datagrams: *answer* is called with the socket, each datagram and the client."""
 
     max_packet_size = 65535
 
@@ -276,10 +259,7 @@ class UdpListener(_Listener, socketserver.UDPServer):
 
 
 class DnsSockets:
-    """The sockets of one endpoint.
-
-    :param respond: returns the reply to a message, given its sender's address and whether it came over TCP
-    """
+    """The sockets of one endpoint; *respond* is given a message, its sender's address and whether it came over TCP."""
 
     def __init__(self, respond: Callable[[bytes, str, bool], Response]) -> None:
         self._respond = respond
@@ -348,10 +328,7 @@ Handler = Callable[[Mapping[str, Any]], Any]
 
 
 class ControlServer:
-    """Serves the control socket.
-
-    :param verbs: the handler of each verb, called with the request
-    """
+    """Serves the control socket; the handler of each verb is called with the request."""
 
     def __init__(self, secret: str, verbs: Mapping[str, Handler]) -> None:
         if not secret:

@@ -29,6 +29,7 @@ from dns.rrset import RRset
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.protocol import tsig
 
+LOG = logging.getLogger(__name__)
 MAX_CNAMES = 8
 
 
@@ -43,10 +44,7 @@ class Reply:
 
 
 class ZoneContents:
-    """An immutable zone.
-
-    :param zone: with absolute names, and an SOA
-    """
+    """An immutable zone, with absolute names and an SOA."""
 
     def __init__(self, zone: dns.zone.Zone) -> None:
         self.zone = zone
@@ -141,9 +139,6 @@ def _altered(rdataset: dns.rdataset.Rdataset) -> dns.rdataset.Rdataset:
     return rdataset if other is None else dns.rdataset.from_text('IN', rdataset.rdtype, rdataset.ttl, other)
 
 
-LOG = logging.getLogger(__name__)
-
-
 @dataclasses.dataclass
 class HeldZone:
     """A zone and the state of its refreshes; times are monotonic seconds.
@@ -152,9 +147,7 @@ class HeldZone:
     :ivar fresh_at: when it was last known to have its primary's serial
     :ivar error: why the last try failed; None when it succeeded
     :ivar failures: tries that have failed since the last success
-    :ivar is_refreshing: whether a thread works on it
     :ivar refresh_again: whether that thread is to start again when it is done
-    :ivar notified_serial: the serial in the last NOTIFY
     :ivar is_forced: whether it is to be fetched whatever its serial
     :ivar due_at: when it is to be refreshed next; None while it is refreshed
     """
@@ -316,7 +309,6 @@ def text_of(name: dns.name.Name) -> str:
 
 
 def _read_contents(path: pathlib.Path, name: dns.name.Name) -> ZoneContents | None:
-    """The contents in the file; None when there is none, or it cannot be read."""
     if not path.exists():
         return None
     try:

@@ -154,7 +154,6 @@ class SinkService:
 
 
 def _sources(handler: NotificationHandler) -> list[tuple[str, str]]:
-    """Each exchange with a topic."""
     with _asked(handler, 'get_exchange_topics'):
         exchange, topics = handler.get_exchange_topics()
         return [(exchange, text) for text in _texts(topics)]
@@ -192,7 +191,6 @@ def _checked(found: ResourceRecords) -> ResourceRecords:
 
 
 def _key(notification: Notification) -> tuple[str, ...]:
-    """What tells a notification apart."""
     return notification.event_type, _message_id(notification), str(notification.metadata.get('timestamp'))
 
 

@@ -356,7 +356,6 @@ class KeyedContract:
 
 
 def _say(listening: socket.socket, said: bytes) -> None:
-    """Send the same to every client that connects, and close the connection."""
     with contextlib.suppress(OSError):
         for _ in range(10):
             connection, _ = listening.accept()

@@ -21,7 +21,6 @@ _given: set[int] = set()
 
 
 def _loop_seconds() -> float:
-    """How long a small piece of work takes at best."""
     def once() -> float:
         begun = time.perf_counter()
         sum(range(100_000))
@@ -40,8 +39,7 @@ def patience(seconds: float) -> float:
 
 
 def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pause: float = 0.02) -> T:
-    """The first true value of *condition*; AssertionError that names *what* after *seconds*, more on a slow or busy
-    machine.
+    """The first true value of *condition*; AssertionError that names *what* after *seconds* and :func:`patience`.
 
     An exception of OSError's kind counts as "not yet" and is named at the end.
     """

@@ -52,7 +52,8 @@ SECONDARY, PRIMARY = ('secondary', 'slave'), ('primary', 'master')
 class StatisticsChannel:
     """Lists the zones of a BIND through its statistics channel: ``/xml/v3/zones`` over HTTP.
 
-    The answer has about 250 octets per zone, so it is parsed while it arrives: only one zone of it is in memory at a time.
+    The answer has about 250 octets per zone, so it is parsed while it arrives: only one zone of it is in
+    memory at a time.
 
     :param url: of the form ``http://192.0.2.53:8053``
     :raises InvalidField: for any other form

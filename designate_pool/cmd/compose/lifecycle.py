@@ -125,10 +125,7 @@ def _configure(conf: cfg.ConfigOpts, argv: Sequence[str], parts: Sequence[str]) 
 
 
 def _open_storage(settings: load.Settings, parts: Sequence[str]) -> Storage:
-    """The database, after a check that it is one for these services.
-
-    :raises UnknownPool: when the configuration names a pool that is not in the database
-    """
+    """The database, after a check that it is one for these services."""
     storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
                       max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
     migrate.check(storage)
@@ -219,7 +216,6 @@ def _start(made: services.ServiceParts, parts: Sequence[str], signals: Signals) 
 
 
 def _reload(running: Iterable[Any]) -> None:
-    """Let the services read the configuration again, where they can."""
     for service in running:
         reload = getattr(service, 'reload', None)
         if reload is not None:

@@ -19,11 +19,7 @@ from designate_pool.protocol.names_and_rdata import normal_name
 
 
 class Signals:
-    """Sets a flag by SIGTERM and SIGINT, and another by SIGHUP.
-
-    :ivar stop: whether the program is to stop
-    :ivar hangup: whether SIGHUP came; whoever acts on it clears it
-    """
+    """Sets *stop* by SIGTERM and SIGINT, and *hangup* by SIGHUP, which whoever acts on it clears."""
 
     def __init__(self) -> None:
         self.stop = self.hangup = False

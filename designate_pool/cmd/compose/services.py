@@ -181,10 +181,7 @@ class ApiGuard:
         return wrapped
 
     def check_project(self, req: Any, project_id: str) -> None:
-        """Check with Keystone that there is such a project, where that is configured.
-
-        :raises Refused: when Keystone is to be asked for the project, and does not know it
-        """
+        """Refuse a project that Keystone does not know, where it is to be asked."""
         if self._projects is not None:
             self._projects.check(req, project_id)
 
@@ -225,9 +222,6 @@ def build_sink(parts: ServiceParts) -> Service:
 
 def _make_other(make: type[NotificationHandler], name: str, options: Mapping[str, Sequence[str]],
                 zone_name: Callable[[str], str]) -> NotificationHandler:
-    """
-    :raises BadInput: when its constructor fails, or leaves out that of :class:`NotificationHandler`
-    """
     try:
         handler = make(name, options, zone_name)
         vars(handler)['name']
@@ -237,9 +231,6 @@ def _make_other(make: type[NotificationHandler], name: str, options: Mapping[str
 
 
 def _handler_of_others(name: str) -> type[NotificationHandler]:
-    """
-    :raises BadInput: when it cannot be loaded, or is none
-    """
     try:
         kind = others()[name].load()
     except Exception as error:  # whatever its module raises
@@ -252,10 +243,7 @@ def _handler_of_others(name: str) -> type[NotificationHandler]:
 
 
 class ServiceGroup:
-    """Several services that stop as one.
-
-    :param reload: reads their files again
-    """
+    """Several services that stop as one; *reload* reads their files again."""
 
     def __init__(self, services: Sequence[Any], reload: Callable[[], None]) -> None:
         self._services = services
@@ -267,10 +255,7 @@ class ServiceGroup:
 
 
 def manager_settings(settings: Settings, measured: bool = False) -> PoolManagerSettings:
-    """The pool manager's settings, with a name unique to this process.
-
-    :param measured: whether the process serves its metrics
-    """
+    """The pool manager's settings, with a name unique to this process, which serves its metrics or not."""
     name = f'{settings.process.host[:40]}:{os.getpid()}:{secrets.token_hex(3)}'
     return dataclasses.replace(settings.pool_manager, name=name, measured=measured)
 

@@ -200,9 +200,6 @@ def token_revoke(conf: cfg.ConfigOpts) -> None:
 
 
 def _tokens_file(conf: cfg.ConfigOpts) -> str:
-    """
-    :raises BadConfiguration: when none is configured
-    """
     path = load.read_settings(conf).api.tokens_file
     if not path:
         raise BadConfiguration(count=1, listing='\n  [service:api] tokens_file: it must be given to keep tokens in')
@@ -233,7 +230,6 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
 
 
 def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list[Finding]:
-    """Configuration files and SQLite databases with secrets that others can read."""
     named = [('[database] connection', path) for path in sqlite_files(database)]
     if keys is not None:
         named.append(('[database] secrets_key_file', keys))
@@ -276,9 +272,6 @@ def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
 
 
 def _find_pool(central: Central, name: str) -> Pool:
-    """
-    :raises PoolNotFound: when there is no pool of this name
-    """
     for pool in central.find_pools(EVERYTHING, criterion={'name': name}):
         if pool.name == name:  # in a criterion, * stands for anything
             return pool

@@ -44,11 +44,7 @@ _SQLITE = 'sqlite:///'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The findings about one thing.
-
-    :ivar name: for people
-    :ivar server_id: None for anything but a server
-    """
+    """The findings about one thing, named for people; *server_id* is None for anything but a server."""
 
     name: str
     findings: tuple[Finding, ...] = ()
@@ -129,11 +125,7 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
 
 
 def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
-    """Check that the database has the tables that this program needs, and the pool.
-
-    :param url: in SQLAlchemy's form
-    :param seconds: how long to wait for it
-    """
+    """Check within *seconds* that the database has the tables that this program needs, and the pool."""
     path = url.removeprefix(_SQLITE).partition('?')[0]
     if url.startswith(_SQLITE) and not os.path.exists(path):
         # Opening it would create it, owned by whoever runs this.
@@ -179,10 +171,7 @@ def quiet_drivers() -> Iterator[None]:
 
 
 class _TimedCheck:
-    """A check under way in a thread of its own.
-
-    :param seconds: how long it may take
-    """
+    """A check under way in a thread of its own, which may take *seconds*."""
 
     def __init__(self, runtime: Runtime, seconds: float, check: Callable[..., list[Finding]], *args: Any) -> None:
         self._seconds = seconds
@@ -217,7 +206,6 @@ def _upgrade(what: str) -> Finding:
 
 
 def _reason(error: BaseException) -> str:
-    """The message of the database driver in one line."""
     if isinstance(error, ServiceUnavailable) and error.__cause__ is not None:
         error = error.__cause__
     return ' '.join(str(getattr(error, 'orig', None) or error).split())
@@ -315,10 +303,7 @@ def _same(key: TsigKey) -> str:
 
 
 def _address(server: Server) -> str:
-    """The first address of the server's host, which is the one that MiniDNS asks.
-
-    :raises OSError: when there is none
-    """
+    """The first address of the server's host, which is the one that MiniDNS asks."""
     return str(socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)[0][4][0])
 
 
@@ -333,9 +318,6 @@ def _is_of_this_host(address: str) -> bool:
 
 
 def _ask(where: Endpoint, key: TsigKey | None, seconds: float) -> SoaReply:
-    """
-    :raises OSError: when there is no answer within *seconds*; at once when the host tells that nobody listens there
-    """
     return soa_exchange.ask_one(where.host, where.port, None if key is None else tsig.key_from(key),
                                 probe_domain().name, seconds)
 

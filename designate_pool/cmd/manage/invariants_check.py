@@ -38,11 +38,7 @@ NEEDED = ('minidns', 'pool_manager')
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Breach:
-    """A broken invariant.
-
-    :ivar about: a zone or a server
-    :ivar pool: '' for none
-    """
+    """A broken invariant of a zone or a server; *pool* is '' for none."""
 
     about: str
     what: str
@@ -64,11 +60,7 @@ class State:
 
 
 class Rows:
-    """The rows of a pool.
-
-    :param pool: with the threshold of its pool managers
-    :ivar members: its servers at the last check
-    """
+    """The rows of a pool with the threshold of its pool managers, and its servers at the last check."""
 
     def __init__(self, storage: Storage, pool: Pool) -> None:
         self._storage = storage
@@ -127,8 +119,6 @@ UNKNOWN_THRESHOLD = 1
 @dataclasses.dataclass(frozen=True, slots=True)
 class InvariantReport:
     """
-    :ivar domains: of all pools
-    :ivar servers: that were checked
     :ivar pool: the name of the pool whose servers were checked
     :ivar states: of each pool, by its name
     :ivar unseen: servers that could not be checked, and why
@@ -236,10 +226,7 @@ class InvariantCheck:
         return lines[:MOST]
 
     def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:
-        """Suspected breaches on the servers, by their ids.
-
-        :param only: ids of the servers to check; None for all
-        """
+        """Suspected breaches on all servers or *only* on these, by their ids."""
         checked = [server for server in self._rows[0].members.servers if server.id in self._backends
                    and server.state in (ServerState.ACTIVE, ServerState.JOINING)
                    and (only is None or server.id in only)]
@@ -269,7 +256,6 @@ class InvariantCheck:
         return breaches[:MOST]
 
     def _pages(self) -> Iterator[list[Domain]]:
-        """The domains that are to be served."""
         after = ''
         while page := self._storage.read(domain_store.page, self._pool.name, after, PAGE):
             yield page

@@ -53,7 +53,6 @@ class SyncRuns:
     """Runs with a configuration that is read again when its file has changed.
 
     :param force: names of zones that may be changed though their plans are unsafe
-    :raises BadConfiguration: with every mistake
     """
 
     def __init__(self, path: str, force: Sequence[str], dry_run: bool) -> None:
@@ -76,10 +75,7 @@ class SyncRuns:
         self.setup = setup
 
     def once(self) -> RunReport:
-        """One run.
-
-        :raises UnsafePlan: when a plan is unsafe and not forced; nothing is applied then
-        """
+        """One run; raises UnsafePlan, and applies nothing, when a plan is unsafe and not forced."""
         return SyncEngine(self.setup).sync(dry_run=self._dry_run, force=self._force)
 
     def repeat(self) -> None:
@@ -175,10 +171,7 @@ def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bool) -> int:
-    """Run until SIGTERM or SIGINT.
-
-    Runs have a thread of their own, so that signals are handled at once.
-    """
+    """Run until SIGTERM or SIGINT, which are handled at once, since runs have a thread of their own."""
     signals, hasten, stop = Signals(), threading.Event(), threading.Event()
     seen = last = _stamps(runs.folders()) if events else {}
     thread = threading.Thread(target=run_repeatedly, args=(runs.repeat, interval, min_event_interval, hasten, stop),

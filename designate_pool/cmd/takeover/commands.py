@@ -178,7 +178,6 @@ def finish(conf: cfg.ConfigOpts) -> int:
 
 
 class _Progress:
-    """Tells how far a copy is."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + _TOLD_EVERY
@@ -210,11 +209,7 @@ def _tell_problems(problems: Iterable[str], told: Collection[str]) -> set[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Databases:
-    """Designate's database and ours.
-
-    :ivar pools: of our configurations, by their ids in both
-    :ivar networks: that may have masters of secondary zones though they are private or local
-    """
+    """Designate's database and ours, and the pools of our configurations, by their ids in both."""
 
     designate: Storage
     storage: Storage
@@ -331,7 +326,6 @@ def refuse_silence(storage: Storage, pool_name: str) -> None:
 def begin(storage: Storage, pools: Mapping[str, Pool], with_records: bool) -> None:
     """Put the servers into service.
 
-    :param pools: of the configuration, by their ids
     :param with_records: whether records are compared, and not serials alone
     :raises BadInput: when a server does not serve what Designate has; then nothing has changed
     """

@@ -201,11 +201,7 @@ class TakeoverPlan:
 
 
 def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network]) -> TakeoverPlan:
-    """The plan for taking over one pool.
-
-    :param pool: of pools.yaml
-    :param networks: that may have masters of secondary zones though they are private or local
-    """
+    """The plan for taking over one pool of pools.yaml."""
     theirs, = lists.find_pools(designate, [pool['name']])
     zones, entries = zone_copy.trial(designate, lists.pool_row(theirs, utcnow()), networks)
     counts = {'zones': zones.zones, 'recordsets': zones.recordsets, 'records (without SOA)': zones.records,
@@ -251,13 +247,10 @@ def _pool_mistakes(pool: source.DesignatePool) -> list[str]:
 
 
 def _left(designate: Storage, pool_id: str) -> list[str]:
-    """What is left in Designate, by kind."""
     remarks = [f'the catalog zone {name} stays in Designate; servers that read it have to read the one that the pool '
                'makes here (catalog_zone)' for name in designate.read(source.catalog_zones, pool_id)]
-    deleted = 0
-    for row in designate.read(source.zone_counts):
-        if row.pool_id == pool_id and row.is_deleted:
-            deleted += row.number
+    deleted = sum(row.number for row in designate.read(source.zone_counts)
+                  if row.pool_id == pool_id and row.is_deleted)
     if deleted:
         remarks.append(f'{deleted} deleted zones stay in Designate')
     number = designate.read(source.count, tables.zone_tasks)

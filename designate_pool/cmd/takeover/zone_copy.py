@@ -184,10 +184,7 @@ PAGE, WRITTEN = 2000, 200
 
 
 class ZoneRefused(Exception):
-    """A zone that cannot be taken over.
-
-    :ivar zone: its row
-    """
+    """A zone that cannot be taken over."""
 
     def __init__(self, zone: Any, why: str) -> None:
         super().__init__(why)
@@ -224,9 +221,7 @@ class CopyReport:
 
 class ZoneCopy:
     """
-    :param designate: Designate's database
-    :param storage: ours
-    :param pool_ids: the same in both
+    :param pool_ids: the same in both databases
     :param networks: that may have masters of secondary zones though they are private or local
     :param progress: is called after each page with the report so far
     """
@@ -266,7 +261,6 @@ class ZoneCopy:
             after = page[-1].id
 
     def _changed(self, page: Sequence[Any], report: CopyReport) -> list[Any]:
-        """The zones of *page* to be written."""
         ids = [zone.id for zone in page]
         details = self._designate.read(source.details, ids)
         copies = self._storage.read(target.of_ids, ids)
@@ -459,10 +453,7 @@ def _converted(zone: Any, convert: Callable[..., T], *args: Any) -> T:
 
 
 def trial(designate: Storage, pool_row: target.Row, networks: Sequence[Network]) -> tuple[CopyReport, ListReport]:
-    """What a copy of a pool would write into an empty database, which is made for that and removed.
-
-    :param pool_row: of the pool here
-    """
+    """What a copy of a pool would write into an empty database, which is made for that and removed."""
     with tempfile.TemporaryDirectory(prefix='designate-pool-plan-') as folder:
         url = f'sqlite:///{folder}/plan.sqlite'
         migrate.upgrade(url)
