@@ -21,10 +21,9 @@ def concurrency(argv: Sequence[str], project: str = 'designate-pool') -> str:
     conf.register_opt(cfg.StrOpt('concurrency', default=DEFAULT, choices=('eventlet', 'threading')))
     try:
         conf(_split(argv)[0], project=project)
-        chosen = str(conf.concurrency)
+        return str(conf.concurrency)
     except (cfg.Error, OSError, UnicodeError):
         return DEFAULT
-    return chosen
 
 
 def files_first(argv: Sequence[str]) -> list[str]:

@@ -71,7 +71,6 @@ def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str,
     """Section, option and path of each secret that is written as ``file:PATH``, in the order of the files.
 
     :param conf: has been read by :func:`read_pool` without a mistake
-    :param drivers: as for :func:`read_pool`
     """
     paths = []
     for section, names in source.read(conf).sections.items():

@@ -87,10 +87,8 @@ class Section:
         :param convert: raises ValueError
         """
         text = self[option]
-        if text is None:
-            return None
         try:
-            return convert(text)
+            return None if text is None else convert(text)
         except ValueError as error:
             self.wrong(option, str(error))
             return None

@@ -30,11 +30,10 @@ def secret(text: str) -> str:
     if path is not None:
         try:
             with open(path, encoding='utf-8') as file:
-                text_ = file.read()
+                return file.read().removesuffix('\n').removesuffix('\r')
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else 'it is not UTF-8 text'
             raise ValueError(f'cannot read the file {path}: {reason}') from None
-        return text_.removesuffix('\n').removesuffix('\r')
     kind, _, rest = text.partition(':')
     if kind == 'env':
         if rest not in os.environ:

@@ -2,8 +2,8 @@
 
 A request reaches a worker when it has arrived completely, and an answer is buffered completely (in a temporary file
 when it is large), so a slow client occupies no worker.  How many requests of one client are executed is limited in the
-application (:mod:`designate_pool.api.http.limits`).  What needs a server that strangers cannot exhaust (connections
-that send nothing, requests that never end, large bodies) is the matter of a proxy in front.
+application (:mod:`designate_pool.api.http.limits`); what strangers could exhaust (connections that send nothing,
+requests that never end, large bodies) is the matter of a proxy in front.
 """
 
 from __future__ import annotations

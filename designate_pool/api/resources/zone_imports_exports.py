@@ -33,7 +33,6 @@ _FILTERS = {
     'zone_id': request_fields.RequestField(request_fields.identifier),
     'message': request_fields.RequestField(request_fields.some_text),
 }
-_POOL_QUERY = {'pool_id': request_fields.RequestField(request_fields.identifier)}
 #: An import as JSON, as Designate has it since version 2.4.
 _WITH_ATTRIBUTES = {
     'zonefile': request_fields.RequestField(request_fields.JsonType({'type': 'string'}), required=True,
@@ -48,7 +47,6 @@ _SEVERAL = {
         'maxItems': BATCH}), required=True, example=('$ORIGIN example.com.', '$ORIGIN example.net.')),
     'attributes': request_fields.RequestField(request_fields.attributes),
 }
-_BATCHES = '/v2/zones/tasks/import_batches'
 _IMPORTS, _EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 _IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
 _TASK = {
@@ -79,7 +77,8 @@ def list_zone_imports(api: Api, req: falcon.Request, resp: falcon.Response) -> J
 
 
 @OPERATIONS.add('POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: IMPORT}, has_location=True,
-                media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY)
+                media='text/dns', other_body=_WITH_ATTRIBUTES, query={
+                    'pool_id': request_fields.RequestField(request_fields.identifier)})
 def create_zone_import(api: Api, req: falcon.Request, resp: falcon.Response) -> ZoneTask:
     context = zone_creator(req)
     pool_id = request.query(req).get('pool_id')
@@ -97,10 +96,9 @@ def create_zone_import(api: Api, req: falcon.Request, resp: falcon.Response) -> 
     return api.tasks.wait_for(task)
 
 
-@OPERATIONS.add('POST', _BATCHES, 'Create zones from several small zone files', MEMBER, {202: IMPORT_BATCH},
-                body=_SEVERAL, default_rule='rule:create_zone_import')
+@OPERATIONS.add('POST', '/v2/zones/tasks/import_batches', 'Create zones from several small zone files', MEMBER,
+                {202: IMPORT_BATCH}, body=_SEVERAL, default_rule='rule:create_zone_import')
 def create_zone_import_batch(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-    """Several small zone files in one request: each gets an import of its own, with its own outcome."""
     context = zone_creator(req)
     body = request.body(req, api.whole_zone_limit)
     zone_files = [_small_file(f'zonefiles.{index}', text) for index, text in enumerate(body['zonefiles'])]
@@ -120,7 +118,6 @@ def show_zone_import(api: Api, req: falcon.Request, resp: falcon.Response, impor
 
 @OPERATIONS.add('DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER, {204: None})
 def delete_zone_import(api: Api, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
-    """Forget the import, also before it is carried out."""
     api.tasks.remove(ZoneTaskKind.IMPORT, requester(req), import_id)
 
 

@@ -93,7 +93,6 @@ OPERATIONS = Operations('zone_servers')
 @OPERATIONS.add('GET', '/v2/zones/{zone_id}/servers', 'Show the state of a zone on each server', READER,
                 {200: ZONE_SERVERS}, tag='zones')
 def list_zone_servers(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
-    """One entry per server of the zone's pool, from its row of pool_manager_status."""
     domain = api.own_domain(requester(req), zone_id)
     return _show_servers(api, requester(req), domain, req.prefix, api.central.get_pool(requester(req), domain.pool_id))
 

@@ -193,7 +193,8 @@ def _oldest(due: datetime | None, now: datetime) -> str:
 def _changes(changes: Sequence[RecentChange], base: str, now: datetime) -> Content:
     if not changes:
         return el('p', 'Nothing was changed yet.')
-    points = [Point(_took(change, now), _kind(change)) for change in reversed(changes)]
+    points = [Point(_took(change, now), 'done' if change.converged_at is not None else
+                    'error' if change.status is Status.ERROR else 'pending') for change in reversed(changes)]
     return join(
         el('figure', plot(points), el('figcaption', plot_summary(points),
                                       ' A full dot has converged, an empty one has not, a cross has failed.')),
@@ -224,12 +225,6 @@ def _counted(counts: Counts) -> tuple[Content, ...]:
 
 def _took(change: RecentChange, now: datetime) -> float:
     return max(0.0, ((change.converged_at or now) - change.changed_at).total_seconds())
-
-
-def _kind(change: RecentChange) -> str:
-    if change.converged_at is not None:
-        return 'done'
-    return 'error' if change.status is Status.ERROR else 'pending'
 
 
 def zone_link(name: str, domain_id: str, base: str) -> Html:

@@ -171,7 +171,7 @@ def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
     if not each['counts']:
         return None
     if each['plan_id']:
-        return ADVICE[Reason.PARKED].format(plan=_short(each['plan_id']))
+        return ADVICE[Reason.PARKED].format(plan=each['plan_id'].replace('-', '')[:8])
     if each['status'] != 'ERROR':
         return None  # the round of tries may still end well
     return ADVICE.get(each['reason'], _OTHERWISE).format(server=name)
@@ -234,10 +234,6 @@ def _asked_for(each: Mapping[str, Any], now: datetime) -> int | None:
         return None
     seconds = (_moment(each['deadline_at']) - now).total_seconds()
     return math.ceil(seconds) if seconds > 0 else None
-
-
-def _short(plan_id: str) -> str:
-    return plan_id.replace('-', '')[:8]
 
 
 def _moment(text: str) -> datetime:
