@@ -9,7 +9,6 @@ import dns.name
 import dns.tsig
 
 from designate_pool.errors import InvalidField
-from designate_pool.model import ZoneHead
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,7 +19,6 @@ class AllowedPeer:
         destination that is not configured
     :ivar label: its name in logs and metrics
     :ivar addresses: the IP addresses of its host, as the operating system writes them
-    :ivar port: its DNS port
     :ivar trouble: why it has no addresses, in words
     """
 
@@ -68,16 +66,11 @@ class TsigGrant:
     pool_name: str | None = None
     domain_id: str | None = None
 
-    def may_have(self, head: ZoneHead) -> bool:
-        """Whether the holder of the key may transfer the zone of *head*."""
-        return head.domain_id == self.domain_id or head.pool_name == self.pool_name
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
     """A query that is refused.
 
-    :ivar answer: the reply
     :ivar key: the name of the key in the query, empty for none
     :ivar kind: refusals of one kind are logged together; their :attr:`why` may differ in numbers
     :ivar why: in words, without the final dot

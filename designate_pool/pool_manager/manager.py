@@ -41,10 +41,8 @@ class Manager:
 
     Until the registry has read the database every server of *pool* is active.
 
-    :param pool: with its servers and threshold
     :param backends: a driver for each server, by server id
     :ivar also_notifies: other destinations of a NOTIFY for each change
-    :ivar record_sync: for servers that are fed by records
     """
 
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
@@ -141,7 +139,6 @@ class Manager:
         self._release(server_statuses.release, self.settings.name, list(self.all_workers))
 
     def _schedule_changes(self, domain_ids: Sequence[str]) -> None:
-        """Make due what Central has changed of these domains."""
         fed = [key for key, worker in self.all_workers.items() if worker.backend.capabilities.fed_by_records]
         with self.reconciler.step(domain_ids) as step:
             for state in step.states.values():
@@ -159,7 +156,6 @@ class Manager:
             self._casts.put(*step.states)
 
     def _apply_results(self, outcomes: Sequence[ServerOutcome]) -> None:
-        """Apply the outcomes of calls and polls."""
         recovered = {channel_of(outcome) for outcome in outcomes if self._update_circuit(outcome)}
         with self.reconciler.step() as step:
             self._load_for(outcomes, step)

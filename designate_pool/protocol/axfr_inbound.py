@@ -301,5 +301,4 @@ class IxfrInbound(AxfrInbound):
 
 
 def _serial_in(soa: bytes) -> int:
-    """The serial in the rdata of a SOA."""
     return int.from_bytes(soa[-20:-16], 'big')

@@ -163,7 +163,6 @@ class _SoaExchange:
             question.mac = signer.mac
 
     def _next_send_at(self) -> float:
-        """The time at which the next query is sent."""
         times = [sent_at + self._resend for sent_at in itertools.islice(self._in_flight.values(), 1)]
         if self._due and len(self._in_flight) < self._most_in_flight:
             times.append(self._due[0][0])

@@ -202,7 +202,8 @@ def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int)
     record = find(message)
     if record is None:
         rcode = message[3] & 15
-        raise BadSignature('the answer is not signed' + (f' ({_rcode(rcode)})' if rcode else ''))
+        word = f' ({dns.rcode.to_text(dns.rcode.Rcode.make(rcode))})' if rcode else ''
+        raise BadSignature(f'the answer is not signed{word}')
     if record.error:
         raise rejection(record, key, now)
     if record.owner != key.name or record.algorithm != key.algorithm:
@@ -250,11 +251,6 @@ def bad_time(message: bytes, record: TsigRecord, key: dns.tsig.Key, now: int) ->
     return Signer(key, record.mac).sign(message, record.time, BADTIME, now.to_bytes(6, 'big'))
 
 
-def bad_truncation(message: bytes, record: TsigRecord, key: dns.tsig.Key, now: int) -> bytes:
-    """*message* signed, for a query whose truncated MAC is correct but too short (RFC 8945 section 5.3.2)."""
-    return Signer(key, record.mac).sign(message, now, BADTRUNC)
-
-
 def rejection(record: TsigRecord, key: dns.tsig.Key, now: int) -> BadSignature:
     """The error for a reply in which a server rejects our signature (RFC 8945 section 5.2)."""
     name = key.name.to_text()
@@ -282,10 +278,6 @@ def _relative(seconds: int) -> str:
 
 def _text_of(algorithm: dns.name.Name) -> str:
     return algorithm.to_text(omit_final_dot=True)
-
-
-def _rcode(rcode: int) -> str:
-    return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
 
 
 def _mac(message: bytes, record: TsigRecord, key: dns.tsig.Key, request_mac: bytes) -> bytes:

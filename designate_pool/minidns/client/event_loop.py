@@ -236,7 +236,6 @@ class ClientLoop:
             self._send_queued(channel)
 
     def _apply(self, query: RetryingQuery, step: Step) -> None:
-        """Do the step that *query* has returned."""
         if query.ended:
             return
         channel = query.channel
@@ -377,7 +376,6 @@ class ClientLoop:
         self._selector.watch(tcp_query.fileno(), writing=True)
 
     def _continue_tcp(self, number: int) -> None:
-        """A TCP connection can be read or written."""
         query, tcp_query = self._tcp_queries[number]
         channel, was_writing = query.channel, tcp_query.writing
         assert self._selector is not None and channel is not None

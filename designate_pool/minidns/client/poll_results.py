@@ -80,7 +80,8 @@ class ResultSender:
             parts = {peer.id: former[peer.id] for peer in peers
                      if peer.id in former and not _is_outdated(former[peer.id], result)}
             parts[result.server_id] = result
-            newest = functools.reduce(_newer, map(_subject, parts.values()))
+            newest = functools.reduce(lambda one, other: one if serials.at_least(one, other) else other,
+                                      map(_subject, parts.values()))
             is_whole = all(peer.id in parts and serials.at_least(_subject(parts[peer.id]), newest) for peer in peers)
             if not is_whole or any(part.status is not Outcome.SUCCESS for part in parts.values()):
                 self._parts[key] = parts
@@ -108,18 +109,13 @@ def worst(server_id: str, peers: Iterable[AllowedPeer], results: Mapping[str, Po
 
 def _subject(result: PollResult) -> int:
     """The serial that a poll was about; 0 for a failure without a request, which there is none of."""
-    serial = result.serial_number if result.expected_serial is None else result.expected_serial
-    return serial or 0
+    return (result.serial_number if result.expected_serial is None else result.expected_serial) or 0
 
 
 def _is_outdated(former: PollResult, result: PollResult) -> bool:
     """Whether the server has lost the zone between the two."""
     return former.incarnation is not None and result.incarnation is not None \
         and former.incarnation < result.incarnation
-
-
-def _newer(one: int, other: int) -> int:
-    return one if serials.at_least(one, other) else other
 
 
 def _is_worse(one: PollResult, other: PollResult) -> bool:

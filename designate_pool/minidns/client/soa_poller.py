@@ -377,7 +377,6 @@ class SoaPoller:
                              schedule)
 
     def _on_poll_end(self, poll: SoaPoll, reply: SoaReply) -> None:
-        """*poll* has ended with *reply*."""
         del self._polls[poll.key]
         result = self._post_result(poll, reply, poll.started)
         if poll.key in self._post_polls and result.status is Outcome.SUCCESS:

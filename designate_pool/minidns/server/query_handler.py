@@ -36,7 +36,6 @@ Parsed = Query | Refusal | bytes | None
 class QueryHandler:
     """Answers queries for the zones of one pool.
 
-    :param server_table: returns the current servers
     :param cache_bytes: octets of packed zones to cache
     :param grants: returns the current grants, by the names of their keys
     :param on_sent: called with each transfer that was sent completely
@@ -146,7 +145,8 @@ class QueryHandler:
             return _fail(query, now)
         head = heads.get(query.name)
         if query.grant is not None and head is not None and (
-                head.domain_id == CATALOG_ID or not query.grant.may_have(head)):
+                head.domain_id == CATALOG_ID
+                or head.domain_id != query.grant.domain_id and head.pool_name != query.grant.pool_name):
             name = query.grant.key.name.to_text()
             self._log_refusal(Refusal(b'', query.address, name, 'not its zone',
                                       f'{query.address} asks for {head.name}, for which the key {name} is not'))

@@ -113,59 +113,54 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
     if len(message) < 12 or message[2] & 0x80:
         return None
     try:
-        return _read(acl, grants, message, address, over_tcp, now)
+        message_id, flags, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
+        opcode = flags & wire.OPCODE
+        if opcode >> 11 not in (wire.QUERY, wire.NOTIFY):
+            return _header_only(message, wire.NOTIMP)
+        # A NOTIFY may have the new SOA as its answer, which is a hint that anybody could give (RFC 1996 section 3.7).
+        if questions != 1 or (answers > 1 if opcode else answers) or authorities > 1:
+            raise wire.Malformed
+        name_end = wire.plain_name_end(message, 12)
+        if name_end + 4 > len(message):
+            raise wire.Malformed
+        rtype, rclass = wire.QUESTION.unpack_from(message, name_end)
+        offset = name_end + 4
+        question = message[12:offset]
+
+        client_serial = None
+        for _ in range(answers):
+            offset = wire.read_record(message, offset).end
+        for _ in range(authorities):
+            record = wire.read_record(message, offset)
+            if rtype == wire.IXFR and record.rtype == wire.SOA \
+                    and wire.same_name(message, offset, wire.lower(message[12:name_end])):
+                client_serial = soa_rdata.serial_at(message, record)
+            offset = record.end
+        if rtype == wire.IXFR and client_serial is None:
+            raise wire.Malformed
+        options, tsig_record, offset = _additional(message, offset, additional)
+        if offset != len(message):
+            raise wire.Malformed
+
+        opt, room = b'', UDP_SIZE_WITHOUT_EDNS
+        if options is not None:
+            opt, room = _opt(options.ttl & _DO), min(max(options.rclass, UDP_SIZE_WITHOUT_EDNS), MAX_UDP_SIZE)
+        query = Query(message_id, flags & wire.RD, question, wire.text_of(message[12:name_end]), rtype, over_tcp,
+                      65535 if over_tcp else room, opt, client_serial, (), address, opcode=opcode)
+        if opcode and tsig_record is None:
+            return query if (rtype, rclass) == (wire.SOA, wire.IN) else query.reply(wire.FORMERR, now)
+        identified = _identify(acl, grants, query, message, tsig_record, now)
+        if isinstance(identified, Refusal):
+            return identified
+        if options is not None and options.ttl >> 16 & 0xff:  # an EDNS version that is not 0 (RFC 6891 section 6.1.3)
+            return dataclasses.replace(identified, opt=_opt(extended=1)).reply(wire.BADVERS & 15, now)
+        if rclass != wire.IN or rtype not in (wire.SOA, wire.AXFR, wire.IXFR):
+            return identified.reply(wire.REFUSED, now)
+        if rtype == wire.AXFR and not over_tcp:  # RFC 5936 section 4.2
+            return identified.reply(wire.FORMERR, now)
+        return identified
     except wire.Malformed:
         return _header_only(message, wire.FORMERR)
-
-
-def _read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: str, over_tcp: bool,
-          now: int) -> Query | Refusal | bytes:
-    message_id, flags, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
-    opcode = flags & wire.OPCODE
-    if opcode >> 11 not in (wire.QUERY, wire.NOTIFY):
-        return _header_only(message, wire.NOTIMP)
-    # A NOTIFY may have the new SOA as its answer, which is a hint that anybody could give (RFC 1996 section 3.7).
-    if questions != 1 or (answers > 1 if opcode else answers) or authorities > 1:
-        raise wire.Malformed
-    name_end = wire.plain_name_end(message, 12)
-    if name_end + 4 > len(message):
-        raise wire.Malformed
-    rtype, rclass = wire.QUESTION.unpack_from(message, name_end)
-    offset = name_end + 4
-    question = message[12:offset]
-
-    client_serial = None
-    for _ in range(answers):
-        offset = wire.read_record(message, offset).end
-    for _ in range(authorities):
-        record = wire.read_record(message, offset)
-        if rtype == wire.IXFR and record.rtype == wire.SOA \
-                and wire.same_name(message, offset, wire.lower(message[12:name_end])):
-            client_serial = soa_rdata.serial_at(message, record)
-        offset = record.end
-    if rtype == wire.IXFR and client_serial is None:
-        raise wire.Malformed
-    options, tsig_record, offset = _additional(message, offset, additional)
-    if offset != len(message):
-        raise wire.Malformed
-
-    opt, room = b'', UDP_SIZE_WITHOUT_EDNS
-    if options is not None:
-        opt, room = _opt(options.ttl & _DO), min(max(options.rclass, UDP_SIZE_WITHOUT_EDNS), MAX_UDP_SIZE)
-    query = Query(message_id, flags & wire.RD, question, wire.text_of(message[12:name_end]), rtype, over_tcp,
-                  65535 if over_tcp else room, opt, client_serial, (), address, opcode=opcode)
-    if opcode and tsig_record is None:
-        return query if (rtype, rclass) == (wire.SOA, wire.IN) else query.reply(wire.FORMERR, now)
-    identified = _identify(acl, grants, query, message, tsig_record, now)
-    if isinstance(identified, Refusal):
-        return identified
-    if options is not None and options.ttl >> 16 & 0xff:  # an EDNS version that is not 0 (RFC 6891 section 6.1.3)
-        return dataclasses.replace(identified, opt=_opt(extended=1)).reply(wire.BADVERS & 15, now)
-    if rclass != wire.IN or rtype not in (wire.SOA, wire.AXFR, wire.IXFR):
-        return identified.reply(wire.REFUSED, now)
-    if rtype == wire.AXFR and not over_tcp:  # RFC 5936 section 4.2
-        return identified.reply(wire.FORMERR, now)
-    return identified
 
 
 def _identify(acl: Acl, grants: Mapping[Name, TsigGrant], query: Query, message: bytes,
@@ -193,7 +188,8 @@ def _identify(acl: Acl, grants: Mapping[Name, TsigGrant], query: Query, message:
     if key is not None and error == tsig.BADTIME:
         refusal = tsig.bad_time(refusal, tsig_record, key, now)
     elif key is not None and error == tsig.BADTRUNC:
-        refusal = tsig.bad_truncation(refusal, tsig_record, key, now)
+        # Signed, since the truncated MAC is correct but too short (RFC 8945 section 5.3.2).
+        refusal = tsig.Signer(key, tsig_record.mac).sign(refusal, now, tsig.BADTRUNC)
     else:
         refusal = tsig.refuse(refusal, tsig_record, error)
     return Refusal(refusal, address, tsig_record.owner.to_text(), tsig.ERRORS[error],

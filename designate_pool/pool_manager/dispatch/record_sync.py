@@ -18,7 +18,6 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby
-from typing import Any
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
@@ -528,11 +527,8 @@ def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
     approved = json.loads(live.document)['changes']
     changes = json.loads(json.dumps(document['changes']))
     return live.desired_digest == document['desired_digest'] and all(
-        change in approved or _is_of_soa(change) for change in changes)
-
-
-def _is_of_soa(change: Mapping[str, Any]) -> bool:
-    return all(rrset['type'] == 'SOA' for rrset in (*change['existing'], *change['new']))
+        change in approved or all(rrset['type'] == 'SOA' for rrset in (*change['existing'], *change['new']))
+        for change in changes)
 
 
 def _blocked_reason(plan: Plan, policy: str) -> str:

@@ -46,10 +46,7 @@ SyncResult = tuple[CallResult, int | None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Operation:
-    """A claimed row and its domain, as read when the operation was queued.
-
-    :ivar recent: whether it is for a recent change
-    """
+    """A claimed row and its domain, as read when the operation was queued."""
 
     domain: Domain
     row: ServerStatus
@@ -190,7 +187,6 @@ class WorkerCallbacks:
 
     :ivar sync_records: plans and applies a domain on a server that is fed by records, or deletes it there
     :ivar retransfer: makes the server transfer diverged domains again
-    :ivar done: takes the outcomes of each call
     :ivar renew: renews the claims of operations queued or in flight; returns the rows that are still ours, with their
         new claims
     :ivar release: releases the claims of operations that are not called: they were queued when the worker stopped,

@@ -127,10 +127,9 @@ class ContentsAudit:
 
     def _next_at(self, audit: Audit, found: Counts, more: str, now: datetime) -> datetime:
         """When the next page is due, or the next round."""
-        interval = self._manager.settings.contents_audit_interval
         done = audit.now.domains + found.domains
         share = done / max(self._expected, done + 1) if more else 1.0
-        return max(now, audit.started_at + timedelta(seconds=interval * share))
+        return max(now, audit.started_at + timedelta(seconds=self._manager.settings.contents_audit_interval * share))
 
     def _compare(self, state: DomainState, unanswering: set[str]) -> Counts:
         """Compare one domain on all servers that serve it.

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from designate_pool.model import Audit, AuditKind, Counts, Domain, ServerState
+from designate_pool.model import Audit, AuditKind, Counts, ServerState
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -95,7 +95,9 @@ class OrphanAudit:
         """Schedule the deletion of those of *names* that the pool created; which these are."""
         manager = self._manager
         gone = manager.storage.read(domain_store.deleted_by_name, manager.pool.name, names)
-        ours = {name: domain for name, domain in gone.items() if not domain.abandoned and _is_of(domain, serials[name])}
+        # A server with a newer serial has not got the zone from the deleted domain.
+        ours = {name: domain for name, domain in gone.items() if not domain.abandoned
+                and ((serial := serials[name]) is None or not newer(serial, domain.serial))}
         if not ours:
             return set()
         LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', worker.server.label,
@@ -114,11 +116,6 @@ class OrphanAudit:
             LOG.warning("%s: %d zones are there that are not in the database and that the pool did not create: %s; "
                         "'designate-pool server resync %s' shows them", worker.server.label, len(names),
                         _named(sorted(now - logged)), worker.server.id)
-
-
-def _is_of(domain: Domain, serial: int | None) -> bool:
-    """Whether a server that serves *serial*, or nothing, has got the zone from the deleted *domain*."""
-    return serial is None or not newer(serial, domain.serial)
 
 
 def _named(names: Sequence[str]) -> str:

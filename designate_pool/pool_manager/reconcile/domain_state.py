@@ -30,7 +30,6 @@ class DomainState:
     called: until then no one else calls the server for this name.  A row that succeeds meanwhile is due when the claim
     ends.
 
-    :ivar changed: the rows to write
     :ivar fetching: ids of servers that fetch the zone without a NOTIFY
     :ivar former_outcomes: of the changed rows, as read
     :ivar serial_ahead: a serial ahead of the domain's that a server still serves after a retransfer
@@ -91,8 +90,6 @@ class Step:
     :ivar states: by domain id
     :ivar live: existing domains, by name, that may have the name of one of *states* that is being deleted
     :ivar claimed: rows that were claimed to be carried out, unless they are changed
-    :ivar writes: the rows that changed
-    :ivar calls: for the server workers
     :ivar polls: for the first MiniDNS
     :ivar spread_polls: for any MiniDNS: the first may not reach a server, and is spared what is not recent
     :ivar slots_taken: number of calls by (server id, whether the change is recent)

@@ -158,7 +158,9 @@ class OutcomeRules:
             return
         if result.incarnation is not None and result.incarnation < update.incarnation:
             return  # the server has lost the zone since the poll was sent
-        if row_transitions.needs_confirmation(update, result):
+        if (update.incarnation > 0 and not update.diverged and result.status is Outcome.SUCCESS
+                and result.incarnation is None and result.expected_serial is None):
+            # It is unsolicited, and may predate the loss of the zone.
             if (confirming := row_transitions.confirm(update, result, self.step.now)) is not update:
                 state.change(confirming)
             return

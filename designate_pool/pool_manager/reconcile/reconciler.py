@@ -75,7 +75,6 @@ Poll = tuple[PollRequest, Tries, bool]
 class Reconciler:
     """Runs the steps for one pool.
 
-    :ivar members: which servers count and which are in service
     :ivar workers: of the servers in service, by server id
     :ivar all_workers: of all configured servers
     :ivar due_timer: when the next row written here is due
@@ -430,14 +429,12 @@ def postpone(row: ServerStatus, now: datetime) -> ServerStatus:
 
 
 def _raise_catalog_serial(tx: Tx, pool_name: str, now: datetime) -> int:
-    """Raise the catalog's serial; the new one."""
     head = catalog.head(tx, pool_name)
     raised = None if head is None else catalog.bump(tx, head.pool_id, now)
     return _catalog_serial(tx, pool_name) if raised is None else raised
 
 
 def _catalog_serial(tx: Tx, pool_name: str) -> int:
-    """The catalog's serial."""
     head = catalog.head(tx, pool_name)
     return catalog.FIRST_SERIAL if head is None else head.serial
 
@@ -446,7 +443,6 @@ def _catalog_serial(tx: Tx, pool_name: str) -> int:
 class Verdicts:
     """The verdicts on several domains.
 
-    :ivar reports: to send to Central
     :ivar finished: ids of domains whose deletion is complete, with nothing due and no call queued or in flight
     :ivar undecided: ids of domains with new outcomes and no report yet: others may have been written meanwhile
     """

@@ -212,8 +212,8 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
     spent = 0 if row.status is Outcome.SUCCESS else row.attempts
     per_round = 1 + tries.max_retries
     row = dataclasses.replace(row, serial_number=seen)
-    return _failed(row, spent + per_round, spent // per_round, result.error or '', _reason_of(result), now, tries,
-                   jitter)
+    return _failed(row, spent + per_round, spent // per_round, result.error or '',
+                   result.reason or Reason.of(result.answer), now, tries, jitter)
 
 
 def is_stuck(row: ServerStatus, tries: Tries) -> bool:
@@ -228,21 +228,13 @@ def is_stuck(row: ServerStatus, tries: Tries) -> bool:
 
 
 def needs_call(row: ServerStatus, fed_by_records: bool, tries: Tries) -> bool:
-    """Whether *row* needs a driver call rather than a poll.
-
-    :param fed_by_records: whether its server is
-    """
+    """Whether *row* needs a driver call rather than a poll."""
     return row.action is not Action.UPDATE or row.diverged or fed_by_records or is_stuck(row, tries)
 
 
 def refetched(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
     """A stuck *row* whose server has been told to transfer the zone, due for a poll; that counts as a round."""
     return _next_version(row, attempts=row.attempts + 1 + tries.max_retries, next_attempt_at=now, deadline_at=None)
-
-
-def _reason_of(result: PollResult) -> Reason:
-    """Why a poll has failed."""
-    return result.reason or Reason.of(result.answer)
 
 
 def is_stale(row: ServerStatus, result: PollResult) -> bool:
@@ -263,14 +255,8 @@ def count_stale_failure(row: ServerStatus, result: PollResult, tries: Tries) -> 
         return row
     per_round = 1 + tries.max_retries
     return dataclasses.replace(row, status=Outcome.ERROR if row.attempts >= per_round else row.status,
-                               attempts=row.attempts + per_round, last_error=result.error, reason=_reason_of(result),
-                               version=row.version + 1)
-
-
-def needs_confirmation(row: ServerStatus, result: PollResult) -> bool:
-    """Whether *result* is unsolicited and its server has once lost the zone: it may predate the loss."""
-    return (row.incarnation > 0 and not row.diverged and result.status is Outcome.SUCCESS
-            and result.incarnation is None and result.expected_serial is None)
+                               attempts=row.attempts + per_round, last_error=result.error,
+                               reason=result.reason or Reason.of(result.answer), version=row.version + 1)
 
 
 def confirm(row: ServerStatus, result: PollResult, now: datetime) -> ServerStatus:

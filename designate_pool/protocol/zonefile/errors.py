@@ -24,7 +24,6 @@ class ZoneFileErrors:
         self._found: list[Mistake] = []
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return bool(self._found)
 
     def add(self, where: str, why: str, line: str | None = None) -> None:
