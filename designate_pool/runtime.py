@@ -1,7 +1,6 @@
 """Implementations of concurrency: green threads, native threads, or none.
 
-Only this file imports eventlet, and only programs (``cmd``) import this file; services are handed
-one of
+Only this file imports eventlet, and only programs (``cmd``) import this file; services are handed one of
 
 * :class:`Green`, eventlet's green threads, after :func:`patch`;
 * :class:`Threads`, native threads;

@@ -185,20 +185,16 @@ def parse_rdata(rtype: str, text: str) -> dns.rdata.Rdata:
     if value and not value.startswith('\\#') and _is_text(number) and '"' not in _ESCAPE.sub('', value):
         value = f'"{value}"'
     else:
-        _check_marks(value)
+        for mark in _MARKS.finditer(value):
+            if mark[1]:
+                raise ValueError(f'{_short(value[mark.start():])} would be dropped: outside quotes {mark[1]!r} means '
+                                 'something in zone files alone')
     return dns.rdata.from_text(dns.rdataclass.IN, number, value, relativize=False)
 
 
 def _is_text(rtype: dns.rdatatype.RdataType) -> bool:
     rdata_class = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
     return isinstance(rdata_class, type) and issubclass(rdata_class, TXTBase)
-
-
-def _check_marks(text: str) -> None:
-    for mark in _MARKS.finditer(text):
-        if mark[1]:
-            raise ValueError(f'{_short(text[mark.start():])} would be dropped: outside quotes {mark[1]!r} means '
-                             'something in zone files alone')
 
 
 def _short(text: str) -> str:

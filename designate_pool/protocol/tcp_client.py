@@ -185,7 +185,9 @@ def parsed(wire: bytes, question: dns.message.Message) -> dns.message.Message:
         if key is not None:
             unchecked = dns.message.from_wire(wire, keyring=False)
             if not unchecked.had_tsig:
-                return _unsigned(unchecked)
+                if unchecked.rcode() == dns.rcode.NOERROR:
+                    raise BackendError(why='the answer is not signed', reason=Reason.NOT_SIGNED)
+                return unchecked
         return dns.message.from_wire(wire, keyring=key or False, request_mac=question.mac)
 
 
@@ -204,12 +206,6 @@ def signature_errors(wire: bytes, key: Any) -> Iterator[None]:
                                  'ours, or the answer was changed on its way', reason=Reason.NOT_SIGNED) from None
     except (dns.exception.DNSException, ValueError, struct.error) as error:
         raise BackendError(why=f'the answer is not a DNS message ({error or type(error).__name__})') from None
-
-
-def _unsigned(answer: dns.message.Message) -> dns.message.Message:
-    if answer.rcode() == dns.rcode.NOERROR:
-        raise BackendError(why='the answer is not signed', reason=Reason.NOT_SIGNED)
-    return answer
 
 
 def _key_refused(wire: bytes, key: dns.tsig.Key) -> BackendError:

@@ -46,15 +46,14 @@ class ZoneLoader:
         self._storage = storage
         self._cache = cache
         self._ahead = ahead
-        self._heads = CallCombiner(lambda names: storage.read(zone_snapshot.heads, names, pool_name))
+        heads: CallCombiner[str, ZoneHead] = CallCombiner(
+            lambda names: storage.read(zone_snapshot.heads, names, pool_name))
+        #: The heads of those of the names that are served, and perhaps of others; one statement for all callers.
+        self.read_heads = heads.call
         self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(
             functools.partial(_read_in_chunks, storage, zone_snapshot.small_zones))
         self._steps: CallCombiner[journal.Span, list[ZoneStep] | None] = CallCombiner(
             functools.partial(_read_in_chunks, storage, journal.steps))
-
-    def read_heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
-        """The heads of those of *names* that are served, and perhaps of others; one statement for all callers."""
-        return self._heads.call(names)
 
     def load_zone(self, head: ZoneHead) -> packed_zone.PackedZone | None:
         """The zone of *head*, at its serial or a newer one; None when it is no longer served.

@@ -179,7 +179,8 @@ class ServerCompare:
                                    why=f'it has {len(extra)} extra zones, not {count}; none was deleted')
         deleted, label = 0, worker.server.label
         for zone, done in server_zones.remove(
-                self._manager, worker.backend, [_zone(name) for name in extra], is_known=False,
+                self._manager, worker.backend, [Domain(new_id(), name, '', '', '', 0, 0) for name in extra],
+                is_known=False,
                 # One that has become a domain meanwhile is not deleted.
                 excluded=lambda names: server_zones.explained(self._manager, worker.server.id, names)):
             if done is None:
@@ -233,8 +234,3 @@ def _without_names(found: Comparison, visible: Collection[str]) -> Comparison:
         extra=None if found.extra is None else tuple(map(shown, found.extra)),
         other=None if found.other is None else reasons(found.other), unchecked=reasons(found.unchecked),
         primary=None if found.primary is None else tuple(map(shown, found.primary)))
-
-
-def _zone(name: str) -> Domain:
-    """A zone without a domain, as drivers take it."""
-    return Domain(new_id(), name, '', '', '', 0, 0)

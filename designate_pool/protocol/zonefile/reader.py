@@ -200,7 +200,9 @@ class ZoneFileRecords(Generic[T]):
                         self._leave_out(owner, rtype)
                         continue
                     if rtype == 'SOA':
-                        self._check_apex(owner)
+                        if owner != self.zone and not self._any_zone:
+                            raise ValueError(f'a SOA record of {owner}, and the zone is {self.zone}')
+                        self.has_soa = True
                         if self._any_zone and not self._made.origin_is_said:
                             self._reader.current_origin, self._made.origin_is_said = name, True
                     yield f'{owner}\t{rtype}', ttl, self._convert(rtype, rdata)
@@ -249,11 +251,6 @@ class ZoneFileRecords(Generic[T]):
             self.refuse(why)
         else:
             self._outside(f'{line_field(self.number)}: {why} and is left out')
-
-    def _check_apex(self, owner: str) -> None:
-        if owner != self.zone and not self._any_zone:
-            raise ValueError(f'a SOA record of {owner}, and the zone is {self.zone}')
-        self.has_soa = True
 
 
 class _WrongLine(ValueError):

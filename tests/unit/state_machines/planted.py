@@ -34,8 +34,8 @@ PLANTS = {
     'former_incarnations_count': Plant('what was heard of a zone that the server has lost since counts', (), (
         Change(_OUTCOMES, 'if result.incarnation is not None and result.incarnation < update.incarnation:',
                'if False:'),
-        Change(_ROWS, 'return (row.incarnation > 0 and not row.diverged',
-               'return (False and row.incarnation > 0 and not row.diverged'))),
+        Change(_OUTCOMES, 'if (update.incarnation > 0 and not update.diverged',
+               'if (False and update.incarnation > 0 and not update.diverged'))),
     'a_lost_zone_keeps_its_serial': Plant('a server counts with the serial that it had when it lost the zone', (), (
         Change(_ROWS, 'row, serial_number=None, incarnation=row.incarnation + 1',
                'row, incarnation=row.incarnation + 1'),)),
