@@ -199,7 +199,6 @@ def _message_id(notification: Notification) -> str:
 
 
 def _sent_at(metadata: Mapping[str, Any]) -> datetime | None:
-    """When it was sent; None if it does not say."""
     try:
         return datetime.fromisoformat(str(metadata.get('timestamp'))).replace(tzinfo=timezone.utc)
     except ValueError:

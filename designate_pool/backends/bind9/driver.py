@@ -372,7 +372,6 @@ class Bind9(Backend):
         return True, int(serial[1]) if serial else None
 
     def _has_key(self, name: str, deadline: Deadline) -> bool:
-        """Whether named has a TSIG key called *name*."""
         answer = self._ask('tsig-list', deadline)
         if answer.result:
             raise BackendError(why=f'tsig-list: {answer.words}')

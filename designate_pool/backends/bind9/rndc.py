@@ -55,11 +55,7 @@ class RndcKey:
 
     @classmethod
     def make(cls, name: str, algorithm: str, secret: str) -> RndcKey:
-        """A key from its text form.
-
-        :param secret: Base64
-        :raises InvalidField: for an unknown algorithm, or a secret that is not Base64
-        """
+        """A key from its text form, with the secret in Base64; InvalidField for other values."""
         if algorithm.lower() not in ALGORITHMS:
             raise InvalidField(field='rndc_key_algorithm',
                                why=f"'{algorithm}' is unknown; there are {', '.join(ALGORITHMS)}")
@@ -166,7 +162,6 @@ class RndcChannel:
         return answer
 
     def _expiry(self, deadline: Deadline) -> int:
-        """The time, in seconds, until which the command may be carried out."""
         if self._ahead is None:
             return int(time.time()) + LIFETIME
         now = time.time() + self._ahead
@@ -221,11 +216,7 @@ def pack(table: Mapping[str, bytes | Table]) -> bytes:
 
 
 def unpack(wire: bytes, depth: int = 16) -> Table:
-    """The inverse of :func:`pack`.
-
-    :param depth: how deep tables may be nested; the protocol nests them two deep
-    :raises ValueError: when *wire* is not in wire format
-    """
+    """The inverse of :func:`pack`, ValueError for anything else; the protocol nests tables two deep."""
     if not depth:
         raise ValueError('nested too deep')
     table: Table = {}
@@ -242,7 +233,6 @@ def unpack(wire: bytes, depth: int = 16) -> Table:
 
 
 def _entry(wire: bytes, at: int) -> tuple[str, int, bytes, int]:
-    """The entry at an offset: its name, type and value, and the offset after it."""
     try:
         start = at + 1 + wire[at]
         name = wire[at + 1:start].decode('ascii')
@@ -264,7 +254,6 @@ def _signature(key: RndcKey, signed: bytes) -> Table:
 
 
 def _verified(key: RndcKey, body: bytes) -> Table:
-    """The message in *body*, after checking its HMAC with *key*."""
     try:
         name, kind, auth, end = _entry(body, 0)
         if (name, kind) != ('_auth', _TABLE):

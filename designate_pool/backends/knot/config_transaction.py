@@ -123,7 +123,6 @@ def _open(control: KnotControl, deadline: Deadline) -> None:
 
 
 def _change(control: KnotControl, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
-    """Send the changes; the zones for which one was refused."""
     blocks = [('', block) for block in shared] + [(name, block) for name, change in zones.items() for block in change]
     refused: Refused = {}
     for (name, _), answer in zip(blocks, control.ask_each([block for _, block in blocks], deadline), strict=True):
@@ -181,7 +180,6 @@ def _error(trouble: Unit) -> BackendError:
 
 
 def _describe(changed: Sequence[Unit]) -> str:
-    """The sections in an answer to ``conf-diff``, for a message."""
     sections = dict.fromkeys(' '.join(filter(None, (unit.get('section'), _id(unit)))) for unit in changed)
     if not sections:
         return 'nothing yet'

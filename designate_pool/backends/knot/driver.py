@@ -318,7 +318,6 @@ def _serial(text: str | None) -> int | None:
 
 
 def _address(endpoint: model.Endpoint) -> str:
-    """*endpoint* as Knot writes it."""
     address = ip_address(endpoint)
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     return f'{socket.inet_ntop(family, address.packed)}@{endpoint.port}'

@@ -189,7 +189,6 @@ class NsdControl:
 
 
 class _Exchange:
-    """One command and its answer."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         self._socket = connected

@@ -186,7 +186,6 @@ class Nsd(Backend):
         self._command(f'force_transfer {escaped(name)}', deadline)
 
     def _command(self, command: str, deadline: Deadline) -> None:
-        """Send *command*, which must be answered with ``ok``."""
         answer = self._control.ask(command, deadline)
         if not answer or not answer[-1].endswith('ok'):
             raise _error(command, ' '.join(answer))
@@ -218,7 +217,6 @@ class Nsd(Backend):
 
 
 def _caught(work: Callable[..., T], *arguments: object) -> T | BackendError:
-    """The result of *work*, or the error that it raises."""
     try:
         return work(*arguments)
     except BackendError as error:
@@ -226,16 +224,11 @@ def _caught(work: Callable[..., T], *arguments: object) -> T | BackendError:
 
 
 def _check_deleted(name: str, said: NsdAnswer) -> None:
-    """Check the answer to ``delzones``."""
     if not said.done and not said.remark.startswith(ABSENT):
         raise _error(f'delzones {name}', said.remark)
 
 
 def _written(name: str, more: str) -> str:
-    """*name* as it is written to NSD.
-
-    :param more: what follows the name in the command
-    """
     written = escaped(name)
     if len(written) >= LONGEST_NAME or more and len(f'add {written}{more}') > LONGEST_ENTRY:
         raise BackendRefused(why=f'the name {written[:40]}… is too long for a line of the zone list of NSD, so that a'

@@ -116,7 +116,6 @@ class SyncRuns:
         return forced
 
     def _apply(self, found: RunReport) -> None:
-        """Plan again and apply what has changes and is safe."""
         due: dict[str, list[str]] = {}
         for result in found.results:
             if result.is_unsafe:

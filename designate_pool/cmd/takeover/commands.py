@@ -291,10 +291,7 @@ _THREADS = 4
 
 
 def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
-    """Take the last changes, and see that nothing changes for *quiet* seconds.
-
-    :raises BadInput: when Designate still changes zones, or a zone cannot be taken over
-    """
+    """Take the last changes; refuse if Designate changes zones within *quiet* seconds, or one cannot be taken over."""
     for seconds in (quiet, 0.0):
         report = copying.run()
         if report.waiting:
@@ -310,10 +307,7 @@ def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
 
 
 def refuse_silence(storage: Storage, pool_name: str) -> None:
-    """Refuse to go on while a program of the pool is missing.
-
-    :raises BadInput: when a program of the pool that is needed does not run
-    """
+    """Refuse to go on while a needed program of the pool does not run."""
     live = {heartbeat.service_name for heartbeat in storage.read(
         heartbeats.find, PageRequest({'status': heartbeats.UP}), storage.now() - timedelta(seconds=heartbeats.SILENCE))
         if heartbeat.pool_name in (pool_name, '')}
@@ -365,10 +359,7 @@ def _served(storage: Storage, pool_id: str) -> Iterator[list[Copied]]:
 
 
 def _serials_at(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[str, int | None]:
-    """The serials of zones at an address; None for one without an answer.
-
-    :raises BadInput: when nothing listens there
-    """
+    """The serials of zones at an address; None for one without an answer."""
     serials: dict[str, int | None] = {}
     for start in range(0, len(names), _PAGE):
         try:
@@ -412,7 +403,6 @@ def _refuse_records(storage: Storage, pool: Pool, pool_id: str, then: str) -> No
 
 def _compare(storage: Storage, servers: Sequence[Server], paces: Mapping[str, Pace],
              domain_id: str) -> list[tuple[str, str]]:
-    """The servers that have a zone otherwise than it is here: label and why."""
     ours = zone_compare.ours(storage, domain_id)
     if ours is None:
         return [(server.label, 'it is not served from here') for server in servers]
@@ -421,10 +411,7 @@ def _compare(storage: Storage, servers: Sequence[Server], paces: Mapping[str, Pa
 
 
 def _wait(storage: Storage, pool_name: str, patience: float) -> None:
-    """Wait until the servers have joined.
-
-    :raises BadInput: when nothing has gone on for *patience* seconds
-    """
+    """Wait until the servers have joined; refuse when nothing has gone on for *patience* seconds."""
     last: tuple[int, int] | None = None
     end = time.monotonic() + patience
     while True:

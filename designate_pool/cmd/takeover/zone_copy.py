@@ -318,7 +318,6 @@ class ZoneCopy:
 
 
 class _Page:
-    """Zones that are being written in one transaction."""
 
     def __init__(self, tx: Tx, zones: Sequence[Any], details: Mapping[str, ZoneDetails],
                  networks: Sequence[Network]) -> None:
