@@ -301,7 +301,8 @@ def test_the_screen_is_watched_until(place: Place, zone: str, key: str | None) -
                'COLUMNS': '80', 'LINES': '24'}
     watching = subprocess.Popen([sys.executable, '-m', 'designate_pool.cli', '--cloud', 'olga', 'status', '--watch',
                                  '0.2'], stdin=theirs, stdout=theirs, stderr=theirs, env=environ,
-                                start_new_session=True)
+                                # Whoever started the tests in the background may have Ctrl-C ignored.
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), start_new_session=True)
     os.close(theirs)
     os.set_blocking(ours, False)
     seen = b''
