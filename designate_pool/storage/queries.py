@@ -24,7 +24,6 @@ from designate_pool.storage.zones import zone_shares
 def seen(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
     """*found*, for its owner and those it is shared with.
 
-    :param or_deleted: whether it may be deleted
     :raises DomainNotFound: for others, and when it is None
     """
     if found is None or not or_deleted and found.status is Status.DELETED or not (
@@ -37,7 +36,6 @@ def seen(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_dele
 def owned(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
     """*found*, for its owner.
 
-    :param or_deleted: as for :func:`seen`
     :raises DomainNotFound: as :func:`seen`
     :raises Forbidden: for those it is shared with
     """
@@ -132,7 +130,6 @@ def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
 
 
 def _whole(tx: Tx, owner: Domain, found: list[RecordSet]) -> list[RecordSet]:
-    """*found* with the SOA's record, which is not stored."""
     if not any(recordset_.managed and recordset_.type == 'SOA' for recordset_ in found):
         return found
     primary = _primary(tx, owner)

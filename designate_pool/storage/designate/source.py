@@ -78,8 +78,6 @@ class DesignatePool(NamedTuple):
     """A pool of Designate.
 
     :ivar name_servers: with their priorities; the first is the primary in the SOA
-    :ivar also_notifies: address and port
-    :ivar attributes: key and value
     """
 
     row: Any
@@ -132,11 +130,7 @@ def live_zones(tx: Tx, pool_ids: Sequence[str], ids: Sequence[str]) -> set[str]:
 
 
 class ZoneDetails(NamedTuple):
-    """What Designate keeps of a zone beside its row.
-
-    :ivar masters: of a secondary zone
-    :ivar awaits_transfer: whether it is a secondary zone that was never transferred
-    """
+    """What Designate keeps of a zone beside its row; *awaits_transfer*: of a secondary one, never transferred."""
 
     attributes: dict[str, str]
     masters: list[Endpoint]

@@ -139,10 +139,7 @@ def update(tx: Tx, name: str, key: str, values: Row) -> None:
 
 
 def insert(tx: Tx, name: str, rows: Sequence[Row]) -> None:
-    """Insert rows of recordsets or records.
-
-    :param name: of our table
-    """
+    """Insert rows of recordsets or records; *name* is that of our table."""
     same = {'deleted': ALIVE} if name == 'recordsets' else {'task': Task.NONE, 'status': Status.ACTIVE}
     _insert(tx, metadata.tables[name], rows, **same)
 
@@ -220,9 +217,8 @@ def _begin_service(tx: Tx, pool_id: str, now: datetime) -> None:
 
 
 def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: bool) -> int:
-    """Have a table contain *rows*; how many were written or deleted.
+    """Have our table *name* contain *rows*; how many were written or deleted.
 
-    :param name: of our table
     :param is_whole: whether rows that belong to no pool are deleted unless they are among *rows*
     """
     table = metadata.tables[name]
@@ -287,10 +283,7 @@ def held_resources(tx: Tx, pool_id: str, ids: Iterable[str]) -> set[str]:
 
 
 def taken_key_names(tx: Tx, ids: Mapping[str, str]) -> dict[str, str]:
-    """The ids of keys whose names are those of other keys or of the keys of servers, with the names.
-
-    :param ids: of the keys, by their names
-    """
+    """The ids of keys, given by their names, whose names other keys or the keys of servers have, with these names."""
     servers = {_plain(name) for name in server_store.key_names(tx)}
     return {key_id: name for name, key_id in ids.items() if _plain(name) in servers
             or tsigkeys.ids_of_names(tx, (_plain(name), f'{_plain(name)}.')) - {key_id}}

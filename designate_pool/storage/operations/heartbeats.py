@@ -33,7 +33,6 @@ def say(tx: Tx, service_name: str, hostname: str, pool_name: str, status: str, s
         now: datetime) -> None:
     """Store the status of a service, in one statement except for the first time.
 
-    :param pool_name: '' for a service without a pool
     :raises LostRace: when another process of the service has inserted the row first
     """
     program = {'service_name': service_name, 'hostname': hostname[:_LONGEST], 'pool_name': pool_name}
@@ -51,8 +50,5 @@ def forget(tx: Tx, silent: datetime) -> int:
 
 
 def find(tx: Tx, page: PageRequest, silent: datetime) -> list[ServiceStatus]:
-    """A page of the services.
-
-    :param silent: services without a heartbeat since then are DOWN, whatever their stored status
-    """
+    """A page of the services; those without a heartbeat since *silent* are DOWN, whatever their stored status."""
     return SERVICES.find(tx, page, silent=silent)

@@ -263,8 +263,7 @@ def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole:
 
 
 def count_domains(tx: Tx, pool_id: str) -> int:
-    """How many domains the pool's servers should have, those among them that were moved from it and are still kept;
-    counts an index."""
+    """How many domains the pool's servers should have, with those moved from it and still kept; counts an index."""
     here, unsettled = domains.c.pool_id == pool_id, domains.c.status.in_((Status.PENDING, Status.ERROR))
     # ACTIVE domains are to be served, so nearly all are counted by the index alone.
     return sum(tx.execute(sa.select(sa.func.count()).where(*which)).scalar_one() for which in (

@@ -80,10 +80,7 @@ def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str) -> int:
 
 
 def forget(tx: Tx, server_id: str, domain_id: str | None = None) -> int:
-    """Delete the rows of a domain for a server; how many there were.
-
-    :param domain_id: None for all domains
-    """
+    """Delete the rows of a domain, or of all for None, for a server; how many there were."""
     condition = TABLE.c.server_id == server_id if domain_id is None else _of(server_id, domain_id)
     return tx.execute(TABLE.delete().where(condition)).rowcount
 

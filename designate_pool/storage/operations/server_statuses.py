@@ -167,7 +167,6 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
 def look(tx: Tx, pool_name: str, server_ids: Collection[str], now: datetime, unwritten: timedelta) -> Waiting:
     """What there is to do in a pool, and whether it has changed, in one statement.
 
-    :param server_ids: whose rows are looked at
     :param unwritten: since when a domain must be unwritten to be found
     """
     due = sa.exists().where(TABLE.c.server_id.in_(list(server_ids)), TABLE.c.next_attempt_at <= now, _unclaimed(now))

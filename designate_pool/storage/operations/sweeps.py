@@ -101,10 +101,7 @@ def create(tx: Tx, pool_name: str, kind: AuditKind, now: datetime) -> None:
 
 
 def claim(tx: Tx, audit: Audit, by: str, now: datetime, until: datetime) -> Audit | None:
-    """Claim the next page of a round; None if another pool manager has claimed it.
-
-    :param audit: as it was read
-    """
+    """Claim the next page of a round, as *audit* was read; None if another pool manager has claimed it."""
     values: dict[str, Any] = {'claimed_by': by, 'claimed_until': until, 'version': audit.version + 1, 'updated_at': now}
     if not audit.after_id:
         values |= {'started_at': now, 'sent': 0, 'heard': 0}
@@ -172,10 +169,7 @@ def count_answers(tx: Tx, pool_name: str, kind: AuditKind, started_at: datetime,
 
 
 def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[str]) -> DomainPage:
-    """The next *most* domains of a pool, in one statement.
-
-    :param server_ids: the servers that should have a row for each domain
-    """
+    """The next *most* domains of a pool, in one statement; each should have a row for each of *server_ids*."""
     rows = tx.execute(_DOMAINS, {'pool_id': pool_id, 'after': after_id, 'most': most,
                                  'servers': list(server_ids)}).all()
     resting = [row for row in rows if row[3]]
@@ -185,20 +179,15 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
 
 
 def kept_behind(tx: Tx, pool_id: str, server_ids: Sequence[str], most: int) -> list[str]:
-    """Ids of domains, *most* at most, that still have to be updated on their former pool.
+    """Ids of domains, *most* at most, that still have to be updated on *server_ids* of their former pool, *pool_id*.
 
-    They were moved to another pool and changed since, and their former pool, *pool_id*, keeps them.
-
-    :param server_ids: of the former pool
+    They were moved to another pool and changed since, and their former pool keeps them.
     """
     return list(tx.execute(_KEPT_BEHIND, {'pool_id': pool_id, 'servers': list(server_ids), 'most': most}).scalars())
 
 
 def unchanged_since(tx: Tx, before: Mapping[str, datetime], after_id: str, last_id: str) -> list[str]:
-    """Ids of domains, in a range of ids, whose row for a server is not due and was not written since a time.
-
-    :param before: the time, by server id
-    """
+    """Ids of domains, in a range of ids, whose row for a server is not due, nor written since its time in *before*."""
     unchanged = {key: None for server_id, moment in before.items() for key in tx.execute(
         _QUIET, {'server_id': server_id, 'after': after_id, 'last': last_id, 'before': moment}).scalars()}
     return list(unchanged)

@@ -33,10 +33,7 @@ def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
 
 
 def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[AuditFinding]:
-    """The newest findings of a pool, the newest first.
-
-    :param project_id: only findings about domains of this project; None for all
-    """
+    """The newest findings of a pool, the newest first; about domains of *project_id*, None for all."""
     pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
     own = sa.true() if project_id is None else TABLE.c.domain_id.in_(
         sa.select(domains.c.id).where(domains.c.project_id == project_id))

@@ -60,10 +60,7 @@ def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
 
 
 def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[RecentChange]:
-    """The pool's domains that changed last, including deleted ones, the newest change first.
-
-    :param project_id: only domains of this project; None for all
-    """
+    """The pool's domains (a project's, all for None) that changed last, with deleted ones, the newest change first."""
     pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
     return [RecentChange(*row) for row in tx.execute(
         sa.select(domains.c.id, domains.c.name, domains.c.serial, domains.c.action, domains.c.status,
@@ -73,11 +70,7 @@ def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = 
 
 
 def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | None = None) -> list[RecentFailure]:
-    """Rows in ERROR that will be retried, for each server those that are due first.
-
-    :param limit: of rows for each server
-    :param project_id: only of domains of this project; None for all
-    """
+    """Rows in ERROR that will be retried, for each server *limit*, those due first; of a project, or all for None."""
     recent: list[RecentFailure] = []
     for server_id in server_ids:
         waiting = (sa.select(ROWS).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None))
@@ -128,8 +121,5 @@ COUNTS: dict[str, sa.Select[Any]] = {
 
 
 def count_all(tx: Tx, name: str, project_id: str | None) -> int:
-    """One of :data:`COUNTS`.
-
-    :param project_id: None for all projects
-    """
+    """One of :data:`COUNTS`, of a project, or all for None."""
     return count(tx, COUNTS[name].where(*_shown(project_id)))

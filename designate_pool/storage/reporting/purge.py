@@ -22,21 +22,14 @@ from designate_pool.storage.sql.schema import (ALIVE, domains, managed_records, 
 
 
 class Purged(NamedTuple):
-    """The result of one page.
-
-    :ivar removed: how many rows were deleted
-    :ivar next_id: the id to continue after; '' at the end of the round
-    """
+    """The result of a page: how many rows were *removed*, and the id to continue after, '' at the end of the round."""
 
     removed: int
     next_id: str
 
 
 def purge(tx: Tx, before: datetime, limit: int, after_id: str = '') -> Purged:
-    """Purge one page: look at *limit* domains after *after_id*, delete about *limit* rows at most.
-
-    :param before: only rows last written before this time are deleted
-    """
+    """Purge one page: of *limit* domains after *after_id*, about *limit* rows at most, last written before *before*."""
     seen = tx.execute(sa.select(domains.c.id, domains.c.status, domains.c.updated_at)
                       .where(domains.c.id > after_id).order_by(domains.c.id).limit(limit)).all()
     if not seen:

@@ -141,10 +141,7 @@ class CatalogReading:
         self.head = head
 
     def members(self, first: str = '', end: str = END) -> Iterator[Member]:
-        """The members from the id *first* to the one before *end*, in the order of their ids.
-
-        They are read in pages, so that not all rows are in memory.
-        """
+        """The members from the id *first* to before *end*, in the order of their ids, read in pages to bound memory."""
         while True:
             page = self._tx.execute(_MEMBERS, {'pool_id': self.head.pool_id, 'first': first, 'end': end,
                                                'most': _PAGE}).all()

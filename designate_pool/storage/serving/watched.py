@@ -33,10 +33,7 @@ class Watched(NamedTuple):
 
 
 def look(tx: Tx, pool_name: str, now: datetime, ahead: timedelta = timedelta(0)) -> Watched:
-    """The present state, read by one statement.
-
-    :param ahead: how far ahead refreshes are looked for
-    """
+    """The present state, read by one statement; refreshes are looked for up to *ahead* from now."""
     reloads, key_changes, has_due_refresh, next_refresh_at = tx.execute(
         _QUERY, {'pool_name': pool_name, 'now': now, 'until': now + ahead}).one()
     return Watched(reloads, key_changes or 0, bool(has_due_refresh), next_refresh_at)

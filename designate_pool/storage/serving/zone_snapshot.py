@@ -19,7 +19,6 @@ from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.zones import recordsets as recordsets_of
 
-#: Whether a domain is served.
 IS_SERVED = sa.and_(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
                     domains.c.awaits_transfer == sa.false())
 _HEADS = (
@@ -194,7 +193,6 @@ def _from_postgresql(tx: Tx, domain_id: str, ahead: Ahead) -> _Pages:
 
 
 def _fetched(tx: Tx, domain_id: str) -> Generator[Sequence[Any], None, None]:
-    """Pages as the driver returns them."""
     page: Sequence[Any] = tx.execute(_OPEN_CURSOR, {'domain_id': domain_id}).cursor.fetchall()
     while page:
         yield page

@@ -102,10 +102,7 @@ def _insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[s
 
 
 def _literals(values: Sequence[Any], cursor: Any) -> Iterable[str]:
-    """The values as SQL literals.
-
-    :param cursor: PyMySQL's, which writes any value, but takes long
-    """
+    """The values as SQL literals; *cursor* is PyMySQL's, which writes any value, but takes long."""
     if all(isinstance(value, str) for value in values) and not _ESCAPED.search(_BETWEEN.join(values)):
         return [f"'{value}'" for value in values]
     return ['NULL' if value is None else str(value) if type(value) is int else
@@ -155,10 +152,7 @@ def _bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequenc
 @functools.lru_cache(maxsize=64)
 def _from_columns(table: sa.Table, same: Sequence[str], names: Sequence[str], joined: Sequence[str],
                   dialect: sa.Dialect) -> sa.TextClause:
-    """An INSERT that selects its rows from arrays of columns.
-
-    :param joined: those of *names* whose values are in one text
-    """
+    """An INSERT that selects its rows from arrays of columns, or one text for those of *joined*."""
     # Without a length: a cast to VARCHAR(n) would cut a value that the column must refuse.
     kinds = {name: sa.Text() if isinstance(kind := table.c[name].type, sa.String) else kind for name in names}
     taken = [(_written(kinds[name]) or (None, '{}'))[1].format(f'c{number}') if name in joined else f'c{number}'

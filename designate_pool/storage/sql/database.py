@@ -123,10 +123,7 @@ class DatabaseClock:
         return 0.0 if self._offset is None else self._wall() - self._uptime() - self._offset
 
     def measure(self, read: Callable[[], datetime]) -> None:
-        """Correct the offset.
-
-        :param read: reads the database's clock, as UTC without a time zone
-        """
+        """Correct the offset; *read* reads the database's clock, as UTC without a time zone."""
         before = self._uptime()
         seconds = read().replace(tzinfo=timezone.utc).timestamp()
         after = self._uptime()
@@ -277,12 +274,9 @@ class Storage:
             engine.dispose()
 
     def _patiently(self, attempt: Callable[[], T], kind: str, patience: float | None = None) -> T:
-        """The result of *attempt*, which is made again after transient errors.
+        """The result of *attempt*, made again after transient errors for *patience* (seconds) or the storage's.
 
-        Of the errors, those that *work* raises by itself are not counted.
-
-        :param kind: of the transaction, for the metrics
-        :param patience: seconds, if other than the storage's
+        Metrics count errors by the *kind* of transaction, but for those that *work* raises by itself.
         """
         started = time.monotonic()
         end = started + (self._patience if patience is None else patience)
@@ -330,10 +324,7 @@ def is_transient(error: exc.SQLAlchemyError) -> bool:
 
 
 def is_elsewhere(error: BaseException | None) -> bool:
-    """Whether the server takes no transactions, so that a new connection may lead to one that does.
-
-    :param error: the driver's
-    """
+    """Whether the server takes no transactions, by the driver's error; a new connection may lead to one that does."""
     if error is None or getattr(error, 'pgcode', None) == _SQLSTATE_ELSEWHERE:
         return error is not None
     return type(error).__module__.startswith('pymysql.') and not _MYSQL_ELSEWHERE.isdisjoint(error.args[:1])
@@ -344,7 +335,6 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
 
     :param patience: seconds to wait for a lock or a connection
     :param foreign_keys: whether SQLite enforces them; other databases always do
-    :param options: further options of SQLAlchemy
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
     parsed = _parse(url)
@@ -375,10 +365,7 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
 
 @contextlib.contextmanager
 def _short_waits(tx: Tx, seconds: float) -> Iterator[None]:
-    """Have statements of the transaction wait for locks for :data:`_SHORT_WAIT`.
-
-    :param seconds: how long they wait otherwise
-    """
+    """Have statements of the transaction wait for locks for :data:`_SHORT_WAIT` instead of *seconds*."""
     if tx.dialect.name == 'postgresql':
         tx.exec_driver_sql(f"SET LOCAL lock_timeout = '{_SHORT_WAIT}s'")
     elif tx.dialect.name == 'mysql':

@@ -77,7 +77,6 @@ class _Start(enum.Enum):
 
 
 def _marked(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, among: Sequence[Any]) -> Any:
-    """The value of the row *marker*."""
     is_key = isinstance(marker, str) and '\0' not in marker
     row = tx.execute(sa.select(column).where(key == marker, *among)).first() if is_key else None
     if row is None:

@@ -63,7 +63,6 @@ _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation,
                  .where(domains.c.name == sa.bindparam('name')).order_by(*NEWEST_FIRST).limit(1))
 #: What new domains of one batch have each for itself.
 _OWN = ('id', 'name', 'email', 'ttl', 'refresh', 'retry', 'expire', 'minimum', 'serial', 'first_serial', 'request_id')
-#: Columns that may change.
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
              'journal_records', 'attributes', 'shared')
@@ -138,10 +137,7 @@ def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, 
 
 
 def lock_free_for(tx: Tx, operations: Mapping[str, str]) -> dict[str, tuple[Domain, int | None]]:
-    """As :func:`lock_for`, for those of several domains that no other transaction has locked.
-
-    :param operations: by the domain's id
-    """
+    """As :func:`lock_for`, for those of several domains, by id, that no other transaction has locked."""
     return {row[0]: (Domain(*row[:-1]), _serial_of(row[-1], operations[row[0]][:OPERATION] or _NONE))
             for part in chunks(sorted(operations)) for row in tx.execute(_FOR_OPERATIONS, {'ids': part})}
 
@@ -200,10 +196,8 @@ def ever_named(tx: Tx, wanted: Iterable[str]) -> set[str]:
 
 
 def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
-    """Write the changeable columns of a locked domain; one with ``deleted_at`` releases its name.
-
-    :param operation_id: what changes it, for :func:`lock_for`
-    """
+    """Write the changeable columns of a locked domain; one with ``deleted_at`` releases its name.  For *operation_id*
+    see :func:`lock_for`."""
     save_many(tx, [(domain, operation_id)])
 
 
@@ -229,10 +223,7 @@ def assign_pool(tx: Tx, domain: Domain) -> None:
 
 def abandon(tx: Tx, domain: Domain) -> list[str]:
     """Mark a locked domain that was saved as deleted, and the other deleted ones that had its name in its pool, so that
-    no server deletes them.
-
-    :returns: their ids
-    """
+    no server deletes them; their ids."""
     ids = list(tx.execute(sa.select(domains.c.id).where(
         domains.c.name == domain.name, domains.c.pool_id == domain.pool_id, domains.c.deleted != ALIVE)).scalars())
     for part in chunks(ids):

@@ -67,10 +67,7 @@ class Span(NamedTuple):
 
 
 class JournalRecord(NamedTuple):
-    """A record that is served.
-
-    :ivar ttl: None for the domain's
-    """
+    """A record that is served; *ttl* is None for the domain's."""
 
     id: str
     recordset_id: str
@@ -168,10 +165,7 @@ def forget(tx: Tx, domain_ids: Iterable[str]) -> None:
 
 
 def expire(tx: Tx, before: datetime, limit: int) -> int:
-    """Delete what was recorded before a time, the oldest first; how many records were deleted.
-
-    :param limit: of these records
-    """
+    """Delete what was recorded before a time, the oldest first, *limit* records at most; how many were deleted."""
     old = tx.execute(sa.select(TABLE.c.id, TABLE.c.domain_id, TABLE.c.serial_number).where(TABLE.c.created_at < before)
                      .order_by(TABLE.c.created_at).limit(limit)).all()
     stale: dict[str, list[int]] = {}
@@ -190,11 +184,7 @@ def expire(tx: Tx, before: datetime, limit: int) -> int:
 
 
 def _steps_since(span: Span, reach: int | None, rows: Sequence[Sequence[Any]]) -> list[ZoneStep]:
-    """The changes since a serial, step by step.
-
-    :param reach: of the journal
-    :param rows: of the journal, from the older serial on at least
-    """
+    """The changes since a serial, step by step; *rows* are the journal's since then at least, *reach* is its own."""
     if not _begins(reach, span.have, span.serial, lambda: any(row[0] == span.have for row in rows)):
         return []
     behind = _age(span.have, span.serial)

@@ -34,10 +34,7 @@ def insert(tx: Tx, made: Sequence[ManagedRecord]) -> None:
 
 
 def find(tx: Tx, criterion: Mapping[str, Any]) -> list[ManagedRecord]:
-    """Those in domains that are not deleted.
-
-    :param criterion: a text, or a list of texts, for each column
-    """
+    """Those in domains that are not deleted; *criterion* has a text, or a list of texts, for each column."""
     texts = {key: [value] if isinstance(value, str) else value for key, value in criterion.items()}
     for key, values in texts.items():
         for value in values:
@@ -82,10 +79,7 @@ def last_event(tx: Tx, domain_id: str, resource: Mapping[str, str]) -> datetime 
 
 def keep_event(tx: Tx, domain_id: str, resource: Mapping[str, str], at: datetime, now: datetime,
                forgotten: datetime) -> None:
-    """Store when the last event of a resource was.
-
-    :param forgotten: events before this time are deleted
-    """
+    """Store when the last event of a resource was, and delete events before *forgotten*."""
     own = sa.and_(MANAGED.c.domain_id == domain_id, MANAGED.c.recordset_id.is_(None))
     tx.execute(MANAGED.delete().where(own, sa.or_(MANAGED.c.updated_at < forgotten, sa.and_(*_of(resource)))))
     tx.execute(MANAGED.insert().values(id=new_id(), created_at=now, updated_at=now, domain_id=domain_id, data='',

@@ -55,10 +55,7 @@ def claim(tx: Tx, now: datetime, until: datetime) -> NameserverUpdate | None:
 
 
 def advance(tx: Tx, update: NameserverUpdate, after_id: str | None, now: datetime, until: datetime) -> bool:
-    """Store the progress of an update; whether it has not been replaced.
-
-    :param after_id: the id of the last domain that is done; None when all are
-    """
+    """Store the id of the last domain that is done (None when all are); whether the update has not been replaced."""
     mine = (TABLE.c.pool_id == update.pool_id) & (TABLE.c.run == update.run)
     if after_id is None:
         return tx.execute(TABLE.delete().where(mine)).rowcount == 1

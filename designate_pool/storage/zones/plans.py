@@ -87,11 +87,7 @@ def lock(tx: Tx, plan_id: str) -> StoredPlan | None:
 
 
 def ids_from(tx: Tx, beginning: str, project_id: str | None) -> list[str]:
-    """At most two ids with this beginning, of plans that the project sees.
-
-    :param beginning: hexadecimal digits in lower case
-    :param project_id: None for every project
-    """
+    """At most two ids that begin with these lower-case digits, of plans that the project sees; None for all."""
     return list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id.like(f'{beginning}%'), _seen_by(project_id))
                            .order_by(TABLE.c.id).limit(2)).scalars())
 
@@ -115,10 +111,7 @@ def live(tx: Tx, domain_id: str, server_id: str, now: datetime) -> StoredPlan | 
 
 def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: PlanState, why: str | None,
                  now: datetime, asked_by: str | None = None) -> bool:
-    """Change a plan from one of *from_states* to *state*; whether it was in one of them.
-
-    :param why: None leaves it unchanged; *asked_by* likewise
-    """
+    """Change a plan from one of *from_states* to *state*; whether it was in one.  None keeps *why* and *asked_by*."""
     values = _new_state(state, why, now)
     if asked_by is not None:
         values['asked_by'] = asked_by[:64]
@@ -134,10 +127,7 @@ def drop_all(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime) -> None
 
 
 def drop_live(tx: Tx, domain_id: str, server: str | sa.Select[Any], why: str, now: datetime) -> int:
-    """Drop the parked and approved plans of a domain, expired or not; how many those were.
-
-    :param server: the id of a server, or a statement that finds ids of servers
-    """
+    """Drop a domain's parked and approved plans on a server, or a statement's servers, expired or not; how many."""
     ours = TABLE.c.server_id == server if isinstance(server, str) else TABLE.c.server_id.in_(server)
     return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, ours, TABLE.c.state.in_(LIVE))
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount

@@ -26,7 +26,6 @@ ATTRIBUTE = 'attribute.'
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
                                             'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
                                             'count_joining_servers', 'published_at'))
-# Built once: building a statement takes as long as executing it.
 _WITH_ATTRIBUTES = (
     sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value, pool_attributes.c.position)
     .select_from(pools.outerjoin(pool_attributes, pool_attributes.c.pool_id == pools.c.id))
@@ -196,10 +195,7 @@ def _one(tx: Tx, statement: sa.Select[Any], **parameters: object) -> Pool | None
 
 
 def _pool(row: Any, attributes: Iterable[_Row]) -> Pool:
-    """The pool of a row and its attributes.
-
-    :param attributes: ordered by position
-    """
+    """The pool of a row and its attributes, ordered by position."""
     values: dict[str, Any] = {column.name: getattr(row, column.name) for column in _COLUMNS}
     if values['threshold_percentage'] is None:  # it was never published
         del values['threshold_percentage']

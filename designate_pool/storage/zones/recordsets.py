@@ -33,7 +33,6 @@ _WITH_RECORDS = (
     sa.select(*_SET_COLUMNS, *(column.label(f'record_{column.name}') for column in _RECORD_COLUMNS))
     .select_from(recordsets.outerjoin(records, sa.and_(records.c.recordset_id == recordsets.c.id, _KEPT)))
     .where(recordsets.c.deleted == ALIVE))
-# Built once: building a statement takes as long as executing it.
 _BY_ID = _WITH_RECORDS.where(recordsets.c.id == sa.bindparam('id'), recordsets.c.domain_id == sa.bindparam('domain_id'))
 _BY_IDS = _WITH_RECORDS.where(recordsets.c.id.in_(sa.bindparam('ids', expanding=True)))
 _AT_NAMES = _WITH_RECORDS.where(recordsets.c.domain_id == sa.bindparam('domain_id'),
@@ -65,10 +64,7 @@ def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, RecordSet]:
 
 
 def deleted(tx: Tx, domain_id: str, recordset_id: str, serial: int) -> RecordSet | None:
-    """A recordset that was deleted, with the records deleted with it.
-
-    :param serial: the domain's, since the deletion
-    """
+    """A recordset that was deleted, with the records deleted with it; *serial* is the domain's since then."""
     row = tx.execute(sa.select(*_SET_COLUMNS).where(recordsets.c.id == recordset_id, recordsets.c.deleted != ALIVE,
                                                     recordsets.c.domain_id == domain_id)).first()
     gone = [Record(*row) for row in tx.execute(sa.select(*_RECORD_COLUMNS).where(
@@ -288,7 +284,6 @@ def _is_up_to(serial: Any) -> Any:
     return (serial - records.c.serial_number + SPACE) % SPACE < HALF
 
 
-# Built once, as above.
 _IDS: sa.BindParameter[Any] = sa.bindparam('ids', expanding=True)
 _CHANGED = {'updated_at': sa.bindparam('now'), 'version': recordsets.c.version + 1}
 _CHANGE = sa.update(recordsets).where(recordsets.c.id.in_(_IDS)).values(

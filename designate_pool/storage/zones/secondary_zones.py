@@ -73,11 +73,7 @@ def holds(tx: Tx, domain_id: str, by: str) -> bool:
 
 def end(tx: Tx, domain_id: str, by: str, now: datetime, next_at: datetime, master: str | None = None,
         error: str | None = None) -> None:
-    """End a claimed refresh.  If another one was requested meanwhile, that is due now.
-
-    :param master: the one that was reached
-    :param error: None for success
-    """
+    """End a claimed refresh that reached *master*, or ended in *error*.  One requested meanwhile is due now."""
     values: dict[str, Any] = {'claimed_by': None, 'claimed_until': None, 'updated_at': now, 'next_at': sa.case(
         (TABLE.c.is_requested, sa.literal(now, TABLE.c.next_at.type)),
         else_=sa.literal(next_at, TABLE.c.next_at.type)), 'is_requested': False}

@@ -30,10 +30,7 @@ _GRANTS = (
 
 
 class Grant(NamedTuple):
-    """What a key may transfer: all zones of a pool, or one zone; nothing if that has been deleted.
-
-    :ivar pool_name: None for a key for one zone
-    """
+    """What a key may transfer: all zones of a pool, or one (*pool_name* is None); nothing if that has been deleted."""
 
     key: TsigKey
     pool_name: str | None

@@ -210,7 +210,6 @@ def _around(*below: sa.Select[Any]) -> sa.CompoundSelect[Any]:
         *(_labelled('below', neighbour_name) for neighbour_name in below))
 
 
-# Built once: building a statement takes as long as executing it.
 _AROUND = _around(_BELOW)
 _AROUND_OF_PROJECT = _around(_BELOW.where(domains.c.project_id == sa.bindparam('project_id')),
                              _BELOW.where(domains.c.project_id != sa.bindparam('project_id')).limit(1))

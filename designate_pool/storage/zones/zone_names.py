@@ -69,7 +69,6 @@ TLDS = EntryTable(Tld, tlds, 'name', _described(tlds))
 BLACKLISTS = EntryTable(Blacklist, blacklists, 'pattern', _described(blacklists))
 
 
-# Built once: building a statement takes as long as executing it.
 _TLDS = (sa.select(sa.literal('tld'), tlds.c.name).where(tlds.c.name.in_(sa.bindparam('names', expanding=True))),
          sa.select(sa.select(sa.literal('tlds'), sa.literal('')).select_from(tlds).limit(1).subquery()))
 _ABOUT = sa.union_all(*_TLDS)
@@ -77,11 +76,7 @@ _ABOUT_WITH_BLACKLISTS = sa.union_all(*_TLDS, sa.select(sa.literal('pattern'), b
 
 
 class NameLists(NamedTuple):
-    """What the lists have about a name.
-
-    :ivar tlds: those of the asked names that are top-level domains; None when that list is empty
-    :ivar patterns: the blacklists
-    """
+    """Which of the asked names are top-level domains, None when that list is empty; and the blacklists."""
 
     tlds: frozenset[str] | None
     patterns: tuple[str, ...]

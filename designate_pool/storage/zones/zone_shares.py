@@ -48,11 +48,7 @@ def of_target(tx: Tx, domain_id: str, project_id: str) -> ZoneShare | None:
 
 
 def find(tx: Tx, domain_id: str, page: PageRequest, project_id: str | None) -> list[ZoneShare]:
-    """The shares of a domain that match.
-
-    :param page: searched by ``target_project_id``
-    :param project_id: only the share with this project; None for all
-    """
+    """The shares of a domain that match, searched by ``target_project_id``: with *project_id*, or all for None."""
     only = () if project_id is None else (SHARES.c.target_project_id == project_id,)
     return _ENTITIES.find(tx, page, SHARES.c.domain_id == domain_id, *only)
 

@@ -90,10 +90,7 @@ def complete_upload(tx: Tx, task_id: str, size: int, now: datetime) -> None:
 
 
 def get(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> ZoneTask | None:
-    """One visible task.
-
-    :param project_id: None for all projects
-    """
+    """One visible task of a project, or of any for None."""
     return TASKS.get(tx, task_id, TABLE.c.kind == kind, _THERE, _of(project_id))
 
 
@@ -113,10 +110,7 @@ def find(tx: Tx, kind: ZoneTaskKind, page: PageRequest, project_id: str | None) 
 
 
 def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> ZoneTask | None:
-    """Delete a task with its zone file; the task, if it existed.  An import that is being executed has no effect then.
-
-    :param project_id: None for every project
-    """
+    """Delete a task and its zone file; the task, if it existed.  An import being executed has no effect then."""
     task = TASKS.lock(tx, task_id, TABLE.c.kind == kind, _of(project_id))
     if task is not None:
         remove_pieces(tx, task_id)
@@ -141,7 +135,6 @@ def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None =
     because they were claimed with it.
 
     :param largest: only zone files of at most this many bytes; None for all
-    :param count: how many at most
     :param smallest: only zone files of at least this many bytes
     """
     oldest = TASKS.select.where(_free(now, largest, smallest)).order_by(*_OLDEST_FIRST).limit(count)

@@ -30,21 +30,13 @@ def has_active(tx: Tx, domain_id: str) -> bool:
 
 
 def find_requests(tx: Tx, page: PageRequest, project_id: str | None) -> list[ZoneTransferRequest]:
-    """Requests that match.
-
-    :param page: searched by ``status``
-    :param project_id: requests of this project and to it; None for all
-    """
+    """Requests that match, searched by ``status``: of this project and to it; None for all."""
     return REQUESTS.find(tx, page, *(() if project_id is None else (
         sa.or_(_R.project_id == project_id, _R.target_project_id == project_id),)))
 
 
 def find_accepts(tx: Tx, page: PageRequest, project_id: str | None) -> list[ZoneTransferAccept]:
-    """Accepted requests that match.
-
-    :param page: searched by ``status``
-    :param project_id: the project that accepted; None for all
-    """
+    """Accepted requests that match, searched by ``status``: those that this project accepted; None for all."""
     return ACCEPTS.find(tx, page, *(() if project_id is None else (_A.project_id == project_id,)))
 
 
