@@ -21,10 +21,7 @@ MAX_BATCH = 200
 
 
 class CastQueue:
-    """Sends domains to their pool managers, in one loop: a single one at once, in batches when more are waiting.
-
-    :param bound: domains that may wait; more are dropped
-    """
+    """Casts domains in one loop: a single one at once, in batches when more wait; those over *bound* are dropped."""
 
     def __init__(self, pool_managers: PoolManagerClient, runtime: Runtime, bound: int = 20000) -> None:
         self._pool_managers = pool_managers

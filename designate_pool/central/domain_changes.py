@@ -73,11 +73,7 @@ def assign_to_project(tx: Tx, context: Context, domain: Domain, project_id: str,
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Deletion:
-    """A request to delete a domain.
-
-    :ivar leftover_id: a new id
-    :ivar delete_shares: whether it may be shared with other projects
-    """
+    """A request to delete a domain, which may be shared if *delete_shares*; *leftover_id* is a new id."""
 
     context: Context
     domain_id: str
@@ -128,10 +124,8 @@ def delete_domains(tx: Tx, requests: Sequence[Deletion],
 
 
 def _save_deleted(tx: Tx, deleted: Sequence[Domain], now: datetime) -> None:
-    """Write domains that are to be deleted, and end their plans and transfer requests.
-
-    Call it last: a catalog stays locked.
-    """
+    """Write domains that are to be deleted, and end their plans and transfer requests.  Call it last: a catalog stays
+    locked."""
     if not deleted:
         return
     ids = [domain.id for domain in deleted]

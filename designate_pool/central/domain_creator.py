@@ -40,12 +40,7 @@ from designate_pool.storage.zones.zone_ancestry import Neighbour
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NewZone:
-    """A domain that is to be created.
-
-    :ivar domain_id: a new id
-    :ivar sets: its recordsets, but for SOA and NS at the apex
-    :ivar request_id: of the request or the import
-    """
+    """A domain to create, under a new id; *sets* are its recordsets, but for SOA and NS at the apex."""
 
     domain_id: str
     domain: NewDomain
@@ -67,11 +62,7 @@ class _Request:
 
 
 class DomainCreator:
-    """Creates domains, and casts them to their pool managers.
-
-    :ivar allowance: the quotas that they keep
-    :ivar events: sends their events
-    """
+    """Creates domains within their quotas (*allowance*), sends their events, and casts them to their pool managers."""
 
     def __init__(self, storage: Storage, scheduler: Scheduler, allowance: Allowance, event_sender: events.EventSender,
                  casts: CastQueue) -> None:
@@ -208,11 +199,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
 def _insertions(dialect: Dialect, context: Context, domain: Domain,
                 edits: recordset_edits.RecordSetEdits, parts: Iterable[Sequence[WantedRecordSet]],
                 below: Sequence[Neighbour], growth: Growth, now: datetime) -> InsertionParts:
-    """The statements that insert a domain's contents.
-
-    :param edits: of the first part
-    :param parts: the others
-    """
+    """The statements that insert a domain's contents: *edits* are of the first part, *parts* the others."""
     yield insertions(dialect, domain, edits, now)
     for part in parts:
         edits = recordset_edits.plan(domain, (), part, must_be_new=True)

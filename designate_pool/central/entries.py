@@ -35,10 +35,7 @@ class EntryKind(Generic[Entry]):
     hidden: tuple[str, ...] = ()
 
     def parse(self, given: Any, whole: bool) -> dict[str, Any]:
-        """The values of an entry, checked.
-
-        :param whole: whether all are required
-        """
+        """The values of an entry, checked; if *whole*, all are required."""
         fields.refuse_unknown(fields.mapping(self.word, given), '', tuple(self.checks))
         with fields.every_mistake() as checked:
             return {key: checked(check, key, given.get(key)) for key, check in self.checks.items()

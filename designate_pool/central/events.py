@@ -37,10 +37,7 @@ class DomainTransition(NamedTuple):
 
 
 class EventSender:
-    """Sends the events of what Central has changed.
-
-    :param announce: is called when a TSIG key has changed, or with the name of a pool that has
-    """
+    """Sends Central's events; *announce* is called when a TSIG key has changed, or with the name of a pool that has."""
 
     def __init__(self, notifications: Sink, announce: Callable[..., None] = lambda *pool_names: None) -> None:
         self._notifications = notifications

@@ -305,7 +305,6 @@ def _if_few(contents: Iterable[WantedRecordSet]) -> list[WantedRecordSet] | None
 
 
 def _ended(task: ZoneTask, status: ZoneTaskStatus, domain_id: str | None, message: str) -> ZoneTask:
-    """*task* as it was stored at its end."""
     return dataclasses.replace(task, status=status, domain_id=domain_id, message=message[:zone_tasks.MAX_MESSAGE],
                                version=task.version + 1)
 

@@ -32,11 +32,7 @@ _RESOURCE = ('plugin', 'resource_type', 'resource_id')
 
 
 class ManagedChange(NamedTuple):
-    """The change of a domain's managed records.
-
-    :ivar events: the verb and the recordset of each change
-    :ivar changed: whether what is served changes
-    """
+    """A change of managed records: the verb and recordset of each event, and whether what is served has *changed*."""
 
     domain: Domain
     events: Sequence[tuple[str, RecordSet]]
@@ -78,11 +74,7 @@ def reverse_zone(address: str) -> str:
 
 def reverse_domain(storage: Storage, make: Callable[[Context, NewDomain, Sequence[Any]], Domain], context: Context,
                    address: str, project_id: str, email: str) -> Domain:
-    """The domain that has the PTR record of an address, whosever it is; created if there is none.
-
-    :param make: creates a domain
-    :param project_id: the owner of one that is created
-    """
+    """The domain that has an address's PTR record, whosever it is; without one, *make* creates it for *project_id*."""
     name = reverse_zone(address)
     owner = dataclasses.replace(context, project_id=project_id, all_projects=True, may_nest=True,
                                 may_use_blacklisted=True)

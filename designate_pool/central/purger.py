@@ -83,11 +83,7 @@ class Backlog:
 
 
 class Purger:
-    """Purges what was deleted long ago, and has interrupted work resumed.
-
-    :param resume: completes what other Centrals began and did not finish
-    :param interval: seconds between two runs
-    """
+    """Purges, each *interval* seconds, what was deleted long ago; has *resume* complete what other Centrals began."""
 
     def __init__(self, storage: Storage, settings: CentralSettings,
                  resume: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:

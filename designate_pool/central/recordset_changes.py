@@ -63,11 +63,7 @@ Results = dict[RecordSetRequest, RecordSetResult | Exception]
 
 
 class DomainEdits(NamedTuple):
-    """The edits of one request.
-
-    :ivar domain: locked
-    :ivar present: the existing recordsets that they concern
-    """
+    """The edits of one request, with its locked domain, and the existing recordsets that they concern (*present*)."""
 
     context: Context
     domain: Domain
@@ -103,10 +99,7 @@ def change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest], now: datetim
 def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
                        locked: Mapping[str, tuple[Domain | None, int | None]], now: datetime, allowance: Allowance,
                        journal: Journal, most: int | None = None) -> Results:
-    """Check all requests, write their edits, and make their results.
-
-    :param most: records; a request for more is left out
-    """
+    """Check all requests but those for more than *most* records, write their edits, and make their results."""
     results: Results = {}
     by_request: dict[RecordSetRequest, Domain] = {}
     for request in requests:
@@ -176,10 +169,7 @@ def _plan(request: RecordSetRequest, domain: Domain, present: Sequence[RecordSet
 
 def _result(request: RecordSetRequest, change: DomainEdits, domain: Domain, changed: bool,
             now: datetime) -> RecordSetResult:
-    """The result of a request whose edits were written.
-
-    :param domain: after the change
-    """
+    """The result of a request whose edits were written; *domain* is as after the change."""
     edits = change.edits
     if request.new is not None:
         return RecordSetResult(domain, recordset_edits.written(edits.new_sets[0], edits, domain.serial, now), True)
@@ -225,10 +215,7 @@ def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wan
 
 
 def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: Journal) -> list[tuple[Domain, bool]]:
-    """Write edits of different domains.
-
-    :returns: each domain, with a new serial if its served contents change, and whether they do
-    """
+    """Write edits of different domains; each domain, with a new serial if its contents change, and whether they do."""
     served = [change for change in changes if change.edits.contents]
     new = journal.write(tx, [
         JournalEntry(domain, domain_rules.change(domain, now, events.request_id(context)), edits, present)
@@ -247,10 +234,7 @@ def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: 
 
 
 def write_contents(tx: Tx, changes: Sequence[tuple[Domain, RecordSetEdits]], now: datetime) -> None:
-    """Write edits of locked domains.
-
-    :param changes: each with the domain with the serial that it gets by the edits
-    """
+    """Write edits of locked domains, each with the serial that it gets by them."""
     by_serial: dict[int, list[tuple[Domain, RecordSetEdits]]] = {}
     for domain, edits in changes:
         by_serial.setdefault(domain.serial, []).append((domain, edits))

@@ -47,11 +47,7 @@ _BESIDE_CNAME = frozenset({'CNAME', 'RRSIG', 'NSEC', 'KEY'})
 
 
 class MasterZone(NamedTuple):
-    """A transfer, parsed.
-
-    :ivar added: rdata by name and type, with the TTL
-    :ivar gone: texts of rdata by name and type
-    """
+    """A transfer, parsed: rdata that was *added*, with its TTL, and texts of what is *gone*, both by name and type."""
 
     transfer: ZoneTransferIn
     soa: SoaValues
@@ -62,7 +58,6 @@ class MasterZone(NamedTuple):
 def parse(transfer: ZoneTransferIn, name: str) -> MasterZone:
     """Parse and check a transfer.
 
-    :param name: of the domain
     :raises TransferRejected: when it has what cannot be stored
     """
     added: dict[tuple[str, str], tuple[int, dict[str, Rdata]]] = {}

@@ -60,12 +60,9 @@ class Central:
     :param settings: its default pool is also that of plans that name none
     :param notifications: where events of domains are sent
     :param announcer: has MiniDNS and pool managers look into the database after changes; None where they do so alone
-    :ivar creator: creates domains
     :ivar backlog: completes what takes many transactions
     :ivar imports: runs imports, in loops once started
     :ivar tlds: the top-level domains; without any, zones may have any name
-    :ivar blacklists: the patterns of names that zones may not have
-    :ivar tsigkeys: the keys that may transfer zones from MiniDNS
     """
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,

@@ -179,8 +179,7 @@ class ZoneFileContents:
     def check(self, mistakes: ZoneFileErrors) -> None:
         """Check all recordsets.
 
-        :param mistakes: that were found before
-        :raises InvalidField: for these, and for recordsets that may not be in the zone
+        :raises InvalidField: for *mistakes* found before, and for recordsets that may not be in the zone
         """
         for _ in self._read(mistakes):
             pass
@@ -205,10 +204,7 @@ class ZoneFileContents:
 
 
 def _by_name(sets: Iterable[tuple[str, SpooledSet]]) -> Iterator[NamedSets]:
-    """Recordsets grouped by their names.
-
-    :param sets: with their keys, in the order of these
-    """
+    """Recordsets grouped by their names; *sets* are in the order of their keys."""
     for name, same in itertools.groupby(sets, key=lambda found: found[0].partition('\t')[0]):
         yield name, {key[len(name) + 1:]: part for key, part in same}
 
@@ -302,10 +298,7 @@ class RecordSetSpool:
         return len(rdatas)
 
     def __iter__(self) -> Iterator[tuple[str, SpooledSet]]:
-        """Keys and recordsets in the order of the keys.
-
-        There can be one iteration at a time, and nothing is added afterwards.
-        """
+        """Keys and recordsets in the order of the keys; one iteration at a time, and nothing is added afterwards."""
         if not self._files:
             for key in sorted(self._sets):
                 yield key, self._sets[key]
@@ -320,7 +313,6 @@ class RecordSetSpool:
                 for _, number, ttl, packed in parts))
 
     def _write(self) -> None:
-        """Move what is in memory to a file."""
         if not self._sets:
             return
         sets, self._sets, self._size = self._sets, {}, 0
@@ -431,10 +423,7 @@ class _SetMistakes:
 
 @functools.lru_cache(maxsize=1000)  # many zones have the same
 def _email(field: str, labels: tuple[bytes, ...]) -> str:
-    """The e-mail address of an SOA's mailbox.
-
-    :param labels: of the mailbox; names are equal without regard to case, and addresses are not
-    """
+    """The e-mail address of an SOA's mailbox: names are equal without regard to case, and addresses are not."""
     if len(labels) < 3:
         raise InvalidField(field=field, why=f'{dns.name.Name(labels)} in the SOA is not an e-mail address')
     local = labels[0].decode('ascii', 'replace')

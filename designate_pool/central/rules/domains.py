@@ -35,10 +35,7 @@ def first_serial(last: int | None, lowest: int | None, now: float) -> int:
 
 def create(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_serial: int | None,
            last_generation: int, now: datetime, request_id: str = '') -> Domain:
-    """A new domain: PENDING, to be created.
-
-    :param request_id: of the request, here and below; 64 ASCII characters at most
-    """
+    """A new domain: PENDING, to be created.  A *request_id*, here and below, has 64 ASCII characters at most."""
     serial = first_serial(last_serial, wanted.lowest_serial, time.time())
     return Domain(
         id=domain_id, name=wanted.name, pool_id=pool.id, pool_name=pool.name, project_id=project_id,

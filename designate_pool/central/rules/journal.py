@@ -20,12 +20,7 @@ from designate_pool.storage.zones.journal import DomainChange, JournalRecord
 
 
 class JournalEntry(NamedTuple):
-    """A change of a domain that is to be journalled.
-
-    :ivar former: the domain before the change
-    :ivar domain: the domain with its new serial
-    :ivar present: the existing recordsets that get records
-    """
+    """A change from *former* to *domain* that is to be journalled; *present*: existing recordsets that get records."""
 
     former: Domain
     domain: Domain
@@ -34,10 +29,7 @@ class JournalEntry(NamedTuple):
 
 
 class Journal:
-    """Writes the journals of domains.
-
-    :param most: records that a domain's journal may hold; 0 for no journals
-    """
+    """Writes the journals of domains, of *most* records each; 0 for no journals."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -78,10 +70,7 @@ class Journal:
 
 def difference(domain: Domain, edits: RecordSetEdits, former: Iterable[JournalRecord],
                present: Iterable[RecordSet]) -> tuple[list[Change], list[Change]]:
-    """The records that *edits* remove from the zone, and those that they add.
-
-    :param former: the records that they remove or touch, in their former state
-    """
+    """The records that *edits* remove and add; *former* are those that they remove or touch, in their former state."""
     sets = {recordset.id: (recordset.name, recordset.type, recordset.ttl) for recordset in [*present, *edits.new_sets]}
     ttls = {set_id: ttl for (ttl, _), ids in edits.changed_sets.items() for set_id in ids}
     touched = set(edits.touched_records)

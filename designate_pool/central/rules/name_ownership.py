@@ -69,7 +69,6 @@ def refuse_in_subzones(context: Context, domain: Domain, below: Iterable[zone_an
                        wanted: Sequence[WantedRecordSet]) -> None:
     """Refuse recordsets that belong to a domain below *domain*.
 
-    :param below: the domains below *domain*
     :raises InvalidField: when a recordset of *wanted* lies in one of them
     """
     owners = {neighbour.name: neighbour.project_id for neighbour in below}

@@ -27,9 +27,8 @@ _APPLICABLE = (PlanState.STORED, PlanState.FAILED)
 
 
 def parse(plan: StoredPlan, default_pool_name: str) -> StoredPlan:
-    """An operator's plan, checked but for the kinds of its values.
+    """An operator's plan, checked but for the kinds of its values; without a pool it is of *default_pool_name*.
 
-    :param default_pool_name: of a plan that names no pool
     :raises InvalidField: for a text that cannot be stored
     """
     for name, longest in _LENGTHS.items():
@@ -97,7 +96,6 @@ def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | No
 
 
 def _locked(tx: Tx, context: Context, given: Any) -> StoredPlan:
-    """The plan for a change of it."""
     plan_id = _resolved(tx, context, given)
     plan = store.lock(tx, plan_id)
     if plan is None or not _seen(tx, context, plan):

@@ -33,10 +33,7 @@ def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
 
 def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: str,
            request_id: str) -> tuple[Pool, NameserverUpdate | None]:
-    """The pool, and the update of its domains' NS records if name servers were given.
-
-    :param run: a new id
-    """
+    """The pool, and the update of its domains' NS records, with the new id *run*, if name servers were given."""
     old = pools.lock(tx, pool_id)
     if old is None:
         raise PoolNotFound(pool=pool_id)

@@ -32,10 +32,7 @@ _MAX_LIMIT = (1 << 31) - 1
 class ProjectQuotas:
     """The quotas of one project; -1 means unlimited.
 
-    :ivar zones: of the project
-    :ivar zone_recordsets: of one zone, without the managed ones
-    :ivar zone_records: as *zone_recordsets*
-    :ivar recordset_records: of one recordset
+    :ivar zone_recordsets: of one zone, without the managed ones; likewise *zone_records*
     :ivar api_export_size: recordsets of a zone that is exported
     """
 
@@ -50,13 +47,7 @@ RESOURCES = tuple(field.name for field in dataclasses.fields(ProjectQuotas))
 
 
 class Allowance:
-    """The quotas of every project.
-
-    Zones without a project have no quotas: those who create them may do everything anyway.
-
-    :param default: from the configuration
-    :param clock: the time
-    """
+    """The quotas of every project; zones without one have none: those who create them may do everything anyway."""
 
     def __init__(self, default: ProjectQuotas, clock: Callable[[], datetime]) -> None:
         self._default = default

@@ -129,12 +129,7 @@ def set_records(edits: RecordSetEdits, recordset: RecordSet, wanted: Sequence[Rd
 
 
 def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datetime) -> RecordSet:
-    """*recordset*, new or present before, as it is in the database after *edits* have been written.
-
-    :param edits: none of which deletes it
-    :param serial: the domain's, with them
-    :param now: the time of the change
-    """
+    """*recordset*, new or present before, as *edits*, which do not delete it, leave it in the database at *serial*."""
     gone, touched = set(edits.gone_records), set(edits.touched_records)
     kept = (dataclasses.replace(record, serial_number=serial, status=Status.PENDING,
                                 task=Task.UPDATE if record.task is Task.NONE else record.task)

@@ -30,7 +30,6 @@ class Wish:
 
     :ivar attributes: of the domain, without the name of a pool
     :ivar pool: the pool that its attributes name by id; None if they name none
-    :ivar default: the default pool
     :ivar chance: a number from 0 to 1, without 1
     """
 
@@ -75,11 +74,9 @@ _BY_ATTRIBUTES = ('attribute', 'pool_id_attribute')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Chooses the pools of new domains.
+    """Chooses the pools of new domains by *filters*, names of :data:`FILTERS`, in their order.
 
-    :ivar filters: names of :data:`FILTERS`, in their order
-    :ivar default_name: the name of the default pool
-    :ivar default_id: its id, in place of the name; None if the name is known
+    :ivar default_id: the default pool's id, in place of its name; None if the name is known
     """
 
     default_name: str

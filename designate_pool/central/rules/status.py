@@ -40,10 +40,7 @@ class StatusDecision:
 
 
 def apply_report(domain: Domain, report: Report) -> StatusDecision | None:
-    """The changes that *report* causes; None when there are none.
-
-    :param domain: its state, read under a lock
-    """
+    """The changes that *report* causes to a domain, read under a lock; None when there are none."""
     if domain.status is Status.DELETED or report.generation != domain.generation:
         return None
     if report.pool_name not in ('', domain.pool_name):

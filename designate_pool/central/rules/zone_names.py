@@ -54,10 +54,7 @@ def _pattern(field: str, value: Any) -> str:
 
 
 def _unique(table: EntryTable[Entry], sentence: str) -> Callable[[Tx, Entry, Entry | None], None]:
-    """The check of an entry's text.
-
-    :param sentence: about a text that is in the list already
-    """
+    """The check of an entry's text; *sentence* is about one that is in the list already."""
     def refuse_duplicate(tx: Tx, new: Entry, old: Entry | None) -> None:
         text = getattr(new, table.text)
         if (old is None or text != getattr(old, table.text)) and table.has(tx, text):

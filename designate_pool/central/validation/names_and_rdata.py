@@ -143,8 +143,7 @@ def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
 
 
 def _is_readable(rtype: str, text: str, parsed: dns.rdata.Rdata) -> bool:
-    """Whether *text* means *parsed*.  Octets in the syntax of RFC 3597 may be data that no text of the type stands for.
-    """
+    """Whether *text* means *parsed*: octets as in RFC 3597 may be data that no text of the type stands for."""
     if rtype in PLAIN:
         return True
     try:
@@ -183,10 +182,7 @@ def email(field: str, value: Any) -> str:
 
 
 def implausible(name: str) -> str | None:
-    """Why *name* (absolute) can only be a mistake for a zone, and what may be meant; None when it is plausible.
-
-    Such names are addresses, networks, and names with blanks.
-    """
+    """Why *name* (absolute) can only be a mistake for a zone, and what may be meant; None when it is plausible."""
     if any(len(octet) == 3 and int(octet) in _INVISIBLE for octet in _ESCAPED.findall(name)):
         return 'a blank or a control character is in it'
     try:

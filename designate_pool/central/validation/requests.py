@@ -78,11 +78,7 @@ class RecordSetValues:
 
 
 def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = ()) -> NewDomain:
-    """A domain to create.
-
-    :param given: with ``masters``, a secondary domain
-    :param master_networks: see :func:`designate_pool.central.validation.masters.parse`
-    """
+    """A domain to create, secondary with ``masters``, for whose *master_networks* see :func:`masters.parse`."""
     fields.refuse_unknown(given, '', ('name', 'email', 'ttl', 'description', 'pool_name', 'pool_id', 'attributes',
                                       'masters'))
     is_secondary = 'masters' in given
@@ -127,10 +123,7 @@ def domain_values(given: Mapping[str, Any], master_networks: Sequence[masters.Ne
 
 
 def recordset(values: Any, prefix: str = '') -> WantedRecordSet:
-    """A recordset to create.
-
-    :param prefix: of the names of its fields in errors
-    """
+    """A recordset to create; *prefix* is before the names of its fields in errors."""
     values = fields.mapping(prefix.rstrip('.') or 'recordset', values)
     fields.refuse_unknown(values, prefix, ('name', 'type', 'records', 'ttl', 'description'))
     with fields.every_mistake() as check:
