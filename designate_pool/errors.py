@@ -35,12 +35,7 @@ class Refused(PoolError):
     """{why}"""
 
     def __init__(self, type: str, why: str, code: int = 400) -> None:
-        """Make an error that nothing here has to tell from others.
-
-        :param type: the code of the error for clients
-        :param why: the whole sentence
-        :param code: the status over HTTP
-        """
+        """Make an error that nothing here has to tell from others; *why* is the whole sentence."""
         super().__init__(type=type, why=why, code=code)
 
 
@@ -262,9 +257,7 @@ class TooManyWaits(PoolError):
     type = 'too_many_waits'
 
     def __init__(self, limit: int, whose: str = '') -> None:
-        """
-        :param whose: '', or 'of the project ' with the space at the end
-        """
+        """*whose* is '', or 'of the project ' with the space at the end."""
         super().__init__(limit=limit, whose=whose)
 
 

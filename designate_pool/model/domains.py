@@ -11,7 +11,6 @@ from designate_pool.model.words import Action, Status, Task, Word
 
 #: In the place of a domain's id, the catalog zone of a pool.
 CATALOG_ID = 'catalog'
-#: A name that no project has.
 _NO_PROJECT = '(none)'
 
 
@@ -40,10 +39,7 @@ class Context:
     operation_id: str = ''
 
     def sees(self, project_id: str) -> bool:
-        """Whether the sender sees the resources of *project_id*.
-
-        :param project_id: '' for resources without a project, which only those with *all_projects* see
-        """
+        """Whether the sender sees the resources of *project_id*; only *all_projects* sees those without one ('')."""
         return self.all_projects or project_id != '' and project_id == self.project_id
 
     @property
@@ -82,22 +78,17 @@ class Domain:
     :ivar journal_from: the oldest serial at which the journal starts; None without a journal
     :ivar journal_to: the serial at which the journal ends.  It differs from *serial* if a program that keeps no journal
         has changed the domain since
-    :ivar journal_records: how many records the journal contains
     :ivar attributes: what the scheduler is told of it, as the JSON of an object of texts; '' for nothing
-    :ivar first_serial: the serial that it began with in its pool; None if it was created by a release that did not
-        store it
-    :ivar shared: whether it is shared with other projects
+    :ivar first_serial: the serial that it began with in its pool; None if a release that stored none created it
     :ivar former_pool_id: the pool that it was moved from, whose servers still keep it; None for none
     :ivar former_until: when these are to delete it; None until its pool serves it
     :ivar moved_id: of what remains of a domain in a pool that it was moved from, until it is deleted there: the id of
         that domain.  Users do not see it
     :ivar abandoned: whether it was deleted here only: its servers keep what they have, and no pool has it any more
-    :ivar masters: of a secondary domain: the servers that it is transferred from, as ``address:port`` separated by
-        commas; '' for a primary one
+    :ivar masters: of a secondary domain, ``address:port`` of each with commas between; '' for a primary one
     :ivar soa_names: of a secondary domain: the primary and the mailbox in its SOA, as its master has them
     :ivar transferred_at: of a secondary domain: when it got its serial from a master; None before the first transfer
-    :ivar awaits_transfer: whether it is a secondary domain that is not served until a master has been reached: it has
-        never been transferred, or has expired
+    :ivar awaits_transfer: whether a secondary one, new or expired, is not served until a master has been reached
     """
 
     id: str
@@ -161,10 +152,7 @@ class Domain:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
-    """One resource record of a recordset.
-
-    :ivar data: its rdata as text, with absolute names
-    """
+    """One resource record of a recordset; *data* is its rdata as text, with absolute names."""
 
     data: str
     id: str = ''
@@ -220,10 +208,7 @@ class RecordSet:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecordChange:
-    """One change of ``apply_changes``: replace the records of the recordset with this name and type, or delete it.
-
-    :ivar records: rdata texts; empty deletes the recordset
-    """
+    """One change of ``apply_changes``: the rdata texts that a recordset gets as its *records*; none delete it."""
 
     name: str
     type: str
@@ -237,7 +222,6 @@ class ZoneHead:
 
     :ivar ttl: seconds, for the SOA and for every recordset without a TTL of its own
     :ivar name_servers: the pool's, in their order; the first is the SOA's primary
-    :ivar soa_names: see :class:`Domain`
     """
 
     domain_id: str
@@ -264,10 +248,7 @@ Change = tuple[str, str, int, bytes]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneStep:
-    """The change that brought a zone to *serial*, without its SOA record.
-
-    :ivar gone: the removed records
-    """
+    """The change that brought a zone to *serial*, without its SOA record: what is *gone* was removed."""
 
     serial: int
     gone: Sequence[Change]
@@ -306,12 +287,9 @@ class RefreshTask:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneTransferIn:
-    """A zone, or a difference, as a master sent it.
+    """A zone, or its difference from *from_serial*, as a master sent it.
 
-    :ivar soa: its rdata as text
-    :ivar ttl: of the SOA
-    :ivar from_serial: the serial that it is the difference from; None for a whole zone
-    :ivar added: without the SOA
+    :ivar soa: its rdata as text; *ttl* is the SOA's, and *added* is without the SOA
     """
 
     serial: int
@@ -326,7 +304,6 @@ class ZoneTransferIn:
 class RefreshState:
     """How a secondary domain is kept up to date.
 
-    :ivar next_at: of the next refresh
     :ivar checked_at: when a master last said which serial it has; None before
     :ivar master: that one, as ``address:port``
     :ivar failures: refreshes that have failed since
@@ -364,10 +341,8 @@ class ZoneTask:
     :ivar domain_id: for an import None until it is COMPLETE
     :ivar size: of the imported zone file in bytes; None while it is being received, and for an export
     :ivar message: a sentence that says how the task ended
-    :ivar request_id: of the request that started it
     :ivar version: raised whenever the task is started or ends
-    :ivar may_nest: as in :class:`designate_pool.model.Context`, of the user who started it; likewise
-        *may_use_blacklisted*
+    :ivar may_nest: as in :class:`Context`, of the user who started it; likewise *may_use_blacklisted*
     :ivar pool_id: the pool of the imported zone; None for the one that the scheduler chooses
     :ivar attributes: of the imported zone, as in :class:`designate_pool.model.Domain`
     """
@@ -426,11 +401,7 @@ class ZoneTransferRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneTransferAccept:
-    """The acceptance of a transfer request.
-
-    :ivar request_id: of the request, which may be deleted since
-    :ivar project_id: the project that accepted, and owns the domain since
-    """
+    """The acceptance of a transfer request, which may be deleted since; *project_id* owns the domain since."""
 
     id: str
     request_id: str
@@ -444,11 +415,7 @@ class ZoneTransferAccept:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneShare:
-    """That a project may use a domain of another one: see it, and have recordsets of its own in it.
-
-    :ivar project_id: the project that shared the domain; '' for none
-    :ivar target_project_id: the project that may use it
-    """
+    """That *target_project_id* may see a domain of *project_id* ('' for none), and have recordsets of its own in it."""
 
     id: str
     domain_id: str

@@ -19,7 +19,5 @@ def at_or_above(name: str) -> list[str]:
 
 
 def from_the_root(name: str) -> str:
-    """The labels of *name* in reverse order.  A name lies below another one exactly if its result starts with that of
-    the other one.
-    """
+    """The labels of *name* in reverse order: it lies below another exactly if its result starts with that one's."""
     return ''.join(f'{label}.' for label in reversed(_LABEL.findall(name)))

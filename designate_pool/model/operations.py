@@ -78,10 +78,8 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """A report of the pool manager to Central about one domain: it is served, or has failed, at a serial.
-
-    :ivar pool_name: the pool that reports; empty from a release that did not say so
-    """
+    """A report of the pool manager to Central about one domain: it is served, or has failed, at a serial.  A release
+    that does not say which pool reports leaves *pool_name* empty."""
 
     domain_id: str
     action: Action
@@ -96,11 +94,10 @@ class PollRequest:
     """A request to ask one server for a zone's serial until it serves *serial* or a newer one.
 
     :ivar server_id: a server of the pool; without *poll* also a text that :meth:`AlsoNotify.parse` takes
-    :ivar notify: whether to send a NOTIFY first
+    :ivar notify: whether to send a NOTIFY first; *poll*: whether to poll after it
     :ivar delay: seconds to wait for the server to fetch the zone.  If it does, it is polled at once, otherwise after
         this time
     :ivar seen: the newest serial that the server is known to have served; None if none is known
-    :ivar poll: whether to poll after the NOTIFY
     :ivar incarnation: of the row that is polled for; copied to the result.  None without a row
     :ivar probe: whether the question is only whether the server answers: one that fetches the zone is not waited for
     """
@@ -123,11 +120,10 @@ class PollResult:
 
     :ivar status: SUCCESS if the requested serial or a newer one is served, ERROR if all tries failed
     :ivar serial_number: the serial seen; None if none was
-    :ivar error: for ERROR, a sentence
+    :ivar error: for ERROR, a sentence; *reason*: for ERROR, None if *answer* implies it
     :ivar expected_serial: the requested serial; None without a request
     :ivar label: of the server when it was asked, with its driver and address; None if the sender does not include it
     :ivar incarnation: of the row when the server was asked; None as for *expected_serial* or *label*
-    :ivar reason: for ERROR; None if *answer* implies it
     """
 
     domain_id: str
@@ -146,10 +142,9 @@ class PollResult:
 class CallResult:
     """How a driver's call ended.
 
-    :ivar error: a sentence; None if the call succeeded
+    :ivar error: a sentence; None, as *reason*, if the call succeeded
     :ivar retryable: whether another try may succeed; after a refused key, say, it cannot
     :ivar unreachable: whether the server could not be reached at all
-    :ivar reason: None if the call succeeded
     """
 
     seconds: float = 0.0
@@ -168,8 +163,7 @@ class Listing:
     """The zones that a server has.
 
     :ivar result: of the call; the other fields are empty if it failed
-    :ivar serials: for each zone's name, the serial that the server serves; None if it has the zone but does not serve
-        it yet
+    :ivar serials: the served serial by zone name; None if the server has the zone but does not serve it yet
     :ivar complete: whether these are all zones of the server; otherwise only those that were asked for
     """
 
@@ -180,10 +174,8 @@ class Listing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem that an operator should know about.
+    """A problem that an operator should know about; *what* is wrong and the *advice* are sentences.
 
-    :ivar what: a sentence that says what is wrong
-    :ivar advice: a sentence that says what to do
     :ivar serious: whether it prevents changes from being served; otherwise it is a warning
     """
 
@@ -246,8 +238,7 @@ class StoredPlan:
 
     :ivar zone: the zone's name; for a plan of many zones, their number
     :ivar target: the label of the server, or the ids of the targets
-    :ivar domain_id: for a plan of a pool manager, else None
-    :ivar server_id: for a plan of a pool manager, else None
+    :ivar domain_id: for a plan of a pool manager, else None; likewise *server_id*
     :ivar why: why it is unsafe, one reason on each line; or why it failed or was dropped
     :ivar document: JSON; for a plan of a pool manager, of :meth:`designate_pool.planner.plan.plan.Plan.document`
     :ivar asked_by: who approved, applied or dropped it; None if unknown
@@ -290,7 +281,6 @@ class AuditKind(Word):
 class Counts:
     """The counts of a round.  A pair is one domain on one server.
 
-    :ivar domains: how many domains were checked
     :ivar pairs: these domains times the servers that should have them
     :ivar asked: how many pairs the servers were asked about
     :ivar unanswered: how many of *asked* got no answer to any try
@@ -347,10 +337,8 @@ class Audit:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """A finding of an audit: a pair that was recorded as right and is wrong.
+    """A pair that an audit found wrong, recorded as right; *what* it found and has *done* to repair it are sentences.
 
-    :ivar what: a sentence that says what was found
-    :ivar done: a sentence that says what was started to repair it
     :ivar mended: whether the server serves the zone correctly now; None if it should no longer have the zone
     """
 

@@ -20,10 +20,7 @@ TSIG_ALGORITHMS = ('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TsigKey:
-    """A shared secret (RFC 8945).
-
-    :ivar secret: Base64; never printed or logged
-    """
+    """A shared secret (RFC 8945); *secret* is Base64, and never printed or logged."""
 
     name: str
     algorithm: str
@@ -63,10 +60,7 @@ class Endpoint:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AlsoNotify:
-    """An address to which a NOTIFY for each change is sent, in addition to the pool's servers.
-
-    :ivar key: the name of the TSIG key that signs the NOTIFY; None for no signature
-    """
+    """An address that gets a NOTIFY for each change beside the pool's servers; the TSIG key named *key* signs it."""
 
     endpoint: Endpoint
     key: str | None = None
@@ -124,18 +118,14 @@ class Server:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PoolServer:
-    """The state of a server in its pool, which all services read from the database; its settings are in the
-    configuration.
+    """The state of a pool's server, which all services read from the database; the configuration has its settings.
 
     :ivar fingerprint: of its settings without secrets; when it changes, the settings are applied again
-    :ivar position: its place in the configuration
     :ivar filled_to: while it joins or its settings are applied, the id of the last domain whose creation was started
         on it; None when that has been done for all domains
     :ivar filled: how many domains have been started in this way
-    :ivar state_since: when it entered its state
     :ivar joined_at: when it had every domain for the first time; None before
-    :ivar dismissed: whether an operator removed it by command; it then stays out of the pool even if its section
-        is still there
+    :ivar dismissed: whether an operator removed it by command; it then stays out of the pool, even with a section
     :ivar delete_zones: whether its zones are deleted from it while it drains
     :ivar catalog_epoch: raised when it has to fetch all zones of the catalog again
     :ivar catalog_from: the serial of the catalog zone from which on it is served this epoch; None for any serial
@@ -252,8 +242,7 @@ class Pool:
 class Option:
     """An option of a driver in the sections of its servers.
 
-    :ivar private: whether it names a file or socket that only the users of the pool manager and of the server should
-        be able to access
+    :ivar private: whether it names a file or socket that only the pool manager's and the server's users may access
     :ivar kind: one of ``str``, ``int``, ``float``, ``bool``, ``port``, ``path``, ``host``, ``endpoints``, ``tsig_key``
     """
 
@@ -277,10 +266,7 @@ class KeyScope(Word):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoredTsigKey:
-    """A TSIG key (RFC 8945) that may transfer zones from MiniDNS, without its secret, which stays in the database.
-
-    :ivar resource_id: of the pool or the domain, depending on *scope*
-    """
+    """A TSIG key (RFC 8945) that may transfer the zones of a pool or one domain, *resource_id*; without its secret."""
 
     id: str
     name: str
@@ -309,10 +295,7 @@ class Tld:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Blacklist:
-    """A pattern of names that zones may not have.
-
-    :ivar pattern: a regular expression, looked for in the absolute name
-    """
+    """A pattern of names that zones may not have: a regular expression, looked for in the absolute name."""
 
     id: str
     pattern: str
@@ -330,9 +313,7 @@ class ManagedRecord:
     :ivar plugin: what made it: a notification handler; '' for the API of floating IPs
     :ivar resource_type: :data:`PTR`, ``instance`` or ``floatingip``
     :ivar resource_id: as the other service writes it
-    :ivar region: of a floating IP
-    :ivar address: of a floating IP
-    :ivar project_id: of a floating IP
+    :ivar region: of a floating IP, as *address* and *project_id*
     """
 
     id: str

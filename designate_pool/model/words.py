@@ -79,9 +79,7 @@ class Reason(Word):
     An unknown code, from a newer version, is read as OTHER.
 
     :cvar UNREACHABLE: nothing can be sent to the server, or nothing listens on its port
-    :cvar TIMEOUT: no answer in time
     :cvar REFUSED: the server refuses a query or a transfer (RCODE REFUSED)
-    :cvar UPDATE_REFUSED: the server refuses a DNS UPDATE
     :cvar BAD_KEY: the server does not accept the key, or has another secret for it
     :cvar BAD_TIME: the clocks differ too much for signed messages
     :cvar NOT_SIGNED: the answer has no signature, or a wrong one
@@ -90,7 +88,6 @@ class Reason(Word):
     :cvar NO_ZONE: the server does not have the zone
     :cvar NOT_AUTH: the server answers without authority for the zone
     :cvar NOT_PRIMARY: the server is not a primary of the zone, so it does not accept updates of it
-    :cvar SERVFAIL: the server answers RCODE SERVFAIL
     :cvar STALE: the server serves an older serial than it should
     :cvar DIVERGED: the server serves other contents under the serial, or a serial that was never issued
     :cvar UNCHECKED: the contents on the server cannot be compared
@@ -102,7 +99,6 @@ class Reason(Word):
     :cvar BUSY: the server's own configuration is being changed by someone else
     :cvar POLICY: the server's policy blocks changes
     :cvar PARKED: a plan waits for approval
-    :cvar OTHER: anything else
     """
 
     UNREACHABLE = 'UNREACHABLE'
