@@ -39,10 +39,7 @@ _NO_DATA = frozenset({0, dns.rdatatype.OPT, *range(128, 256)})
 
 
 class InboundContents:
-    """The records of one transfer.
-
-    :param name: of the zone
-    """
+    """The records of one transfer of the zone *name*."""
 
     def __init__(self, name: str, settings: MiniDnsSettings) -> None:
         self._name = dns.name.from_text(name).canonicalize()
@@ -56,10 +53,7 @@ class InboundContents:
         self._owners: dict[bytes, str] = {}
 
     def received(self, octets: int) -> None:
-        """Count a message.
-
-        :raises BackendError: when the master has sent too much
-        """
+        """Count a message; BackendError when the master has sent too much."""
         self._octets += octets
         if self._octets > self._settings.transfer_in_bytes:
             raise BackendError(why=f'the transfer has more than {self._settings.transfer_in_bytes} octets')
@@ -85,10 +79,7 @@ class InboundContents:
             self._gone[name, word, text] = ttl
 
     def result(self, serial: int, from_serial: int | None) -> ZoneTransferIn:
-        """The whole transfer, which has ended.
-
-        :param from_serial: of a difference; None for a whole zone
-        """
+        """The whole transfer, which has ended; *from_serial* of a difference, None for a whole zone."""
         assert self._soa is not None
         ttl, soa = self._soa
         return ZoneTransferIn(serial, soa, ttl, _records(self._added), _records(self._gone), from_serial)

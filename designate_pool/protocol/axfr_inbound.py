@@ -43,10 +43,7 @@ class TransferRefused(BackendRefused):
 
 
 class Pace:
-    """Limits the rate of what is received from one server.
-
-    :param rate: octets a second; 0 for no limit
-    """
+    """Limits what is received from one server to *rate* octets a second; 0 for no limit."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -109,10 +106,7 @@ def axfr_query(name: str) -> dns.message.Message:
 
 
 def ixfr_query(name: str, serial: int) -> dns.message.Message:
-    """An IXFR query.
-
-    :param serial: of the zone that is there
-    """
+    """An IXFR query of one who has *serial*."""
     query = dns.message.make_query(name, dns.rdatatype.IXFR, flags=0)
     soa = dns.rrset.from_text(name, 0, dns.rdataclass.IN, dns.rdatatype.SOA, f'. . {serial} 0 0 0 0')
     query.authority.append(soa)

@@ -51,10 +51,7 @@ def key_of(name: str | None, secret: str | None, algorithm: str | None = None) -
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TcpPeer:
-    """The address of a server, and the key that is shared with it.
-
-    :ivar host: an address, or a host name
-    """
+    """The address or host name of a server, and the key that is shared with it."""
 
     host: str
     port: int

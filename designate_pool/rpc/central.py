@@ -60,10 +60,7 @@ class CentralClient:
         self._call(context, 'confirm_refresh', domain_id=domain_id, claim=claim, master=master)
 
     def fail_refresh(self, context: Context, domain_id: str, claim: str, error: str) -> None:
-        """Note that no master could be asked, or that what they sent was refused.
-
-        :param error: in words, shown to the owner
-        """
+        """Note that no master could be asked, or their zone was refused; *error* is shown to the owner."""
         self._call(context, 'fail_refresh', domain_id=domain_id, claim=claim, error=error)
 
     def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,

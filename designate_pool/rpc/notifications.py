@@ -136,10 +136,7 @@ LISTENER_STOP_SECONDS = 15.0
 
 
 class Notification(NamedTuple):
-    """One of priority ``info``.
-
-    :ivar metadata: ``message_id`` and ``timestamp``
-    """
+    """One of priority ``info``; *metadata* has its ``message_id`` and ``timestamp``."""
 
     context: Mapping[str, Any]
     event_type: str

@@ -148,10 +148,7 @@ class ClientLoop:
     # What follows is called in the loop alone.
 
     def start_query(self, query: RetryingQuery, at: float | None = None) -> None:
-        """Start a query.
-
-        :param at: when its first try begins; None for now
-        """
+        """Start a query; *at* is when its first try begins, None for now."""
         if query.peer.addresses:
             address = query.peer.addresses[0], query.peer.port
             sock = self._sockets.get(socket.AF_INET6 if ':' in address[0] else socket.AF_INET)

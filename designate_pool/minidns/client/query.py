@@ -37,10 +37,7 @@ Step = NextStep | float
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RetrySchedule:
-    """Times in seconds, and how many tries follow the first.
-
-    :ivar growth: by which the interval grows from try to try
-    """
+    """Times in seconds, how many tries follow the first, and by which factor the interval grows from try to try."""
 
     timeout: float
     retry_interval: float

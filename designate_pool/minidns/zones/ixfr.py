@@ -22,10 +22,7 @@ MIN_RECORD_SIZE = 12
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackedDifference(packed_zone.PackedZone):
-    """The answer sections of an incremental transfer.
-
-    :ivar client_serial: the serial that it starts from
-    """
+    """The answer sections of an incremental transfer that starts from *client_serial*."""
 
     client_serial: int
 

@@ -106,10 +106,7 @@ class RecordSync:
 
 
 class _ZoneSync:
-    """One attempt to bring one domain up to date on one server.
-
-    :ivar has_written: whether a write to the server was started
-    """
+    """One attempt to bring a domain up to date on a server; *has_written* once a write to it was started."""
 
     def __init__(self, storage: Storage, pool: Pool, settings: PoolManagerSettings, backend: Backend,
                  domain: Domain) -> None:
@@ -197,10 +194,7 @@ class _ZoneSync:
         return existing is None
 
     def _remove_ours(self, existing: Zone, is_known: bool) -> Zone | None:
-        """Delete our records from a shared zone, and the zone if it has no others.
-
-        :returns: the remaining zone, if any
-        """
+        """Delete our records from a shared zone, and the zone if it has no others; the remaining zone, if any."""
         ours = self._ours(existing)
         # The SOA and NS records of the apex remain while there are records of others.
         kept = existing.empty()
@@ -301,10 +295,7 @@ class _ZoneSync:
         return [danger for danger in [safety.too_many_in_an_hour(plan, before, limit)] if danger is not None]
 
     def _apply(self, plan: Plan) -> None:
-        """Make the changes of *plan*.
-
-        :raises BackendError: when not all were made
-        """
+        """Make the changes of *plan*; BackendError when not all were made."""
         if not plan.changes and (plan.exists or plan.blocked):
             return
         # Not the SOA: it is of the zone, and the NS records say whose that is.

@@ -412,10 +412,7 @@ class ServerWorker:
         return done
 
     def _count(self, operations: Sequence[Operation], done: Sequence[SyncResult], together: bool) -> None:
-        """Count the results of calls in the metrics.
-
-        :param together: whether they were one call and have one duration
-        """
+        """Count the results of calls in the metrics; *together*: they were one call, and have one duration."""
         label, driver = self.server.label, self.server.driver
         for index, (operation, (result, _)) in enumerate(zip(operations, done)):
             action = operation.row.action.value.lower()

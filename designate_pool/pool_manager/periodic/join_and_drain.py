@@ -225,10 +225,7 @@ class JoinAndDrain:
 
 
 def _start_join(tx: Tx, server: PoolServer, now: datetime) -> bool:
-    """Start joining, with new ids for all members of the server's catalog.
-
-    :returns: whether no other pool manager was first
-    """
+    """Start joining, with new ids for all members of the server's catalog; whether no other manager was first."""
     serial = catalog.bump(tx, server.pool_id, now)
     return server_store.save(tx, dataclasses.replace(
         server, filled_to='', filled=0, catalog_epoch=server.catalog_epoch + 1, catalog_from=serial), now)

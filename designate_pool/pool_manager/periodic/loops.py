@@ -255,10 +255,7 @@ def _cancel_where_done(step: Step) -> None:
 
 
 class Gauges:
-    """Sets the gauges of one pool manager.
-
-    :param clock: monotonic seconds
-    """
+    """Sets the gauges of one pool manager; *clock* gives monotonic seconds."""
 
     def __init__(self, manager: Manager, clock: Callable[[], float] = time.monotonic) -> None:
         self._manager = manager

@@ -227,10 +227,7 @@ class Reconciler:
         return PAUSE
 
     def poll(self, requests: Sequence[PollRequest], tries: Tries, spread: bool = False) -> None:
-        """Have MiniDNS notify and poll.
-
-        :param spread: not the first MiniDNS, but any of them
-        """
+        """Have MiniDNS notify and poll: any of them if *spread*, otherwise the first."""
         self._polls.put(*((request, tries, spread) for request in requests))
 
     def _send_reports(self, reports: Sequence[Report]) -> None:

@@ -164,10 +164,7 @@ def restart(row: ServerStatus, domain: Domain, at: datetime | None) -> ServerSta
 
 
 def after_call(row: ServerStatus, result: CallResult, now: datetime, tries: Tries, jitter: float) -> ServerStatus:
-    """*row* after a driver's call.
-
-    :param jitter: a random number from 0 to 1
-    """
+    """*row* after a driver's call; *jitter* is a random number from 0 to 1."""
     if result.ok:
         return _next_version(row, status=Outcome.SUCCESS, attempts=row.attempts + 1, last_error=None,
                              reason=None, next_attempt_at=None, deadline_at=None)
