@@ -1,6 +1,4 @@
-"""Protocols for the concurrency that services use, which :mod:`designate_pool.runtime` implements, and what needs no
-more than these.
-"""
+"""Protocols for the services' concurrency, which :mod:`designate_pool.runtime` implements, and what needs no more."""
 
 from __future__ import annotations
 
@@ -34,10 +32,7 @@ class Workers(Protocol):
 
 
 def one_ahead(workers: Workers, source: Iterable[T]) -> Generator[T, None, None]:
-    """Items of *source*, each made by a worker while the one before is used.
-
-    When the generator is closed no worker uses *source* any longer.
-    """
+    """Items of *source*, each made by a worker while the last is used; once closed, no worker uses *source*."""
     items, end = iter(source), object()
     following = workers.submit(next, items, end)
     try:
@@ -126,7 +121,6 @@ class Runtime(Protocol):
         """A queue whose items are handled in batches.
 
         :param handle: gets lists of 1 to *max_batch* items; an exception is logged, and the next batch is handled
-        :param name: for the log
         :param priority: whether an item is urgent.  Urgent items overtake the others, and batches contain items of one
             priority.  While items of both priorities wait, one batch in four contains the others
         :param bound: how many items may wait; further ones are dropped

@@ -39,10 +39,7 @@ def needed(total: int, threshold_percentage: int) -> int:
 
 
 def counts(server: PoolServer, count_joining: bool) -> bool:
-    """Whether *server* is one of the n servers that count.
-
-    :param count_joining: whether servers count while they are joining
-    """
+    """Whether *server* is one of the n servers that count; with *count_joining* also those that are joining."""
     return server.state is ServerState.ACTIVE or count_joining and server.state is ServerState.JOINING
 
 
@@ -68,10 +65,7 @@ class Members:
 
     @classmethod
     def of(cls, servers: Iterable[PoolServer], count_joining: bool = False) -> Members:
-        """The members of a pool, from its rows of pool_servers.
-
-        :param count_joining: whether a joining server counts before it has every domain
-        """
+        """The members of a pool, from its rows of pool_servers; *count_joining* as for :func:`counts`."""
         servers = tuple(servers)
         counting = tuple(server.id for server in servers if counts(server, count_joining))
         tracked = tuple(server.id for server in servers if server.state in _TRACKED)

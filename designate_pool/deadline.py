@@ -34,10 +34,7 @@ class ClosedUnanswered(ConnectionError):
 
 
 def connect(address: str | tuple[str, int], deadline: Deadline) -> socket.socket:
-    """A connection to a host and port, or to a unix socket, for whose full queue of connections it waits.
-
-    The addresses of a host share the time that is left.
-    """
+    """A connection to a host, whose addresses share the time left, or a unix socket, for whose full queue it waits."""
     if not isinstance(address, str):
         entries = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
         for number, (family, kind, protocol, _, where) in enumerate(entries):

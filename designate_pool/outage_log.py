@@ -1,6 +1,4 @@
-"""Logs that repeated failures cannot fill: an outage is logged when it begins and when it ends; a kind of failure once
-a minute.
-"""
+"""Logs that failures cannot fill: of an outage a line at its beginning and end, of a kind of failure one a minute."""
 
 from __future__ import annotations
 

@@ -146,7 +146,6 @@ class ConfigReloader:
     """Reloads the pool when the counter has changed, or when a server is unknown.
 
     :param read_pool: reads the configuration; raises :class:`designate_pool.errors.PoolError` when it is wrong
-    :param apply: called with the pool that was read
     """
 
     def __init__(self, pool_name: str, read_pool: Callable[[], Pool], apply: Callable[[Pool], None]) -> None:

@@ -46,12 +46,9 @@ LOG = logging.getLogger(__name__)
 class MiniDns:
     """MiniDNS, and the endpoint of its topic.
 
-    :param pool: with its servers
     :param settings: port 0 in *listen* takes any free port, which is then in ``endpoints``
     :param read_pool: reads the configuration again when a pool manager has; None where only :meth:`set_pool` changes it
     :param central: stores secondary zones; None where these are not refreshed
-    :param tcp_limits: other times than the usual
-    :param host_addresses: looks up the hosts of the servers
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
@@ -165,10 +162,7 @@ class MiniDns:
 
     def poll_for_serial_number(self, context: Context, domain: Domain, destination: str, timeout: float,
                                retry_interval: float, max_retries: int) -> None:
-        """Poll one server until it serves the domain's serial; the result is cast as ``update_status``.
-
-        :param destination: as for :meth:`notify_zone_changed`
-        """
+        """Poll one server until it serves the domain's serial; the result is cast as ``update_status``."""
         self._start_one(context, domain, destination, RetrySchedule(timeout, retry_interval, max_retries), poll=True)
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
@@ -214,8 +208,7 @@ class MiniDns:
         self._database_watch.wake()
 
     def _find_peer(self, server_id: str) -> AllowedPeer | None:
-        """The server with this id; an unknown one triggers a reload, as a pool manager may have a newer configuration.
-        """
+        """The server with this id; an unknown one triggers a reload: a pool manager may have a newer configuration."""
         if server_id not in self._server_table.peers and self._config_reloader is not None:
             self._config_reloader.reload_for_unknown()
         return self._server_table.peers.get(server_id)
@@ -238,7 +231,6 @@ class MiniDns:
         return AllowedPeer(text, f'also:{endpoint}', (endpoint.host,), endpoint.port, key)
 
     def _key_named(self, name: dns.name.Name) -> dns.tsig.Key | None:
-        """The key of a server or a grant."""
         servers, grant = self._server_table.acl.peers_by_key.get(name), self._tsig_grants.grants.get(name)
         return servers[0] if servers else grant.key if grant else None
 
@@ -253,7 +245,6 @@ class MiniDns:
         return 'it is this MiniDNS itself' if self._is_own(master) else None
 
     def _is_own(self, endpoint: Endpoint) -> bool:
-        """Whether this MiniDNS answers there."""
         return any(endpoint.port == own.port and (
             endpoint.host == own.host or ipaddress.ip_address(own.host).is_unspecified and _is_local(endpoint.host))
             for own in self.endpoints)

@@ -116,10 +116,7 @@ class Manager:
                 and worker.backend.capabilities.keeps_serial]
 
     def of_others(self, results: Iterable[PollResult]) -> list[PollResult]:
-        """Those of *results* whose servers are in service, but not as this pool manager's configuration has them.
-
-        It may have an older file than other pool managers.
-        """
+        """Those of *results* whose servers are in service, but not as configured here, where the file may be older."""
         unknown = [result for result in results if self._worker_of(result) is None]
         if not unknown:
             return []
@@ -187,14 +184,12 @@ class Manager:
             step.states.update(self.reconciler.read(missing, step.now))
 
     def _is_recent(self, outcome: ServerOutcome) -> bool:
-        """Whether *outcome* is of a recent change, and handled first."""
         if isinstance(outcome, CallOutcome):
             return outcome.operation.recent
         worker = self.workers.get(outcome.server_id)
         return worker is not None and worker.polls.is_recent(outcome.domain_id)
 
     def _worker_of(self, result: PollResult) -> ServerWorker | None:
-        """The worker of the server that *result* is about; None for a server that is not configured here like that."""
         worker = self.workers.get(result.server_id)
         return worker if worker is not None and result.label in (None, worker.server.label) else None
 

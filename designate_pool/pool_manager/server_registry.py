@@ -40,7 +40,6 @@ _CLASS_KEY = '!'
 class ServerRegistry(Wakeable):
     """Gives a :class:`Manager` its servers; woken when they have changed.
 
-    :param read_pool: reads the configuration again
     :param announcer: has other programs look into the database after changes
     :ivar former: drivers with former settings of servers whose zones have to be deleted with these
     :ivar undrivable: the ids of servers whose former driver cannot be used, for example because it was uninstalled
@@ -154,10 +153,7 @@ class ServerRegistry(Wakeable):
             self._announcer.put(self._manager.pool.name)
 
     def _follow_reload(self, servers: Sequence[PoolServer]) -> None:
-        """Read the configuration of this host, since another pool manager has read its own; register nothing.
-
-        :param servers: in their states since then
-        """
+        """Read the configuration of this host, since another pool manager has read its own; register nothing."""
         try:
             pool = self._read_pool()
             workers = self._workers(pool)

@@ -39,7 +39,6 @@ class PoolManager:
                  others: PoolManagerClient | None = None) -> None:
         self._manager = manager
         self._others = others
-        #: The endpoint of what was passed on.
         self.spread = _PassedOn(manager)
         self._registry = registry
         self._compare = ServerCompare(manager, runtime)
@@ -125,7 +124,6 @@ class PoolManager:
         return self._compare.compare(server_id, fix, delete_extra, contents, context, primary)
 
     def _is_passed_on(self, queue: str, send: Callable[..., None], context: Context, content: Sequence[Any]) -> bool:
-        """Whether a message was passed on because *queue* is long."""
         if self._others is None or self._manager.queues()[queue] < _MOST_BATCHES * self._manager.settings.batch_size:
             return False
         try:
@@ -163,7 +161,6 @@ def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:
 
 
 def _addresses(server: Server) -> set[Endpoint]:
-    """The addresses of *server*; none if its host name cannot be resolved."""
     with contextlib.suppress(OSError):
         addresses = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
         return {Endpoint(str(address[4][0]), server.port) for address in addresses}

@@ -60,10 +60,7 @@ class Pace:
 
 @dataclasses.dataclass(slots=True)
 class Taken:
-    """A zone as a server serves it.
-
-    :ivar whole: False when it had more records than were wanted and the rest was not received
-    """
+    """A zone as a server serves it; *whole* is False when it had more records than wanted, and not all came."""
 
     serial: int
     contents: zonemd.DigestedZone
@@ -140,7 +137,6 @@ class Patience(Deadline):
 class AxfrInbound:
     """The state of one transfer.
 
-    :param query: see :func:`axfr_query`
     :param add: called once for each record, without the SOA that ends the transfer
     :ivar ended: whether the zone is complete
     """
@@ -248,7 +244,6 @@ class AxfrInbound:
 class IxfrInbound(AxfrInbound):
     """The state of one incremental transfer; the server may also send the whole zone (RFC 1995 section 4).
 
-    :param query: see :func:`ixfr_query`
     :param have: the serial in the query
     :param add: called for each record of the whole zone, or that the steps of the difference add; and for the new SOA
     :param remove: called for each record that the steps remove

@@ -160,10 +160,7 @@ def normal_text(rtype: str, parsed: dns.rdata.Rdata) -> str:
 
 
 def text_of(rtype: str, parsed: dns.rdata.Rdata, wire: bytes) -> str:
-    """The text of data as it is read from a server, whatever form it was written in.
-
-    :param wire: the same data
-    """
+    """The text of data (also given as *wire*) as it is read from a server, whatever form it was written in."""
     if rtype in _KEPT_AS_WRITTEN:
         parsed = dns.rdata.from_wire(parsed.rdclass, parsed.rdtype, wire, 0, len(wire))
     return parsed.to_text()

@@ -49,10 +49,7 @@ NO_EXTRA = Extra()
 
 
 class RRset(NamedTuple):
-    """All records of one name and type; never changed in place.
-
-    Made by :func:`rrset`, or by a source whose data is in normal form already.
-    """
+    """All records of one name and type, never changed in place; made by :func:`rrset`, or of data in normal form."""
 
     name: str
     type: str

@@ -42,7 +42,6 @@ def ask(host: str, port: int, key: Key | None, names: Collection[str], deadline:
     """Query the SOA of each of *names* until the reply is sufficient or the time is over.
 
     :param enough: whether a reply is sufficient; otherwise the query is repeated
-    :param resend: seconds after which a query without a reply is sent again
     :param most_in_flight: queries without a reply at the same time
     :returns: the last replies; None for a name without one
     :raises OSError: when nothing listens at the address
@@ -95,10 +94,7 @@ def serial_in(answer: dns.message.Message, name: str) -> int | None:
 class _Question:
     """The state of the queries for one name.
 
-    :ivar template: see :func:`soa_query.soa_query`
     :ivar message: what is sent, unchanged until there is a reply
-    :ivar mac: of *message*
-    :ivar reply: the last reply
     :ivar answers: how many replies were not sufficient
     """
 
@@ -136,7 +132,6 @@ class _SoaExchange:
         return {question.name: question.reply for question in self._questions}
 
     def _send(self) -> None:
-        """Send the queries that are due, up to the limit of queries in flight."""
         now = time.monotonic()
         unanswered = itertools.takewhile(lambda sent: sent[1] + self._resend <= now, self._in_flight.items())
         for number, _ in list(unanswered):

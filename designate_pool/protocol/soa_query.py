@@ -122,10 +122,7 @@ def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: by
 
 
 def _plain_serial(message: bytes, template: bytes) -> int | None:
-    """The serial in an answer of the usual form; None for any other message, which is then parsed in full.
-
-    Most answers have this form.
-    """
+    """The serial in an answer of the usual form, as most are; None for any other, which is parsed in full."""
     start = len(template) + 14
     if message[2:8] not in PLAIN_HEADERS or not message.startswith(template[10:] + RECORD_START, 12):
         return None

@@ -47,20 +47,13 @@ def _rname_wire(email: str) -> bytes:
 
 
 def text(zone: Domain | ZoneHead, primary: str) -> str:
-    """The rdata of the zone's SOA as text.
-
-    :param primary: the pool's first name server
-    """
+    """The rdata of the zone's SOA as text; *primary* is the pool's first name server."""
     names = zone.soa_names or f'{primary} {rname(zone.email).to_text()}'
     return f'{names} {zone.serial} {zone.refresh} {zone.retry} {zone.expire} {zone.minimum}'
 
 
 def parse_soa(rdata: str, name: str) -> SoaValues:
-    """The values of a SOA record.
-
-    :param rdata: as text, with absolute names
-    :param name: of the zone
-    """
+    """The values of the SOA record of the zone *name*; the text *rdata* has absolute names."""
     primary, mailbox, _, *numbers = rdata.split()
     refresh, retry, expire, minimum = map(int, numbers)
     return SoaValues(f'{primary} {mailbox}', _email(mailbox, name), refresh, retry, expire, minimum)

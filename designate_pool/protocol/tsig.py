@@ -65,10 +65,7 @@ class InvalidKey(ValueError):
 
 
 class BadSignature(Exception):
-    """A message's TSIG is missing or wrong.
-
-    :ivar error: the cause in words
-    """
+    """A message's TSIG is missing or wrong; *error* is the cause in words."""
 
     def __init__(self, error: str, reason: Reason = Reason.NOT_SIGNED) -> None:
         super().__init__(error)
@@ -329,10 +326,7 @@ def _append(message: bytes, owner: dns.name.Name, rdata: bytes) -> bytes:
 
 
 def _name_at(message: bytes, at: int) -> tuple[dns.name.Name, int]:
-    """The name at an offset, and the offset after it.
-
-    :raises DNSException: when it is none
-    """
+    """The name at an offset, and the offset after it; raises DNSException when there is none."""
     try:
         end = wire.plain_name_end(message, at)
     except wire.Malformed:  # or compressed

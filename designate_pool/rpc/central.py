@@ -101,10 +101,7 @@ class CentralClient:
         return self._call(context, 'get_pool', pool_id=pool_id)
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
-        """Change a pool.  New name servers give each of its domains a new serial.
-
-        :param pool: its ``id`` and the values to change
-        """
+        """Change a pool: its ``id`` and the values to change.  New name servers give its domains new serials."""
         return self._call(context, 'update_pool', patience=LONG, pool=dict(pool))
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
@@ -122,7 +119,5 @@ class CentralClient:
         """Raise a domain's serial above one that a server serves but that the pool has never issued.
 
         Nothing is done if the domain's serial is not older by now, or if it is being deleted.
-
-        :param serial: the serial that the server serves
         """
         return self._call(context, 'raise_serial_above', domain_id=domain_id, serial=serial)

@@ -89,11 +89,7 @@ def _meters(topic: str, method: str, is_call: bool) -> tuple[Mapping[str, Any], 
 
 
 def run_within(seconds: float, name: str, *steps: Callable[[], Any]) -> bool:
-    """Run *steps* for at most *seconds*, since oslo.messaging waits forever for a broker that is down; whether they
-    have ended.
-
-    :param name: of the thread
-    """
+    """Run *steps* for at most *seconds*, as oslo.messaging waits forever for a broker that is down; whether all ran."""
     def run() -> None:
         for step in steps:
             step()

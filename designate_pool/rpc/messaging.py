@@ -83,8 +83,7 @@ class DirectConnection(impl_rabbit.Connection):
 
 
 class CallingDriver(impl_rabbit.RabbitDriver):
-    """Fails the first calls of a process while the broker is down; oslo.messaging waits forever, with all other calls.
-    """
+    """Fails a process's first calls while the broker is down; oslo.messaging waits forever, with all other calls."""
 
     def _get_reply_q(self) -> str:
         if self._reply_q is None:

@@ -67,7 +67,6 @@ class Notifications(Sink):
     """Sends with oslo.messaging's drivers.
 
     :param notifier: has ``info(context, event_type, payload)``, which may block for a long time
-    :param runtime: see :mod:`designate_pool.runtime`
     :param close: closes its connection to the broker, at the end
     """
 

@@ -47,18 +47,12 @@ class PoolManagerClient:
 
     def change_domains(self, context: Context, pool_name: str, domains: Sequence[Domain],
                        spread: bool = False) -> None:
-        """Many of the three casts above in one message; each domain's ``action`` says which of them.
-
-        :param spread: one pool manager passes them on to another
-        """
+        """Many of the three casts above in one message, as ``action`` says; *spread*: a pool manager passes them on."""
         self._cast(context, pool_name, 'change_domains', spread, domains=list(domains))
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
-        """Report the result of one poll.
-
-        :param name_server: the server's id or ``address:port``
-        """
+        """Report the result of one poll of *name_server*: the server's id or ``address:port``."""
         self._cast(context, domain.pool_name, 'update_status', domain=domain, name_server=name_server,
                    status=status, serial_number=serial_number)
 
@@ -66,7 +60,6 @@ class PoolManagerClient:
                         spread: bool = False, to_all: bool = False) -> None:
         """Report the states of many domains and servers in one message.
 
-        :param spread: as for :meth:`change_domains`
         :param to_all: pass them on to all instead of to one
         """
         self._cast(context, pool_name, 'update_statuses', spread, results=list(results),

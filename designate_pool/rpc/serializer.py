@@ -89,7 +89,6 @@ def unpack(value: Any) -> Any:
 
 
 def _restorer(annotation: Any) -> Callable[[Any], Any]:
-    """The function that restores a packed field with this *annotation*."""
     kinds = typing.get_args(annotation) or (annotation,)
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, enum.Enum):

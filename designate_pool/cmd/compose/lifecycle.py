@@ -138,10 +138,7 @@ def _open_storage(settings: load.Settings, parts: Sequence[str]) -> Storage:
 
 
 def _end_soon(code: int) -> None:
-    """Have the program end with *code* in a while, even if a thread does not.
-
-    Python waits for all of them, and those of oslo.messaging wait forever for a broker that is down.
-    """
+    """Have the program end with *code* soon, though Python waits for threads that may wait forever for a broker."""
     def end() -> None:
         LOG.warning('a thread has not ended within %g s; the program ends without it', _LAST_WAIT)
         logging.shutdown()
@@ -240,7 +237,6 @@ def _pool_reader(conf: cfg.ConfigOpts) -> Callable[[], Pool]:
 class Heartbeat:
     """
     :param parts: the services, as in ``[service:…]``
-    :param hostname: of this host
     :param pool_name: of the services that work for one pool
     :param interval: seconds; the reader takes twice as long for silence
         (:data:`designate_pool.storage.operations.heartbeats.SILENCE`)

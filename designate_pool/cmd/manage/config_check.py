@@ -100,7 +100,6 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
     """Check everything.
 
     :param backends: the drivers of the pool's servers, by the servers' ids
-    :param about_files: findings about the files that the configuration names
     :param database: a SQLAlchemy URL
     :param poll_timeout: seconds that a DNS answer may take, unless the call_timeout of the server is less
     """

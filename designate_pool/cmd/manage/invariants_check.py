@@ -226,7 +226,6 @@ class InvariantCheck:
         return lines[:MOST]
 
     def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:
-        """Suspected breaches on all servers or *only* on these, by their ids."""
         checked = [server for server in self._rows[0].members.servers if server.id in self._backends
                    and server.state in (ServerState.ACTIVE, ServerState.JOINING)
                    and (only is None or server.id in only)]

@@ -48,10 +48,7 @@ _CONF = '/etc/designate/designate.conf'
 
 
 def add(group: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the commands.
-
-    :param command: makes the parser of one, given the group, its name and its function
-    """
+    """Add the commands, whose parsers *command* makes, given the group, a name and a function."""
     planning = command(group, 'plan', plan)
     planning.add_argument('--pools', default='/etc/designate/pools.yaml', metavar='FILE',
                           help='pools.yaml; %(default)s if not given')

@@ -58,7 +58,6 @@ def find_pools(designate: Storage, names: Sequence[str]) -> list[DesignatePool]:
 def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None:
     """Write the pool, and register its servers out of service.
 
-    :param pool: of our configuration
     :raises BadInput: when the pool cannot be taken over
     """
     row = theirs.row

@@ -108,7 +108,6 @@ def secondary_soa(row: Any, zone: Any) -> dict[str, Any]:
 def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str, Any]:
     """The row of a recordset here for one of Designate.
 
-    :param name_of_zone: the domain's name
     :raises InvalidField: for what is not possible here
     """
     name = normal_name(row.name, f'{row.type} recordset {row.name}')
@@ -124,7 +123,6 @@ def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str
 def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict[str, Any]:
     """The row of a record here for one of Designate.
 
-    :param owner: the recordset's name
     :param from_masters: whether it is one of a secondary zone, and not a user's
     :raises InvalidField: for data that is not possible here
     """

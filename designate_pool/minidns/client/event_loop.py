@@ -80,7 +80,6 @@ class ClientLoop:
     """Sends queries and hands them their replies.
 
     :param sources: the address to send from, by family; any address where it is missing
-    :param most_held: as :data:`MOST_HELD`
     """
 
     def __init__(self, sources: dict[int, str] | None = None, most_held: float = MOST_HELD) -> None:
@@ -185,10 +184,7 @@ class ClientLoop:
                 self.post(_log_errors, traceback.format_exc())
 
     def _wait(self) -> list[int]:
-        """Dispatch what was posted, unless a reply is due in a moment, and wait for what comes next.
-
-        :returns: the file descriptors that may be read or written
-        """
+        """Dispatch what was posted, unless a reply is due in a moment, and wait; the descriptors ready for I/O."""
         assert self._selector is not None and self._native is not None
         while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
             heapq.heappop(self._timers)
@@ -275,7 +271,6 @@ class ClientLoop:
             heapq.heappush(self._timers, (at, next(self._order), timer))
 
     def _send_queued(self, channel: PeerChannel) -> None:
-        """Send what is queued, as many as may be in flight."""
         while channel.tcp_queue and len(channel.tcp_queries) < MAX_TCP_QUERIES:
             self._ask_over_tcp(channel, channel.tcp_queue.popleft())
         while channel.in_flight and channel.in_flight[0] + FIRST_RESEND <= self._now:
@@ -294,9 +289,7 @@ class ClientLoop:
             self._set_timer(channel, channel.in_flight[0] + FIRST_RESEND)
 
     def _send(self, channel: PeerChannel, query: RetryingQuery) -> bool:
-        """Send a query's datagram, with a random id that no pending query has; False when the socket's buffer has no
-        room.
-        """
+        """Send the datagram, with a random id that no pending query has; False when the socket has no room."""
         if query.message is None:
             query.sent_template = soa_query.with_random_case(query.template) if query.random_case else query.template
             while (message_id := os.urandom(2)) in channel.pending:
@@ -347,10 +340,7 @@ class ClientLoop:
             self._handle_icmp_errors(sock)
 
     def _handle_icmp_errors(self, sock: socket.socket) -> None:
-        """End the tries to each address and port that an ICMP error says is unreachable.
-
-        All of them, because a host limits the ICMP errors it sends to a few a second.
-        """
+        """End all tries to an address that an ICMP error says is unreachable: a host sends few of these a second."""
         for address, number, quoted in icmp_errors(sock):
             channel = self._channels.get(address[:2])
             if channel is not None and channel.is_pending(quoted):

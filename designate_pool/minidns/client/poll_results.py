@@ -29,7 +29,6 @@ class ResultSender:
     """Casts results to the pool managers, all that it is given at once in one message to each pool.
 
     :param verified: returns :attr:`ServerTable.verified` as it is now
-    :param max_incomplete: as :data:`MAX_INCOMPLETE`
     """
 
     def __init__(self, pool_managers: PoolManagerClient, verified: Callable[[], Verified] = dict,

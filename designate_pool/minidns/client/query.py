@@ -49,7 +49,6 @@ class RetrySchedule:
 class RetryingQuery:
     """SOA queries to one server until it serves a serial, sent with the letters of the name in random case.
 
-    :param name: the zone's name
     :param serial: the expected serial or a newer one; None for any
     :param on_end: called with the query and the last reply when it is the expected one, or the tries are used up
     :cvar random_case: whether the letters of the name are sent in upper and lower case at random

@@ -41,7 +41,6 @@ class AuditPage:
     :param started_at: when the round of the audit began
     :param domains: (id, name, expected serial); one with an invalid name is left out
     :ivar indices: of the zones in *domains*
-    :ivar results: one for each server
     :ivar unfinished: those that have not ended
     :ivar started: monotonic seconds
     """
@@ -80,11 +79,7 @@ class PeerResult:
 
 
 class _AuditQuery(RetryingQuery):
-    """One query of an audit.
-
-    :ivar index: of the zone in the page's domains
-    :ivar started: monotonic seconds
-    """
+    """One query of an audit, for the zone with *index* in the page's domains, *started* in monotonic seconds."""
 
     __slots__ = ('result', 'index', 'started')
     result: PeerResult
@@ -93,11 +88,7 @@ class _AuditQuery(RetryingQuery):
 
 
 class SoaAudit:
-    """Asks for pages in *loop*, and casts the results to the pool managers.
-
-    :param timeout: as :data:`TIMEOUT`
-    :param page_timeout: as :data:`PAGE_TIMEOUT`
-    """
+    """Asks for pages in *loop*, and casts the results to the pool managers."""
 
     def __init__(self, loop: ClientLoop, pool_managers: PoolManagerClient, timeout: float = TIMEOUT,
                  page_timeout: float = PAGE_TIMEOUT) -> None:
@@ -111,9 +102,7 @@ class SoaAudit:
             'audit results can be sent to the pool manager again')
 
     def stop(self) -> None:
-        """Send what is known of the pages that have not ended when the loop was stopped, or the pool manager would wait
-        for them.  The next round asks for the rest.
-        """
+        """Send what is known of unfinished pages, or the pool manager would wait; the next round asks for the rest."""
         self._send_pages(list(self._pages))
 
     # What follows is called in the loop alone.
@@ -177,7 +166,6 @@ class SoaAudit:
 
 
 def _page_result(page: AuditPage) -> tuple[list[tuple[str, int, int]], list[PollResult]]:
-    """The counts and findings of *page*, by server."""
     by_server: dict[str, list[PeerResult]] = {}
     for result in page.results:
         outcomes = collections.Counter('behind' if reply.answer is Answer.SERIAL else reply.answer.value.lower()

@@ -88,7 +88,6 @@ class PollOrder:
 class NotifyQuery(RetryingQuery):
     """A NOTIFY (RFC 1996), repeated until the server acknowledges it.
 
-    :param order: what it is sent for
     :param on_refused: called whenever the server does not accept it
     """
 
@@ -246,8 +245,6 @@ class SoaPoller:
     Its methods are called in the loop, but for those at its end.
 
     :param report: called with results, any number at a time, in the runtime's threads
-    :param post_transfer: as :data:`POST_TRANSFER`
-    :param max_fetch_seconds: as of :class:`SoaPoll`
     """
 
     def __init__(self, loop: ClientLoop, report: Report, post_transfer: RetrySchedule = POST_TRANSFER,
@@ -383,7 +380,6 @@ class SoaPoller:
             self._loop.cancel(self._post_polls.pop(poll.key))
 
     def _post_result(self, poll: SoaPoll, reply: SoaReply, since: float) -> PollResult:
-        """Have what *reply* means for *poll* reported to its recipients."""
         result = poll.result(reply)
         self._loop.post(self._report_results, (poll.peer, result, time.monotonic() - since, tuple(poll.recipients)))
         return result

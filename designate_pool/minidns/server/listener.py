@@ -203,7 +203,6 @@ class TcpServer:
                 connection.sock.close()
 
     def _close_longest_idle(self, connections: Iterable[ClientConnection], min_idle: float) -> bool:
-        """Close the connection that has been idle the longest, if one has been idle for *min_idle* seconds."""
         idle_before = time.monotonic() - min_idle
         idle = [connection for connection in connections
                 if connection.idle_since is not None and connection.idle_since <= idle_before]

@@ -119,8 +119,7 @@ class QueryHandler:
         return heads
 
     def _read_masters(self, names: Collection[str]) -> Mapping[str, Masters | None] | None:
-        """The masters of *names*, of which some are missing if there are too many; None when the database cannot be
-        read."""
+        """The masters of *names*, some missing if there are too many; None when the database cannot be read."""
         if self._notifies is None:
             return {}
         try:

@@ -34,7 +34,6 @@ class Query:
     :ivar opt: the OPT record of the reply; empty when the query had none
     :ivar client_serial: in an IXFR query, the serial that the client has
     :ivar peers: the servers that this may be; several when they share an address
-    :ivar address: the source address
     :ivar grant: the grant of the query's key; None for a server
     :ivar opcode: as in the flags of a message: that of a query, or of a NOTIFY
     """
@@ -91,10 +90,7 @@ class Transfer:
 
 
 def messages(query: Query, zone: packed_zone.PackedZone, clock: Callable[[], float]) -> Iterator[bytes]:
-    """The messages of a transfer, each made and signed just before it is sent.
-
-    :param clock: gives the seconds since 1970
-    """
+    """The messages of a transfer, each made and signed just before it is sent; *clock*: seconds since 1970."""
     signer = None if query.key is None else tsig.Signer(query.key, query.mac, several=True)
     flags = wire.QR | wire.AA | query.recursion_desired
     for count, body in zone.bodies:
@@ -107,7 +103,6 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
     """The query in *message*, or its refusal, or a reply that needs no zone, or None for no reply.
 
     :param grants: by the name of the key; a server's key of the same name takes precedence
-    :param address: the source address
     :param now: seconds since 1970
     """
     if len(message) < 12 or message[2] & 0x80:
@@ -197,7 +192,6 @@ def _identify(acl: Acl, grants: Mapping[Name, TsigGrant], query: Query, message:
 
 
 def _describe_source(acl: Acl, address: str) -> str:
-    """*address*, and the server's label if one server has it."""
     candidates = [*acl.signing_peers.get(address, ()), *acl.peers_by_address.get(address, ())]
     return f'{address} ({candidates[0].label})' if len(candidates) == 1 else address
 

@@ -230,7 +230,6 @@ def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogRea
 
 
 def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str = catalog.END) -> Iterator[Block]:
-    """The members of a range of ids, in blocks."""
     suffix = (f'-e{reading.head.epoch}' if reading.head.epoch else '') + f'.zones.{head.name}'
     members = iter(reading.members(first, end))
     while page := list(itertools.islice(members, BLOCK_MEMBERS)):

@@ -134,9 +134,7 @@ class ZoneLoader:
 
 def _read_in_chunks(storage: Storage, read: Callable[[Tx, Collection[K], int], Mapping[K, V] | None],
                     keys: Collection[K]) -> dict[K, V | None]:
-    """What *read* returns for *keys*, which are halved while they are too many for one batch; None for a key that alone
-    is too large for it.
-    """
+    """What *read* returns for *keys*, halved while they are too many; None for a key that alone is too large."""
     result: dict[K, V | None] = {}
     parts = list(chunks(sorted(keys), BATCH_ZONES))
     while parts:

@@ -109,9 +109,7 @@ def join_records(pages: Iterable[Sequence[bytes]], room: int = ROOM) -> Iterator
 
 
 class _FixedFields(dict[tuple[str | int, int | None, int], bytes]):
-    """What stands between owner label and rdata: the pointer to the zone, type, class, TTL and length, by type, TTL and
-    length.
-    """
+    """What stands between owner label and rdata, from the pointer to the length, by type, TTL and length."""
 
     def __init__(self, default_ttl: int) -> None:
         super().__init__()

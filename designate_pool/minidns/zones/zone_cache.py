@@ -17,8 +17,6 @@ class ZoneCache:
     """An LRU cache of the latest packed zone of each key, limited in octets; safe for threads.
 
     A zone larger than the budget is found as long as somebody holds it, so that all who wait for it send one copy.
-
-    :param zone_overhead: octets counted for each zone beside its records
     """
 
     def __init__(self, budget: int, zone_overhead: int = ZONE_OVERHEAD) -> None:
@@ -31,10 +29,7 @@ class ZoneCache:
         self._key_locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
 
     def get_or_pack(self, key: str, serial: int, pack: Callable[[], PackedZone | None]) -> PackedZone | None:
-        """The cached zone of *key* at *serial*; otherwise what *pack* returns, called once for concurrent callers.
-
-        :raises Exception: what *pack* raises
-        """
+        """The cached zone of *key* at *serial*; otherwise what *pack* returns, called once for concurrent callers."""
         zone = self.get(key, serial)
         if zone is not None:
             return zone

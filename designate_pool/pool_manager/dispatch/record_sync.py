@@ -165,7 +165,6 @@ class _ZoneSync:
     def remove(self, is_known: bool) -> bool:
         """Delete our records, and the zone if no one else has records in it.
 
-        :param is_known: see :meth:`RecordSync.delete`
         :returns: whether the server no longer has a zone of this name
         :raises BackendRefused: when the plan is parked, or the policy forbids deletion
         :raises BackendError: when not all of it was deleted
@@ -214,7 +213,6 @@ class _ZoneSync:
         return None
 
     def _existing(self) -> Zone | None:
-        """The zone on the server; None if it has no such zone."""
         existing = Zone(self.domain.name)
         return existing if self._provider.populate(existing, target=True, lenient=True) else None
 
@@ -279,8 +277,6 @@ class _ZoneSync:
         """Reserve the deletes of *plan* within the hourly limit.
 
         A reservation counts until it is known how the deletes ended, so that concurrent deletions see each other.
-
-        :returns: the violation if the deletes exceed the limit
         """
         limit = self._settings.max_deletes_per_hour
         if not limit or not plan.counts.deletes:
@@ -343,8 +339,6 @@ class _ZoneSync:
         """Disown what the zone does not have, once it has all our contents: it was deleted, by us or by others.
 
         It stayed recorded if the plan that deleted it did not end well; whoever creates it now must keep it.
-
-        :param blocked: what the zone still needs
         """
         zone = None if self._noter is None else self._noter.existing
         if self._registry is None or zone is None:
@@ -462,10 +456,7 @@ class _ExistingNoter(BaseProcessor):
 
 
 class _DatabaseRegistry:
-    """A :class:`Registry` in the database: which RRsets of a domain on a server are ours.
-
-    :ivar last_read: the keys of these, as they were read last
-    """
+    """A :class:`Registry` in the database: which RRsets of a domain on a server are ours (*last_read*: their keys)."""
 
     last_read: frozenset[str] = frozenset()
 

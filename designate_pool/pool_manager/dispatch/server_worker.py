@@ -136,10 +136,7 @@ class CircuitBreaker:
             return True
 
     def answered(self, probe: bool = False) -> bool:
-        """The server has answered anything at all; whether this closed the circuit.
-
-        :param probe: whether it answered only a probe, which proves little
-        """
+        """The server has answered anything at all (a *probe* proves little); whether this closed the circuit."""
         with self._lock:
             self._heard_at = self._clock()
             self._count = 0

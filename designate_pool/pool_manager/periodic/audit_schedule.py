@@ -71,10 +71,7 @@ def claim_page(manager: Manager, kind: AuditKind, interval: float,
 
 
 def pause(audit: Audit, by: str, now: datetime) -> float:
-    """Seconds after which to try again to take the next page; 0 if it may be taken now.
-
-    :param by: the pool manager that wants it
-    """
+    """Seconds after which *by*, a pool manager, is to try again to take the next page; 0 if it may take it now."""
     if audit.next_at is not None and now < audit.next_at:
         return min(LONGEST, (audit.next_at - now).total_seconds())
     if audit.claimed_by not in (None, by) and audit.claimed_until is not None and now < audit.claimed_until:
@@ -122,11 +119,7 @@ class FindingRecorder:
 
     def marked(self, state: DomainState, server_id: str, rows: Sequence[ServerStatus], what: str,
                done: str) -> list[ServerStatus]:
-        """*rows* with the id of the new finding.
-
-        :param what: was found
-        :param done: to repair it
-        """
+        """*rows* with the id of the new finding: *what* was found, and what is *done* to repair it."""
         self._counts[server_id] += 1
         if self._counts[server_id] > MAX_RECORDED:
             return list(rows)

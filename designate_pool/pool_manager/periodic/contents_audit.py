@@ -100,10 +100,7 @@ class ContentsAudit:
         return 0.0
 
     def _compare_page(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
-        """Compare these domains and write the progress of the round.
-
-        :param last_id: of the page; empty when it is the last of the round
-        """
+        """Compare these domains and write the progress of the round; *last_id* is empty for its last page."""
         counts, unanswering = Counts(), set[str]()
         states = self._manager.reconciler.read(domain_ids, self._manager.storage.now())
         for domain_id in domain_ids:
@@ -126,16 +123,12 @@ class ContentsAudit:
         self._manager.storage.run(sweeps.advance, audit, done, counts, 0, next_at, now)
 
     def _next_at(self, audit: Audit, found: Counts, more: str, now: datetime) -> datetime:
-        """When the next page is due, or the next round."""
         done = audit.now.domains + found.domains
         share = done / max(self._expected, done + 1) if more else 1.0
         return max(now, audit.started_at + timedelta(seconds=self._manager.settings.contents_audit_interval * share))
 
     def _compare(self, state: DomainState, unanswering: set[str]) -> Counts:
-        """Compare one domain on all servers that serve it.
-
-        :param unanswering: ids of servers that have not answered in this page; more are added
-        """
+        """Compare one domain on all servers that serve it; those that do not answer are added to *unanswering*."""
         rows = self._comparable_rows(state)
         asked = {server: row for server, row in rows.items() if server not in unanswering}
         answers: dict[str, ZoneComparison] = {}
@@ -154,7 +147,6 @@ class ContentsAudit:
         return Counts(1, len(rows), len(answers), unanswered, diverged)
 
     def _ours(self, domain: Domain) -> zone_compare.Ours | None:
-        """The zone as the database has it; None if it is not served or cannot be built."""
         try:
             return zone_compare.ours(self._manager.storage, domain.id)
         except ValueError as error:
@@ -173,10 +165,7 @@ class ContentsAudit:
                 and not worker.dns.is_open and members[server].state is ServerState.ACTIVE}
 
     def _mark_diverged(self, seen: DomainState, answers: Mapping[str, ZoneComparison]) -> int:
-        """Have these servers transfer the zone again, unless their rows have changed meanwhile; how many.
-
-        :param seen: as it was when they were compared
-        """
+        """Have these servers transfer the zone again, unless their rows have changed since *seen*; how many."""
         recorder = FindingRecorder(self._manager, KIND, self._manager.storage.now())
         with self._manager.reconciler.step([seen.domain.id]) as step:
             for state in step.states.values():

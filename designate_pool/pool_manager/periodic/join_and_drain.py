@@ -190,10 +190,7 @@ class JoinAndDrain:
             self._registry.changed()
 
     def _delete(self, backend: Backend, domains: Sequence[Domain]) -> tuple[list[CallResult], set[str]]:
-        """Delete *domains* on a server.
-
-        :returns: the failures, and the ids of domains whose plans wait for approval or whose names others have claimed
-        """
+        """Delete them; the failures, and the ids of domains whose plans wait or whose names others have claimed."""
         failed: list[CallResult] = []
         waiting: set[str] = set()
         for domain, done in server_zones.remove(self._manager, backend, domains):

@@ -201,7 +201,6 @@ class PeriodicLoops:
                 if (room := min(worker.room(recent=False), worker.polls.room(now)))}
 
     def _claim_due(self, step: Step) -> None:
-        """Claim rows that are due, and read their domains."""
         manager = self._manager
         until = step.now + timedelta(seconds=manager.settings.claim_seconds)
         rooms = self._rooms()  # again, since servers come and go only under the lock
@@ -244,10 +243,7 @@ class PeriodicLoops:
 
 
 def _cancel_where_done(step: Step) -> None:
-    """Cancel the claimed rows that have nothing left to do.
-
-    Their domains are being deleted, or the call of another pool manager has succeeded.
-    """
+    """Cancel the claimed rows with nothing left to do: deletion has begun, or another pool manager has succeeded."""
     for row in step.unchanged_claimed():
         state, is_done = step.states[row.domain_id], row.status is Outcome.SUCCESS and row.action is not Action.UPDATE
         if is_done or row.action is not Action.DELETE and state.domain.is_going:

@@ -261,7 +261,6 @@ class Reconciler:
                 state.add_claim(row)
 
     def _is_call(self, row: ServerStatus) -> bool:
-        """Whether *row* needs a driver call rather than a poll."""
         worker = self.all_workers.get(row.server_id)
         return row.action is not Action.UPDATE or worker is not None and row_transitions.needs_call(
             row, worker.backend.capabilities.fed_by_records, self.settings.tries)
@@ -333,7 +332,6 @@ class Reconciler:
                 worker.put(operation)
 
     def _reads_catalog(self, server_id: str) -> bool:
-        """Whether the server finds its zones in the pool's catalog zone."""
         worker = self.workers.get(server_id)
         return self.pool.catalog_zone is not None and worker is not None and worker.backend.capabilities.reads_catalog
 

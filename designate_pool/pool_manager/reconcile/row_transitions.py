@@ -155,10 +155,7 @@ def cancel(row: ServerStatus) -> ServerStatus:
 
 
 def restart(row: ServerStatus, domain: Domain, at: datetime | None) -> ServerStatus:
-    """*row*, to be executed again from the beginning, for the domain's present serial.
-
-    :param at: when it is due; None while it waits for another row
-    """
+    """*row*, to be executed again for the domain's present serial, *at* a time; None while it waits for another row."""
     return _next_version(row, status=None, expected_serial=domain.serial, attempts=0, last_error=None,
                          reason=None, next_attempt_at=at, deadline_at=None, finding_id=None)
 
@@ -344,7 +341,6 @@ def _next_incarnation(row: ServerStatus) -> ServerStatus:
 
 
 def _next_version(row: ServerStatus, **values: Any) -> ServerStatus:
-    """*row* with *values*, without its claim, its version raised by one."""
     return dataclasses.replace(row, claimed_by=None, claimed_until=None, version=row.version + 1, **values)
 
 

@@ -38,10 +38,7 @@ THREADS = 8
 
 
 class ServerCompare:
-    """Compares the servers of *manager*'s pool.
-
-    :param seconds: for the comparison of contents; the caller waits for its result
-    """
+    """Compares the servers of *manager*'s pool, contents for *seconds*, since the caller waits for the result."""
 
     def __init__(self, manager: Manager, runtime: Any, seconds: float = 540.0) -> None:
         self._manager = manager

@@ -57,6 +57,5 @@ def line_field(number: int) -> str:
 
 
 def _shown(line: str) -> str:
-    """*line*, or its beginning, in quotes."""
     line = line.strip()
     return repr(line if len(line) <= _SHOWN else f'{line[:_SHOWN]}…')

@@ -327,10 +327,7 @@ def _suffix_of(origin: str) -> str:
 
 
 def _with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
-    """*data* without its comment and with an absolute name at its end; None if dnspython must parse it.
-
-    :param suffix: see :func:`_suffix_of`
-    """
+    """*data* without its comment and with an absolute name at its end; None if dnspython must parse it."""
     data = data.partition(';')[0].rstrip(' \t')
     if not _WORDS(data):
         return None
