@@ -94,16 +94,10 @@ class WorkQueue(Protocol):
     """
 
     def put(self, *items: Any) -> int:
-        """Queue *items*.
-
-        :returns: how many were queued; fewer than given if the queue is full or stopped
-        """
+        """Queue *items*; how many were queued: fewer than given if the queue is full or stopped."""
 
     def stop(self, seconds: float = ...) -> int:
-        """Handle the waiting items for at most *seconds*, then stop.
-
-        :returns: how many items were dropped
-        """
+        """Handle the waiting items for at most *seconds*, then stop; how many were dropped."""
 
     def waiting(self, urgent: bool) -> int:
         """How many items of one priority are waiting."""

@@ -214,10 +214,7 @@ class MiniDns:
         return self._server_table.peers.get(server_id)
 
     def _also_notify_peer(self, text: str) -> AllowedPeer | None:
-        """The peer of an ``also_notify`` endpoint; None when its key is not known.
-
-        :raises InvalidField: when *text* is not valid
-        """
+        """The peer of an ``also_notify`` endpoint, None when its key is unknown; InvalidField if it is none."""
         try:
             target = AlsoNotify.parse(text)
             key = None if target.key is None else self._key_named(dns.name.from_text(target.key))

@@ -199,9 +199,7 @@ def _is_digest(keyed: bytes) -> bool:
 
 
 def _sort_key(owner: bytes, end: int | None = None) -> bytes | None:
-    """The labels before *end* (the root if None) from the right, so that names sort by label and a shorter name comes
-    first; None when a label does not end there.
-    """
+    """The labels before *end* (None: the root) from the right, to sort by label; None if a label does not end there."""
     end = len(owner) - 1 if end is None else end
     labels, at = [], 0
     while at < end:

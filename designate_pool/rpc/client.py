@@ -89,7 +89,7 @@ def _meters(topic: str, method: str, is_call: bool) -> tuple[Mapping[str, Any], 
 
 
 def run_within(seconds: float, name: str, *steps: Callable[[], Any]) -> bool:
-    """Run *steps* for at most *seconds*, as oslo.messaging waits forever for a broker that is down; whether all ran."""
+    """Run *steps* for *seconds* at most: oslo.messaging waits forever for a broker that is down; whether they ended."""
     def run() -> None:
         for step in steps:
             step()

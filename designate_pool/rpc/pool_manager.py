@@ -58,10 +58,7 @@ class PoolManagerClient:
 
     def update_statuses(self, context: Context, pool_name: str, results: Sequence[PollResult],
                         spread: bool = False, to_all: bool = False) -> None:
-        """Report the states of many domains and servers in one message.
-
-        :param to_all: pass them on to all instead of to one
-        """
+        """Report the states of many domains and servers in one message, *to_all* pool managers or to one."""
         self._cast(context, pool_name, 'update_statuses', spread, results=list(results),
                    **({'to_all': True} if to_all else {}))
 

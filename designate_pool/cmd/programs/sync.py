@@ -50,10 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class SyncRuns:
-    """Runs with a configuration that is read again when its file has changed.
-
-    :param force: names of zones that may be changed though their plans are unsafe
-    """
+    """Runs with a configuration that is read again when it has changed; *force*: zones that unsafe plans may change."""
 
     def __init__(self, path: str, force: Sequence[str], dry_run: bool) -> None:
         self.path = pathlib.Path(path)

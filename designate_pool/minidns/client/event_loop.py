@@ -77,10 +77,7 @@ class PeerChannel:
 
 
 class ClientLoop:
-    """Sends queries and hands them their replies.
-
-    :param sources: the address to send from, by family; any address where it is missing
-    """
+    """Sends queries and hands them their replies; *sources*: the address to send from, by family, or else any."""
 
     def __init__(self, sources: dict[int, str] | None = None, most_held: float = MOST_HELD) -> None:
         self._most_held = most_held

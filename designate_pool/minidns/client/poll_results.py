@@ -26,10 +26,7 @@ MAX_INCOMPLETE = 100_000
 
 
 class ResultSender:
-    """Casts results to the pool managers, all that it is given at once in one message to each pool.
-
-    :param verified: returns :attr:`ServerTable.verified` as it is now
-    """
+    """Casts results, all given at once in one message to each pool; *verified* returns :attr:`ServerTable.verified`."""
 
     def __init__(self, pool_managers: PoolManagerClient, verified: Callable[[], Verified] = dict,
                  max_incomplete: int = MAX_INCOMPLETE) -> None:
@@ -90,10 +87,7 @@ class ResultSender:
 
 
 def worst(server_id: str, peers: Iterable[AllowedPeer], results: Mapping[str, PollResult]) -> PollResult | None:
-    """The result that stands for all, as one of the server; None without one.
-
-    :param results: by the ids of *peers*, some of which may have none
-    """
+    """The result that stands for all, as the server's; None without one.  *results* are by ids of (some) *peers*."""
     selected: tuple[AllowedPeer, PollResult] | None = None
     for peer in peers:
         result = results.get(peer.id)

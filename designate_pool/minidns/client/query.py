@@ -85,10 +85,7 @@ class RetryingQuery:
         self.queued = self.over_tcp = self.ended = False
 
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
-        """Read *message*; None when it is no reply to this query.
-
-        :param now: seconds since 1970
-        """
+        """Read *message*, *now* in seconds since 1970; None when it is no reply to this query."""
         return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
                                   None if over_tcp else self.sent_template)
 

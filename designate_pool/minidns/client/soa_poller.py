@@ -86,10 +86,7 @@ class PollOrder:
 
 
 class NotifyQuery(RetryingQuery):
-    """A NOTIFY (RFC 1996), repeated until the server acknowledges it.
-
-    :param on_refused: called whenever the server does not accept it
-    """
+    """A NOTIFY (RFC 1996), repeated until the server acknowledges it; *on_refused* is called when it refuses."""
 
     __slots__ = ('order', '_on_refused')
     random_case = False

@@ -37,10 +37,7 @@ V = TypeVar('V')
 
 
 class ZoneLoader:
-    """The zones of a pool's domains.
-
-    :param ahead: has the next page of a large zone read while the one before is packed
-    """
+    """The zones of a pool's domains; *ahead* has a large zone's next page read while the one before is packed."""
 
     def __init__(self, storage: Storage, pool_name: str, cache: ZoneCache, ahead: zone_snapshot.Ahead = iter) -> None:
         self._storage = storage

@@ -360,10 +360,7 @@ class Reconciler:
 
 
 def choose_due_rows(step: Step, workers: Mapping[str, ServerWorker], settings: PoolManagerSettings) -> None:
-    """Decide what *step* writes, calls and polls, after all other changes of its rows; no I/O.
-
-    :param workers: of the servers in service, by server id
-    """
+    """Decide what *step* writes, calls and polls, after all other changes; no I/O.  *workers*: in service, by id."""
     due = [(step.states[row.domain_id], row) for row in step.unchanged_claimed()] if step.claimed else []
     due += [(state, row) for state in step.states.values() for row in state.changed.values()
             if row_transitions.is_due(row, step.now) and row.server_id in workers]
@@ -449,10 +446,7 @@ class Verdicts:
 
 def evaluate(states: Iterable[DomainState], servers: Sequence[str], threshold_percentage: int,
              uncounted: Sequence[str]) -> Verdicts:
-    """Weigh domains by their rows.
-
-    :param servers: ids of those that count, as for :func:`consensus.weigh`
-    """
+    """Weigh domains by their rows; *servers* are the ids of those that count, as for :func:`consensus.weigh`."""
     who = servers, threshold_percentage, uncounted
     weighed = Verdicts()
     for state in states:

@@ -18,10 +18,7 @@ from designate_pool.storage.reporting.invariants import DomainRows
 
 def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: int, late: timedelta,
              now: datetime) -> Iterator[str]:
-    """The broken invariants, each as a sentence without a full stop.
-
-    :param late: for how long a row may be due or its claim be over before it is claimed
-    """
+    """The broken invariants, sentences without full stop; *late*: how long a row may be due, or its claim be over."""
     domain, rows = domain_rows.domain, domain_rows.rows
     labels = {server.id: server.label for server in members.servers}
     for row in rows:

@@ -108,10 +108,7 @@ class ServerCompare:
         return tuple(sorted(set(listing.serials) - explained - {self._manager.pool.catalog_zone}))
 
     def _compare_contents(self, worker: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
-        """*found* with the comparison of the contents of *domains*.
-
-        :raises WrongServerState: for a server that is fed by records
-        """
+        """*found* with the contents of *domains* compared; raises WrongServerState for a server fed by records."""
         if worker.backend.capabilities.fed_by_records:
             raise WrongServerState(server=worker.server.label, state='fed by records',
                                    why='its contents are compared by the plans that are made for it')

@@ -14,10 +14,7 @@ _STRINGS = re.compile('"([^"]*)"').findall
 
 
 def of(rtype: str, text: str) -> bytes:
-    """The wire form (RFC 1035 sections 3.3 and 3.4, RFC 3596, RFC 2782) of *text*.
-
-    :param rtype: a key of :data:`designate_pool.protocol.names_and_rdata.PLAIN`
-    """
+    """The wire form (RFC 1035 sections 3.3 and 3.4, RFC 3596, RFC 2782) of *text*; *rtype* is a key of ``PLAIN``."""
     return _MAKERS[rtype](text)
 
 
