@@ -21,25 +21,25 @@ from designate_pool.storage.zones import recordsets as recordset_store
 from designate_pool.storage.zones import zone_shares
 
 
-def seen(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
-    """*found*, for its owner and those it is shared with.
+def seen(tx: Tx, context: Context, domain_id: str, domain: Domain | None, or_deleted: bool = False) -> Domain:
+    """*domain*, for its owner and those it is shared with.
 
     :raises DomainNotFound: for others, and when it is None
     """
-    if found is None or not or_deleted and found.status is Status.DELETED or not (
-            context.sees(found.project_id) or found.shared and context.project_id
-            and zone_shares.of_target(tx, found.id, context.project_id)):
+    if domain is None or not or_deleted and domain.status is Status.DELETED or not (
+            context.sees(domain.project_id) or domain.shared and context.project_id
+            and zone_shares.of_target(tx, domain.id, context.project_id)):
         raise DomainNotFound(domain=domain_id)
-    return found
+    return domain
 
 
-def owned(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
-    """*found*, for its owner.
+def owned(tx: Tx, context: Context, domain_id: str, domain: Domain | None, or_deleted: bool = False) -> Domain:
+    """*domain*, for its owner.
 
     :raises DomainNotFound: as :func:`seen`
     :raises Forbidden: for those it is shared with
     """
-    domain = seen(tx, context, domain_id, found, or_deleted)
+    domain = seen(tx, context, domain_id, domain, or_deleted)
     if is_guest(context, domain):
         raise Forbidden(what=f'do this with {domain.name}', why=SHARED)
     return domain

@@ -185,21 +185,21 @@ class _Progress:
             self._next = time.monotonic() + _TOLD_EVERY
 
 
-def _tell_lists(report: lists.ListReport, told: Collection[str] = ()) -> set[str]:
-    return _tell_problems(report.refused, told)
+def _tell_lists(report: lists.ListReport, printed: Collection[str] = ()) -> set[str]:
+    return _tell_problems(report.refused, printed)
 
 
-def _tell_zones(report: CopyReport, told: Collection[str] = (), with_waiting: bool = True) -> set[str]:
-    problems = _tell_problems(sorted(f'zone {name}: {why}' for name, why in report.refused.items()), told)
+def _tell_zones(report: CopyReport, printed: Collection[str] = (), with_waiting: bool = True) -> set[str]:
+    problems = _tell_problems(sorted(f'zone {name}: {why}' for name, why in report.refused.items()), printed)
     if report.waiting and with_waiting:
         print(f'{len(report.waiting)} zones are not settled in Designate ({report.waiting[0]} for example); '
               "'designate follow' takes them.")
     return problems
 
 
-def _tell_problems(problems: Iterable[str], told: Collection[str]) -> set[str]:
+def _tell_problems(problems: Iterable[str], printed: Collection[str]) -> set[str]:
     for problem in problems:
-        if problem not in told:
+        if problem not in printed:
             print(f'not copied: {problem}', file=sys.stderr)
     return set(problems)
 
