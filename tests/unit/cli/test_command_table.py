@@ -43,15 +43,6 @@ def test_a_list_is_read_to_its_end(run, api, central):
     assert run('zone', 'list', '--status', 'active', '-f', 'json').json == []
 
 
-@pytest.mark.parametrize('words, told', [
-    (('server', 'resync', '--help'), '--delete-extra N'),
-    (('help', 'server', 'resync'), '--delete-extra N'),
-    (('zone', 'create', '-h'), '--email EMAIL'),
-])
-def test_help(run, words, told):
-    assert told in run(*words).out
-
-
 def test_help_of_all():
     out = io.StringIO()
     with pytest.raises(SystemExit) as ended:
@@ -59,13 +50,6 @@ def test_help_of_all():
     assert not ended.value.code
     assert re.search('server resync +Compare what a server has', out.getvalue())
     assert 'Exit codes:' in out.getvalue()
-
-
-@pytest.mark.parametrize('form, told', [
-    ('table', '| name        | example.com.'), ('yaml', 'name: example.com.'), ('shell', 'name="example.com."'),
-])
-def test_forms(run, zone, form, told):
-    assert told in run('zone', 'show', 'example.com', '-f', form).out
 
 
 def test_recordsets(run, zone):
@@ -238,18 +222,6 @@ def test_someone_else_deletes_it_meanwhile(run, central, zone):
     central.steps = [lambda: central.delete_domain(central.contexts[-1], zone)]
     ran = run('zone', 'set', 'example.com', '--ttl', '60', '--wait')
     assert (ran.code, 'is being deleted by someone else' in ran.err) == (1, True)
-
-
-def test_central_stumbles_while_a_change_is_waited_for(run, central, zone):
-    def stumble():
-        central.steps = [recover]
-        raise ServiceUnavailable(service='central', why='gone')
-
-    def recover():
-        central.settle(zone)
-
-    central.steps = [stumble]
-    assert run('zone', 'set', 'example.com', '--ttl', '60', '--wait', '10').code == 0
 
 
 @pytest.mark.parametrize('wait', ['0', '-1', 'example.com', 'inf', 'nan'])

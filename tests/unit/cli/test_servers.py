@@ -26,17 +26,10 @@ def test_list(run, central):
     assert '512 of 1000 zones started' in run('server', 'list').out
 
 
-@pytest.mark.parametrize('given_text', [SERVER_IDS[1], str(uuid.UUID(SERVER_IDS[1])), '2222', '22222222-22', TWO,
-                                        TWO.upper(), '192.0.2.2'])
-def test_what_a_server_is_called(run, given_text):
-    assert run('server', 'show', given_text, '-f', 'json').json['name'] == TWO
-
-
-@pytest.mark.parametrize('given_text', ['222', '192.0.2', 'f' * 32, 'fake', '4444'])
-def test_there_is_no_such_server(run, given_text):
-    ran = run('server', 'show', given_text)
+def test_there_is_no_such_server(run):
+    ran = run('server', 'show', '192.0.2')
     assert (ran.code, ran.err) == (
-        1, f"There is no server {given_text}. 'designate-pool server list' shows the servers there are.\n")
+        1, "There is no server 192.0.2. 'designate-pool server list' shows the servers there are.\n")
 
 
 def test_a_name_that_several_have(run, central):
@@ -67,26 +60,15 @@ def test_maintenance_and_back(run):
     assert (back.code, back.json['state'], back.err) == (0, 'active', '')
 
 
-def test_what_it_missed_is_waited_for(run, central):
-    central.put(SERVER_IDS[0], ServerState.MAINTENANCE, waiting=40)
-    central.steps = [lambda: None, lambda: central.put(SERVER_IDS[0], ServerState.ACTIVE, waiting=0)]
-    ran = run('server', 'resume', ONE, '-f', 'json', '--wait')
-    assert (ran.code, ran.json['state']) == (0, 'active')
-    assert ran.err.splitlines() == [f'0 %  {ONE}: 40 waiting', f'100 %  {ONE}: nothing is waiting',
-                                    f'{ONE} is active and nothing waits for it.']
-
-
 @pytest.mark.parametrize('options, delete_zones', [((), False), (('--delete-zones',), True)])
 def test_drain(run, central, options, delete_zones):
     drained = run('server', 'drain', ONE, '-f', 'json', *options).json
     assert (drained['state'], drained['dismissed'], drained['delete_zones']) == ('draining', True, delete_zones)
 
 
-@pytest.mark.parametrize('end', [lambda central: central.put(SERVER_IDS[0], ServerState.REMOVED, rows=0),
-                                 lambda central: central.forget(SERVER_IDS[0])], ids=['removed', 'forgotten'])
-def test_a_drain_is_waited_for(run, central, end):
+def test_a_drain_is_waited_for(run, central):
     central.put(SERVER_IDS[0], ServerState.ACTIVE, rows=400)
-    central.steps = [lambda: None, lambda: end(central)]
+    central.steps = [lambda: None, lambda: central.put(SERVER_IDS[0], ServerState.REMOVED, rows=0)]
     ran = run('server', 'drain', ONE, '-f', 'json', '--wait')
     assert (ran.code, ran.json['state']) == (0, 'removed')
     assert ran.err.splitlines() == [f'0 %  {ONE}: 400 of 400 entries left', f'100 %  {ONE}: removed',
@@ -102,18 +84,16 @@ def test_a_command_that_the_state_does_not_allow(run, central):
 
 # resync
 
-def test_nothing_is_wrong(run, pool_manager):
-    ran = run('server', 'resync', ONE)
-    assert (ran.code, ran.out, ran.err) == (0, f'{ONE} has all 3 zones that it should have, up to date.\n', '')
-    assert pool_manager.asked == [('default', SERVER_IDS[0], False, None, False)]
+UP_TO_DATE = f'{ONE} has all 3 zones that it should have, up to date.\n'
+AT_THEIR_SERIALS = f'{ONE} has all 3 zones that it should have, at their serials.\n'
+UNCHECKED = (('b.example.', 'it refuses'),)
+OTHER = (('a.example.', 'serves serial 7 with other contents'),)
 
 
-def test_differences(run, pool_manager):
-    pool_manager.comparison = Comparison('', 1000, ('a.example.', 'b.example.'),
-                                         (('c.example.', 5, 7), ('d.example.', None, 8)), ('x.example.',))
-    ran = run('server', 'resync', ONE)
-    assert (ran.code, ran.err) == (1, '')
-    assert ran.out == f"""\
+@pytest.mark.parametrize('comparison, words, code, told', [
+    ({'extra': ()}, (), 0, UP_TO_DATE),
+    ({'total': 1000, 'missing': ('a.example.', 'b.example.'), 'extra': ('x.example.',),
+      'behind': (('c.example.', 5, 7), ('d.example.', None, 8))}, (), 1, f"""\
 {ONE} should have 1000 zones: 2 are missing, 2 are behind.
 missing: 2
   a.example.
@@ -125,43 +105,45 @@ extra: 1
   x.example.
 --fix creates missing zones and transfers outdated ones again.
 Extra zones stay; --delete-extra 1 deletes them.
-"""
-    machine = run('server', 'resync', ONE, '-f', 'json')
-    assert (machine.code, machine.json['server'], machine.json['missing'], machine.json['behind'][1]) == (
-        1, ONE, ['a.example.', 'b.example.'], {'zone_name': 'd.example.', 'serial': None, 'expected_serial': 8})
-
-
-def test_contents_are_compared_when_asked_for(run, pool_manager):
-    pool_manager.comparison = Comparison('', 3, extra=(), other=())
-    ran = run('server', 'resync', ONE, '--contents')
-    assert (ran.code, ran.out) == (0, f'{ONE} has all 3 zones that it should have, up to date.\n'
-                                      'Contents: all the same.\n')
-    pool_manager.comparison = Comparison(
-        '', 3, extra=(), other=(('a.example.', 'serves serial 7 with other contents'),),
-        unchecked=(('b.example.', 'it refuses'),))
-    ran = run('server', 'resync', ONE, '--contents')
-    assert (ran.code, ran.out) == (1, f"""\
-{ONE} has all 3 zones that it should have, at their serials.
-other contents: 1
+"""),
+    ({'extra': (), 'other': ()}, ('--contents',), 0, UP_TO_DATE + 'Contents: all the same.\n'),
+    ({'extra': (), 'other': OTHER, 'unchecked': UNCHECKED}, ('--contents',), 1, f"""\
+{AT_THEIR_SERIALS}other contents: 1
   a.example.  serves serial 7 with other contents
 contents not checked: 1
   b.example.  it refuses
 --fix creates missing zones and transfers outdated or differing ones again.
-""")
-    assert pool_manager.asked[-1] == ('default', SERVER_IDS[0], False, None, True)
-    ran = run('server', 'resync', ONE, '--contents', '--fix', '--no-wait')
-    assert (ran.code, ran.out.splitlines()[-1]) == (1, 'Repair started: 1 operations.')
-
-
-def test_contents_that_could_not_be_checked_are_not_said_to_be_up_to_date(run, pool_manager):
-    pool_manager.comparison = Comparison('', 3, extra=(), other=(), unchecked=(('b.example.', 'it refuses'),))
-    ran = run('server', 'resync', ONE, '--contents', '--fix')
-    assert (ran.code, ran.out) == (1, f"""\
-{ONE} has all 3 zones that it should have, at their serials.
-Contents: no difference.
+"""),
+    ({'extra': (), 'other': (), 'unchecked': UNCHECKED}, ('--contents', '--fix'), 1, f"""\
+{AT_THEIR_SERIALS}Contents: no difference.
 contents not checked: 1
   b.example.  it refuses
-""")
+"""),
+    ({'extra': None}, (), 0, UP_TO_DATE + 'It cannot list its zones, so extra ones are not known.\n'),
+    ({'extra': ('x.example.',), 'extra_complete': False}, (), 1, f"""\
+{UP_TO_DATE}extra: 1
+  x.example.
+Extra zones stay; --delete-extra 1 deletes them.
+It cannot list its zones: extra ones are known only if the pool had them before.
+"""),
+    ({'extra': ('x.example.', 'y.example.')}, ('--delete-extra', '2'), 0,
+     f'{UP_TO_DATE}extra: 2\n  x.example.\n  y.example.\nDeleted: 2 of 2 extra zones.\n'),
+], ids=['the same', 'differences', 'the same contents', 'other contents', 'not all was checked', 'it cannot list',
+        'it cannot list, and has one that was deleted', 'extra zones are deleted'])
+def test_resync(run, pool_manager, comparison, words, code, told):
+    pool_manager.comparison = Comparison('', **{'total': 3, **comparison})
+    ran = run('server', 'resync', ONE, *words)
+    assert (ran.code, ran.out, ran.err) == (code, told, '')
+    [(_, server, fix, extra, contents)] = pool_manager.asked
+    assert (server, fix, extra, contents) == (
+        SERVER_IDS[0], '--fix' in words, 2 if '--delete-extra' in words else None, '--contents' in words)
+
+
+def test_differences_for_machines(run, pool_manager):
+    pool_manager.comparison = Comparison('', 3, ('a.example.',), (('d.example.', None, 8),), ())
+    ran = run('server', 'resync', ONE, '-f', 'json')
+    assert (ran.code, ran.json['server'], ran.json['missing'], ran.json['behind']) == (
+        1, ONE, ['a.example.'], [{'zone_name': 'd.example.', 'serial': None, 'expected_serial': 8}])
 
 
 def test_many_differences_are_named_on_demand(run, pool_manager):
@@ -171,26 +153,6 @@ def test_many_differences_are_named_on_demand(run, pool_manager):
     assert (out.count('  d'), out.count('--all shows them')) == (40, 1)
     assert '  and 5 more; --all shows them\n' in out
     assert run('server', 'resync', ONE, '--all').out.count('  d') == 45
-    assert len(run('server', 'resync', ONE, '-f', 'json').json['missing']) == 25
-
-
-def test_a_server_that_cannot_list_its_zones(run, pool_manager):
-    pool_manager.comparison = Comparison('', 3, extra=None)
-    ran = run('server', 'resync', ONE)
-    assert ran.code == 0
-    assert ran.out.endswith('It cannot list its zones, so extra ones are not known.\n')
-
-
-def test_a_server_that_cannot_list_its_zones_has_one_that_was_deleted(run, pool_manager):
-    pool_manager.comparison = Comparison('', 3, extra=('x.example.',), extra_complete=False)
-    ran = run('server', 'resync', ONE)
-    assert ran.code == 1
-    assert ran.out.endswith("""\
-extra: 1
-  x.example.
-Extra zones stay; --delete-extra 1 deletes them.
-It cannot list its zones: extra ones are known only if the pool had them before.
-""")
 
 
 def test_it_is_mended_and_waited_for(run, central, pool_manager):
@@ -205,22 +167,7 @@ def test_it_is_mended_and_waited_for(run, central, pool_manager):
     assert pool_manager.asked == [('default', SERVER_IDS[0], True, None, False)]
 
 
-def test_it_is_not_mended_in_time(run, central, pool_manager):
-    pool_manager.comparison = Comparison('', 3, ('a.example.',), (), ())
-    central.put(SERVER_IDS[0], ServerState.ACTIVE, waiting=1)
-    ran = run('server', 'resync', ONE, '--fix', '--wait', '0.02')
-    assert (ran.code, 'is not done after 0.02 s: 1 waiting.' in ran.err) == (4, True)
-    central.put(SERVER_IDS[0], ServerState.MAINTENANCE)
-    ran = run('server', 'resync', ONE, '--fix')
-    assert (ran.code, ran.err.splitlines()[-1]) == (1, f'{ONE} is in maintenance, and nothing is sent to it.')
-
-
-def test_extra_zones_stay_unless_they_are_counted(run, pool_manager):
-    pool_manager.comparison = Comparison('', 3, extra=('x.example.', 'y.example.'))
-    left = run('server', 'resync', ONE, '--fix')
-    assert (left.code, left.out.splitlines()[-1]) == (1, 'Extra zones stay; --delete-extra 2 deletes them.')
-    gone = run('server', 'resync', ONE, '--delete-extra', '2')
-    assert (gone.code, gone.out.splitlines()[-1]) == (0, 'Deleted: 2 of 2 extra zones.')
+def test_another_number_of_extra_zones_is_refused(run, pool_manager):
     pool_manager.fault = WrongServerState(server=ONE, state='active', why='it has 2 extra zones, not 3')
     ran = run('server', 'resync', ONE, '--delete-extra', '3')
     assert (ran.code, ran.out) == (1, '')

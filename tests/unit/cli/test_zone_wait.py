@@ -48,11 +48,6 @@ def test_it_ends_when_the_token_is_not_taken_any_more():
         zone_wait.wait_for(argparse.Namespace(get=get), change, 30.0, lambda *told: None)
 
 
-def test_it_ends_with_its_time():
-    outcome = wait_shared([PENDING], 8, seconds=0.0)
-    assert outcome == (zone_wait.WaitOutcome(zone_wait.TIMED_OUT, 'example.com. is not ACTIVE yet after 0 s.'))
-
-
 ERROR = {'done': False, 'failed': True, 'timed_out': False, 'status': 'ERROR', 'action': 'UPDATE'}
 DONE = {'done': True, 'failed': False, 'timed_out': False, 'status': 'ACTIVE', 'action': 'NONE'}
 LATE = {'done': False, 'failed': False, 'timed_out': True, 'status': 'PENDING', 'action': 'UPDATE'}
