@@ -28,7 +28,7 @@ from designate_pool.planner.run_report import RunReport
 
 LOG = logging.getLogger(__name__)
 INTERVAL, MIN_EVENT_INTERVAL = 60.0, 5.0
-#: Seconds between two checks of files.
+#: Seconds between two checks of files; less where runs may follow each other faster.
 FILE_CHECK = 1.0
 #: Seconds for a run that is under way to end when the program stops; the next run does the rest.
 GRACE = 1.0
@@ -175,7 +175,7 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
     thread.start()
     print('sync: ready', file=sys.stderr, flush=True)
     while not signals.stop:
-        signals.wait(FILE_CHECK)
+        signals.wait(min(FILE_CHECK, min_event_interval))
         if signals.hangup:
             signals.hangup = False
             runs.forget()

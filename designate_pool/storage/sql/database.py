@@ -339,6 +339,7 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
     """
     parsed = _parse(url)
     seconds = max(2, round(patience))  # libpq treats a connect_timeout of 1 as 2
+    idle = max(2, round(_IDLE_TIMES * patience))
     name = parsed.get_backend_name()
     if name == 'sqlite':
         engine = sa.create_engine(parsed, **options)
@@ -347,10 +348,10 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
         sa.event.listen(engine, 'begin', _begin_sqlite)
     elif name == 'mysql':
         # A server may be frozen, also after TCP's handshake.  A statement of a migration may take as long as it needs.
-        silence = dict.fromkeys(('read_timeout', 'write_timeout'), _IDLE_TIMES * seconds) if foreign_keys else {}
+        silence = dict.fromkeys(('read_timeout', 'write_timeout'), idle) if foreign_keys else {}
         engine = sa.create_engine(_with_defaults(parsed, connect_timeout=seconds, **silence), **options)
         sa.event.listen(engine, 'do_connect', _connect_mysql)
-        sa.event.listen(engine, 'connect', _prepare_mysql(seconds, options.get('isolation_level')))
+        sa.event.listen(engine, 'connect', _prepare_mysql(seconds, idle, options.get('isolation_level')))
         sa.event.listen(engine, 'handle_error', _leave_node)
     else:
         parsed = _with_defaults(parsed, connect_timeout=seconds, keepalives_idle=_IDLE, keepalives_interval=_INTERVAL,
@@ -358,7 +359,7 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
         engine = sa.create_engine(parsed, executemany_mode='values_plus_batch',
                                   **{'isolation_level': 'READ COMMITTED', **options})
         sa.event.listen(engine, 'do_connect', _look_up_host)
-        sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
+        sa.event.listen(engine, 'connect', _prepare_postgresql(seconds, idle))
         sa.event.listen(engine, 'handle_error', _leave_node)
     return engine
 
@@ -543,7 +544,7 @@ def _mysql_conversions() -> dict[Any, Any]:
     return {**converters.conversions, FIELD_TYPE.DATETIME: datetime.fromisoformat, datetime: time_literal}
 
 
-def _prepare_mysql(seconds: int, isolation_level: str | None) -> Callable[[Any, Any], None]:
+def _prepare_mysql(seconds: int, idle: int, isolation_level: str | None) -> Callable[[Any, Any], None]:
     # Where statements commit by themselves, this is the level of transactions that are begun all the same.
     level = 'REPEATABLE READ' if isolation_level == 'AUTOCOMMIT' else 'READ COMMITTED'
 
@@ -559,7 +560,7 @@ def _prepare_mysql(seconds: int, isolation_level: str | None) -> Callable[[Any, 
         if variables.get('wsrep_on') == 'ON':
             cursor.execute(f'SET SESSION wsrep_sync_wait = @@wsrep_sync_wait | {_SYNC_WAIT}')
         if 'idle_transaction_timeout' in variables:  # MySQL does not have it
-            cursor.execute(f'SET SESSION idle_transaction_timeout = {_IDLE_TIMES * seconds}')
+            cursor.execute(f'SET SESSION idle_transaction_timeout = {idle}')
         cursor.close()
 
     return prepare
@@ -579,12 +580,12 @@ def _look_up_host(dialect: Any, record: Any, arguments: Any, options: Any) -> No
             options |= {'host': ','.join([host] * len(addresses)), 'hostaddr': ','.join(addresses)}
 
 
-def _prepare_postgresql(seconds: int) -> Callable[[Any, Any], None]:
+def _prepare_postgresql(seconds: int, idle: int) -> Callable[[Any, Any], None]:
     def prepare(connection: Any, record: Any) -> None:
         with connection.cursor() as cursor:
             # PostgreSQL would compile statements of large zones, which takes longer than it saves.
             cursor.execute(f"SET lock_timeout = '{seconds}s'; SET jit = off;"
-                           f" SET idle_in_transaction_session_timeout = '{_IDLE_TIMES * seconds}s'")
+                           f" SET idle_in_transaction_session_timeout = '{idle}s'")
         connection.commit()
 
     return prepare

@@ -19,7 +19,7 @@ if sys.argv[1] == 'eventlet':
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.storage.sql.database import Storage
 try:
-    Storage(sys.argv[2], patience=2).read(print)
+    Storage(sys.argv[2], patience=0.5).read(print)
 except ServiceUnavailable:
     print('no answer')
 '''
