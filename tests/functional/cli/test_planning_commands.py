@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-import re
 import shutil
-import textwrap
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,11 +18,12 @@ from designate_pool.planner import config_file
 from testing.bind import Named
 from testing.processes import wait_until
 from testing.stack import Stack
+from tests.fixtures import documentation
 from tests.fixtures.bind_pool import BindPool
 from tests.fixtures.commands import Folder, Ran
+from tests.fixtures.documentation import PAGES, ROOT
 from tests.fixtures.updates import KEY, NEW, named_with
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 CONFIG = '''
 providers:
   files: {class: zonefile, directory: zones, file_extension: .zone, check_origin: false}
@@ -34,6 +33,8 @@ zones:
 '''
 CONTENTS = '''
 $TTL 3600
+
+
 @        MX    10 mail
 @        TXT   "v=spf1 mx -all"
 www  300 A     192.0.2.10
@@ -41,7 +42,7 @@ www  300 A     192.0.2.11
 mail     A     192.0.2.25
 ftp      CNAME www
 '''
-PAGE = ROOT / 'doc' / 'source' / 'zones-in-git.rst'
+PAGE = PAGES / 'zones-in-git.rst'
 HOSTS = ''.join(f'host{number} 3600 IN A 192.0.2.{number}\n' for number in range(100, 112))
 
 
@@ -75,137 +76,85 @@ def git(pool: BindPool, tmp_path: pathlib.Path) -> Repository:
     return made
 
 
-class TestRounds:
-    def test_a_folder_is_planned_reviewed_applied_and_served_and_then_there_is_nothing_to_do(
-            self, pool: BindPool, git: Repository) -> None:
-        ran = git.run('plan', '--detailed-exitcode', code=2)
-        assert f'{git.zone}. on pool: 5 to create, 0 to update, 0 to delete; 0 existing RRsets\n' in ran.out
-        assert f'    + www.{git.zone}. 300 A 192.0.2.10; 192.0.2.11\n' in ran.out
-        assert pool.served(f'www.{git.zone}', 'A') is None
-        assert git.state(ran.plan) == 'STORED'
-        shown = git.run('plan', 'show', ran.plan).out
-        assert f'    + www.{git.zone}. 300 A 192.0.2.10; 192.0.2.11\n' in shown and f'apply {ran.plan}' in shown
+def test_a_folder_is_planned_reviewed_applied_and_served_and_then_there_is_nothing_to_do(
+        pool: BindPool, git: Repository) -> None:
+    ran = git.run('plan', '--detailed-exitcode', code=2)
+    assert f'{git.zone}. on pool: 5 to create, 0 to update, 0 to delete; 0 existing RRsets\n' in ran.out
+    assert f'    + www.{git.zone}. 300 A 192.0.2.10; 192.0.2.11\n' in ran.out
+    assert pool.served(f'www.{git.zone}', 'A') is None
+    assert git.state(ran.plan) == 'STORED'
+    shown = git.run('plan', 'show', ran.plan).out
+    assert f'    + www.{git.zone}. 300 A 192.0.2.10; 192.0.2.11\n' in shown and f'apply {ran.plan}' in shown
 
-        applied = git.run('apply', ran.plan, '--wait', '30')
-        assert applied.out.endswith(f'{git.zone}. on pool: 5 of 5 changes applied\n5 changes applied.\n')
-        assert f'{git.zone}. is ACTIVE at serial' in applied.err
-        assert pool.served(f'www.{git.zone}', 'A') == ['192.0.2.10', '192.0.2.11']
-        assert pool.served(f'ftp.{git.zone}', 'CNAME') == [f'www.{git.zone}.']
+    applied = git.run('apply', ran.plan, '--wait', '30')
+    assert applied.out.endswith(f'{git.zone}. on pool: 5 of 5 changes applied\n5 changes applied.\n')
+    assert f'{git.zone}. is ACTIVE at serial' in applied.err
+    assert pool.served(f'www.{git.zone}', 'A') == ['192.0.2.10', '192.0.2.11']
+    assert pool.served(f'ftp.{git.zone}', 'CNAME') == [f'www.{git.zone}.']
 
-        again = git.run('plan', '--detailed-exitcode')
-        assert (again.out, again.err) == ('Nothing to do; zones compared with a target: 1.\n', '')
-        refused = git.run('apply', ran.plan, code=1)
-        assert 'is APPLIED since' in refused.err and "'designate-pool plan' makes a new one" in refused.err
-        (listed,) = (each for each in git.run('plan', 'list', '-f', 'json').json if each['id'].startswith(ran.plan))
-        assert (listed['state'], listed['zone'], listed['creates']) == ('APPLIED', f'{git.zone}.', 5)
-
-    def test_a_repository_of_octodns_works_unchanged(self, pool: BindPool, git: Repository) -> None:
-        git.write('designate-pool-sync.yaml', f'''
-            providers:
-              config: {{class: octodns.provider.yaml.YamlProvider, directory: ./config, default_ttl: 3600,
-                        enforce_order: true}}
-              pool: {{class: pool, url: env/DESIGNATE_POOL_URL}}
-            zones:
-              {git.zone}.: {{sources: [config], targets: [pool]}}
-            ''')
-        git.write(f'config/{git.zone}.yaml',
-                  "'':\n  type: MX\n  value: {exchange: mail, preference: 10}\n".replace('mail,', f'mail.{git.zone}.,')
-                  + 'www:\n  ttl: 60\n  type: A\n  values: [192.0.2.1, 192.0.2.2]\n')
-        git.run('apply', git.plan(), '--wait', '30')
-        assert pool.served(f'www.{git.zone}', 'A') == ['192.0.2.1', '192.0.2.2']
-        assert pool.served(git.zone, 'MX') == [f'10 mail.{git.zone}.']
-        git.run('plan', '--detailed-exitcode')
+    again = git.run('plan', '--detailed-exitcode')
+    assert (again.out, again.err) == ('Nothing to do; zones compared with a target: 1.\n', '')
+    refused = git.run('apply', ran.plan, code=1)
+    assert 'is APPLIED since' in refused.err and "'designate-pool plan' makes a new one" in refused.err
+    (listed,) = (each for each in git.run('plan', 'list', '-f', 'json').json if each['id'].startswith(ran.plan))
+    assert (listed['state'], listed['zone'], listed['creates']) == ('APPLIED', f'{git.zone}.', 5)
 
 
-class TestRefused:
-    def test_a_file_that_was_changed_after_the_plan(self, pool: BindPool, git: Repository) -> None:
-        plan = git.plan()
+def test_until_the_time_is_over(pool: BindPool, git: Repository) -> None:
+    git.run('apply', '--yes', '--wait', '30')
+    pool.named.stop()
+    try:
         git.change(git.file, '192.0.2.25', '192.0.2.26')
-        refused = git.run('apply', plan, code=1)
-        assert f'{git.zone}. on pool: the sources have changed since planning' in refused.err
-        assert "make a new plan with 'designate-pool plan'" in refused.err
-        assert git.state(plan) == 'DROPPED'
-        assert pool.served(f'mail.{git.zone}', 'A') is None
-        # Changing it back does not bring the plan back.
-        git.change(git.file, '192.0.2.26', '192.0.2.25')
-        assert 'is DROPPED' in git.run('apply', plan, code=1).err
-        git.run('apply', git.plan(), '--wait', '30')
+        late = git.run('apply', git.plan(), '--wait', '0.5', code=4)
+        assert f'{git.zone}. is not ACTIVE at serial' in late.err
+        assert '1 change applied.' in late.out
+        # The second round: the pool goes on to say ERROR when the tries are used up.
+        git.change(git.file, '192.0.2.26', '192.0.2.27')
+        assert f'{git.zone}. is in ERROR' in git.run('apply', git.plan(), '--wait', '30', code=3).err
+    finally:
+        pool.named.start()
+    wait_until(lambda: pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.27'], 'the server has caught up')
 
 
-class TestWaiting:
-    def test_until_the_time_is_over(self, pool: BindPool, git: Repository) -> None:
-        git.run('apply', '--yes', '--wait', '30')
-        pool.named.stop()
-        try:
-            git.change(git.file, '192.0.2.25', '192.0.2.26')
-            late = git.run('apply', git.plan(), '--wait', '0.5', code=4)
-            assert f'{git.zone}. is not ACTIVE at serial' in late.err
-            assert '1 change applied.' in late.out
-            # The second round: the pool goes on to say ERROR when the tries are used up.
-            git.change(git.file, '192.0.2.26', '192.0.2.27')
-            assert f'{git.zone}. is in ERROR' in git.run('apply', git.plan(), '--wait', '30', code=3).err
-        finally:
-            pool.named.start()
-        wait_until(lambda: pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.27'], 'the server has caught up')
+def test_for_a_review(git: Repository) -> None:
+    git.write('zones/broken.example.zone', 'www A x\n')
+    ran = git.run('plan', '-o', 'json', code=1)
+    assert [each['zone'] for each in ran.json['plans']] == [f'{git.zone}.']
+    assert [each['zone'] for each in ran.json['failed']] == ['broken.example.']
+    assert 'line 1' in ran.json['failed'][0]['error']
+    assert git.run('plan', 'show', ran.json['plan_id'], '-f', 'json').json['id'] == ran.json['plan_id']
+    (git.path / 'zones/broken.example.zone').unlink()
+    git.run('plan', '-o', 'markdown', '--output', 'plan.md')
+    text = (git.path / 'plan.md').read_text()
+    assert f'## {git.zone}. on pool\n' in text and 'designate-pool apply ' in text
+    assert f'<h2>{git.zone}. on pool</h2>' in git.run('plan', '-o', 'html').out
 
 
-class TestOutputs:
-    def test_for_a_review(self, git: Repository) -> None:
-        git.write('zones/broken.example.zone', 'www A x\n')
-        ran = git.run('plan', '-o', 'json', code=1)
-        assert [each['zone'] for each in ran.json['plans']] == [f'{git.zone}.']
-        assert [each['zone'] for each in ran.json['failed']] == ['broken.example.']
-        assert 'line 1' in ran.json['failed'][0]['error']
-        assert git.run('plan', 'show', ran.json['plan_id'], '-f', 'json').json['id'] == ran.json['plan_id']
-        (git.path / 'zones/broken.example.zone').unlink()
-        git.run('plan', '-o', 'markdown', '--output', 'plan.md')
-        text = (git.path / 'plan.md').read_text()
-        assert f'## {git.zone}. on pool\n' in text and 'designate-pool apply ' in text
-        assert f'<h2>{git.zone}. on pool</h2>' in git.run('plan', '-o', 'html').out
-
-    def test_only_some_zones(self, git: Repository) -> None:
-        git.write(f'zones/other-{git.zone}.zone', CONTENTS)
-        for words in ([git.zone], [git.zone, '--source', 'files'], [git.zone.upper(), '--target', 'pool']):
-            ran = git.run('plan', '--no-store', '-o', 'json', *words)
-            assert [each['zone'] for each in ran.json['plans']] == [f'{git.zone}.']
-        assert 'there is no nothing.example. in the configuration' in git.run('plan', 'nothing.example', code=1).err
+def test_comparing(git: Repository) -> None:
+    git.run('apply', '--yes', '--wait', '30')
+    assert 'is the same' in git.run('compare', 'files', 'pool', git.zone).out
+    git.write('by-hand.zone', CONTENTS.replace('192.0.2.25', '192.0.2.26'))
+    ran = git.run('compare', 'by-hand.zone', 'pool', git.zone, code=2)
+    assert ran.out.endswith(f'  Update mail.{git.zone}. A\n    - mail.{git.zone}. 3600 A 192.0.2.25\n'
+                            f'    + mail.{git.zone}. 3600 A 192.0.2.26\n')
+    (git.path / 'designate-pool-sync.yaml').unlink()
+    assert git.run('compare', 'by-hand.zone', 'pool', git.zone, '-f', 'json', code=2).json['changes']
 
 
-class TestBeside:
-    def test_dumped_from_the_pool_it_plans_nothing(self, git: Repository) -> None:
-        git.run('apply', '--yes', '--wait', '30')
-        git.run('dump', git.zone, '--source', 'pool', '--output', 'zones')
-        assert f'www.{git.zone}. 300 IN A 192.0.2.10\n' in (git.path / git.file).read_text()
-        assert git.run('plan', '--detailed-exitcode').out.startswith('Nothing to do')
-        git.run('dump', git.zone, '--output', 'yaml', '--format', 'yaml')
-        git.change('designate-pool-sync.yaml', '{class: zonefile, directory: zones, file_extension: .zone, '
-                                               'check_origin: false}', '{class: yaml, directory: yaml}')
-        assert git.run('plan', '--detailed-exitcode').out.startswith('Nothing to do')
-
-    def test_comparing(self, git: Repository) -> None:
-        git.run('apply', '--yes', '--wait', '30')
-        assert 'is the same' in git.run('compare', 'files', 'pool', git.zone).out
-        git.write('by-hand.zone', CONTENTS.replace('192.0.2.25', '192.0.2.26'))
-        ran = git.run('compare', 'by-hand.zone', 'pool', git.zone, code=2)
-        assert ran.out.endswith(f'  Update mail.{git.zone}. A\n    - mail.{git.zone}. 3600 A 192.0.2.25\n'
-                                f'    + mail.{git.zone}. 3600 A 192.0.2.26\n')
-        (git.path / 'designate-pool-sync.yaml').unlink()
-        assert git.run('compare', 'by-hand.zone', 'pool', git.zone, '-f', 'json', code=2).json['changes']
-
-    def test_the_example_works(self, pool: BindPool, tmp_path: pathlib.Path) -> None:
-        for name in ('example-sync.yaml', 'example-sync-zones'):
-            copy = shutil.copytree if (ROOT / 'etc' / name).is_dir() else shutil.copy
-            copy(ROOT / 'etc' / name, tmp_path / name)  # type: ignore[operator]
-        folder = Folder(tmp_path, pool.stack.url)
-        ran = folder.run('plan', '--config', 'example-sync.yaml')
-        folder.run('apply', ran.plan, '--config', 'example-sync.yaml', '--wait', '30')
-        assert pool.served('ftp.example.com', 'CNAME') == ['www.example.com.']
-        assert pool.served('www.example.net', 'CNAME') == ['www.example.com.']
-        folder.change('example-sync-zones/example.net.zone', 'www         IN CNAME www.example.com.\n', '')
-        ran = folder.run('plan', '--config', 'example-sync.yaml', '--detailed-exitcode')
-        assert 'Blocked (policy): Delete www.example.net.' in ran.out
-        for name in ('example.com', 'example.net'):
-            folder.run('zone', 'delete', name, '--wait', '30')
+def test_the_example_works(pool: BindPool, tmp_path: pathlib.Path) -> None:
+    for name in ('example-sync.yaml', 'example-sync-zones'):
+        copy = shutil.copytree if (ROOT / 'etc' / name).is_dir() else shutil.copy
+        copy(ROOT / 'etc' / name, tmp_path / name)  # type: ignore[operator]
+    folder = Folder(tmp_path, pool.stack.url)
+    ran = folder.run('plan', '--config', 'example-sync.yaml')
+    folder.run('apply', ran.plan, '--config', 'example-sync.yaml', '--wait', '30')
+    assert pool.served('ftp.example.com', 'CNAME') == ['www.example.com.']
+    assert pool.served('www.example.net', 'CNAME') == ['www.example.com.']
+    folder.change('example-sync-zones/example.net.zone', 'www         IN CNAME www.example.com.\n', '')
+    ran = folder.run('plan', '--config', 'example-sync.yaml', '--detailed-exitcode')
+    assert 'Blocked (policy): Delete www.example.net.' in ran.out
+    for name in ('example.com', 'example.net'):
+        folder.run('zone', 'delete', name, '--wait', '30')
 
 
 class Mixed:
@@ -309,17 +258,11 @@ def test_a_report_of_what_every_server_answers(mixed: Mixed) -> None:
     assert 'There is no zone example.org.' in mixed.folder.run('report', 'example.org', code=1).err
 
 
-def blocks(language: str) -> list[str]:
-    """The pieces of the page that are in a language."""
-    pattern = rf'^\.\. code-block:: {language}\n(?:   :.*\n)*\n((?:[ ]+.*\n|\n)+)'
-    found = re.findall(pattern, PAGE.read_text(), re.MULTILINE)
-    return [textwrap.dedent(each) for each in found]
-
-
 def test_every_configuration_of_the_page_can_be_read(tmp_path: pathlib.Path) -> None:
-    assert blocks('yaml')
-    for text in blocks('yaml'):
-        path = tmp_path / 'config.yaml'
+    texts = [block.text for block in documentation.blocks(PAGE) if block.kind == 'yaml']
+    assert texts
+    path = tmp_path / 'config.yaml'
+    for text in texts:
         path.write_text(text)
         found = config_file.read(path, {'UPDATE_SECRET': 'c2VjcmV0'})
         assert found.zones and found.providers

@@ -201,11 +201,6 @@ class Listener:
         with self._lock:
             return [event for event, payload in self.heard if payload.get('zone_id', payload['id']) == zone_id]
 
-    def about_tasks(self) -> set[tuple[str, str, str]]:
-        with self._lock:
-            return {(event, payload['id'], payload['status']) for event, payload in self.heard
-                    if event.startswith(('dns.zone_import.', 'dns.zone_export.'))}
-
     def stop(self) -> None:
         self._listener.stop()
         self._listener.wait()
@@ -243,23 +238,6 @@ def test_notifications_go_over_the_broker(apart: Seen, rabbitmq: RabbitMq) -> No
         'notified.example.com.', 'ACTIVE', 'PENDING', 'default')
     assert active['request_id'].startswith('req-') and active['serial'] > created['serial'] - 1
     assert (created['name'], created['type'], created['records']) == ('www.notified.example.com.', 'A', ['192.0.2.1'])
-
-
-def test_imports_and_exports_are_notified_over_the_broker(apart: Seen, rabbitmq: RabbitMq) -> None:
-    """Some by the API's program, some by Central's."""
-    listener = Listener(rabbitmq.url)
-    try:
-        zone_id = apart.import_zone('$ORIGIN imported.example.com.\n@ 300 SOA ns1 hostmaster 1 7200 900 1209600 600\n')
-        (imported,) = apart.request('GET', f'/v2/zones/tasks/imports?zone_id={zone_id}', 200)['imports']
-        exported = apart.request('POST', f'/v2/zones/{zone_id}/tasks/export', 202)
-        for kind, task in (('imports', imported), ('exports', exported)):
-            apart.request('DELETE', f'/v2/zones/tasks/{kind}/{task["id"]}', 204)
-        wanted = {(f'dns.zone_{kind}.{verb}', task['id'], status)
-                  for kind, task in (('import', imported), ('export', exported))
-                  for verb, status in (('create', 'PENDING'), ('update', 'COMPLETE'), ('delete', 'COMPLETE'))}
-        wait_until(lambda: listener.about_tasks() == wanted, 'all six are notified', 60)
-    finally:
-        listener.stop()
 
 
 def test_every_program_serves_its_own_metrics(apart: Seen) -> None:

@@ -106,12 +106,6 @@ def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver:
     assert found['pools']['silver']['asked'] is False and found['pools']['default']['asked'] is True
 
 
-def test_the_help_says_whose_servers_are_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        app.main(['check', '--help'], cfg.ConfigOpts())
-    assert "servers of the configuration's pool are asked" in ' '.join(capsys.readouterr().out.split())
-
-
 @pytest.fixture
 def servers() -> Any:
     made = [NameServer(Endpoint('127.0.0.1', free_port()), Endpoint('127.0.0.1', free_port()), SECRET)

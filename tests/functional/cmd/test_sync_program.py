@@ -93,28 +93,16 @@ def loop(git: Repository) -> Iterator[Callable[..., Loop]]:
 
 class TestOnce:
     def test_twice(self, git: Repository) -> None:
+        assert 'In all 1 to create' in git.once('--dry-run')
+        assert git.target() == ''
         assert 'In all 1 to create' in git.once()
         assert '192.0.2.1' in git.target()
         assert 'Nothing to do' in git.once()
-
-    def test_a_dry_run_changes_nothing(self, git: Repository) -> None:
-        assert 'In all 1 to create' in git.once('--dry-run')
-        assert git.target() == ''
 
     def test_what_cannot_be_read_is_a_failure_and_the_rest_is_done(self, git: Repository) -> None:
         git.write('zones/broken.example.zone', 'www A x\n')
         assert 'broken.example.zone, line 1' in git.once(code=1)
         assert '192.0.2.1' in git.target()
-
-    def test_what_is_unsafe_keeps_all_from_being_done(self, git: Repository) -> None:
-        git.write(f'zones/{ZONE}.zone', HOSTS)
-        git.once()
-        git.write(f'zones/{ZONE}.zone', 'host100 300 A 192.0.2.100\n')
-        git.write('zones/example.net.zone', 'www 300 A 192.0.2.1\n')
-        assert '11 of 12 RRsets would be deleted' in git.once(code=1)
-        assert git.target('example.net') == ''
-        git.once('--force', ZONE)
-        assert '192.0.2.1' in git.target('example.net') and 'host111' not in git.target()
 
     def test_a_broken_configuration(self, git: Repository) -> None:
         git.change('sync.yaml', 'targets', 'target')

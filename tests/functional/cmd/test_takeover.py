@@ -37,10 +37,14 @@ POOLS = """
 
 
 @pytest.fixture
-def designate(emptied_database: Storage, tmp_path: pathlib.Path,
-              request: pytest.FixtureRequest) -> Iterator[Storage]:
+def ours(emptied_database: Storage) -> Storage:
+    return emptied_database
+
+
+@pytest.fixture
+def designate(ours: Storage, tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> Iterator[Storage]:
     """A database of Designate, on a server of the kind on which ours is."""
-    kind = {'mysql': 'mariadb'}.get(emptied_database.engine.dialect.name, emptied_database.engine.dialect.name)
+    kind = {'mysql': 'mariadb'}.get(ours.engine.dialect.name, ours.engine.dialect.name)
     url = (f'sqlite:///{tmp_path}/designate.sqlite' if kind == 'sqlite'
            else request.getfixturevalue(kind).create_database())
     found = theirs.new(url)
@@ -49,14 +53,13 @@ def designate(emptied_database: Storage, tmp_path: pathlib.Path,
 
 
 @pytest.fixture
-def manage(emptied_database: Storage, designate: Storage, tmp_path: pathlib.Path,
-           capsys: pytest.CaptureFixture[str]) -> Manage:
+def manage(ours: Storage, designate: Storage, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Manage:
     """Run a command of ``designate-pool-manage designate``."""
     (tmp_path / 'designate.conf').write_text(
         f'[storage:sqlalchemy]\nconnection = {designate.engine.url.render_as_string(hide_password=False)}\n')
     (tmp_path / 'pools.yaml').write_text(POOLS)
     (tmp_path / 'pool.conf').write_text(
-        f'[database]\nconnection = {emptied_database.engine.url.render_as_string(hide_password=False)}\n'
+        f'[database]\nconnection = {ours.engine.url.render_as_string(hide_password=False)}\n'
         '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\n')
 
     def manage(*words: str) -> tuple[int, str, str]:
@@ -86,7 +89,7 @@ def the_domain(storage: Storage) -> Any:
 
 
 @pytest.mark.all_databases
-def test_a_copy_has_what_designate_has(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+def test_a_copy_has_what_designate_has(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str]:
         zone = theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1', '192.0.2.2'],
                                                        ('', 'MX'): ['10 Mail.example.com.']})
@@ -100,30 +103,30 @@ def test_a_copy_has_what_designate_has(emptied_database: Storage, designate: Sto
     code, told, errors = manage('copy')
     assert (code, errors) == (0, '')
     assert told.startswith('1 zones in Designate; written here: 1 zones, 6 recordsets, 7 records in ')
-    domain = the_domain(emptied_database)
+    domain = the_domain(ours)
     assert (domain.id, domain.pool_id, domain.name) == (zone, POOL_ID, 'example.com.')
     assert domain.project_id == 'some-project'
     assert (domain.status, domain.action, domain.serial, domain.reported_serial) == ('ACTIVE', 'NONE', SERIAL, SERIAL)
     assert (domain.created_at, domain.updated_at, domain.version) == (CREATED, UPDATED, 5)
     assert (domain.refresh, domain.attributes) == (3587, '{"tier": "gold"}')
-    their_sets, our_sets = rows(designate, tables.recordsets), rows(emptied_database, schema.recordsets)
+    their_sets, our_sets = rows(designate, tables.recordsets), rows(ours, schema.recordsets)
     assert {key: (row.name, row.type, row.ttl) for key, row in their_sets.items()} == {
         key: (row.name, row.type, row.ttl) for key, row in our_sets.items()}
     assert {(row.type, row.name) for row in our_sets.values() if row.managed} == {
         ('SOA', 'example.com.'), ('NS', 'example.com.'), ('A', 'vm.example.com.')}
     assert (our_sets[text].description, our_sets[text].version, our_sets[text].updated_at) == ('ünï', 7, UPDATED)
-    assert contents(emptied_database) == {
+    assert contents(ours) == {
         ('example.com.', 'NS', 'ns1.example.net.'), ('example.com.', 'NS', 'ns2.example.net.'),
         ('example.com.', 'MX', '10 Mail.example.com.'), ('www.example.com.', 'A', '192.0.2.1'),
         ('www.example.com.', 'A', '192.0.2.2'), ('text.example.com.', 'TXT', '"plain text"'),
         ('vm.example.com.', 'A', '192.0.2.7')}
-    our_records = rows(emptied_database, schema.records)
+    our_records = rows(ours, schema.records)
     assert our_records.keys() < rows(designate, tables.records).keys()
     assert {(str(row.task), str(row.status)) for row in our_records.values()} == {('NONE', 'ACTIVE')}
 
 
 @pytest.mark.all_databases
-def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+def test_a_copy_has_the_pool_and_the_lists(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> None:
         zone = theirs.insert_zone(tx, 'example.com.')
         theirs.insert(tx, tables.pool_also_notifies, pool_id=POOL_ID, host='192.0.2.66', port=53)
@@ -147,42 +150,40 @@ def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate:
     code, _, errors = manage('copy')
     assert (code, errors) == (1, 'not copied: quota cats of some-project: unknown; known are zones, zone_recordsets, '
                                  'zone_records, recordset_records, api_export_size\n')
-    pool, = rows(emptied_database, schema.pools).values()
+    pool, = rows(ours, schema.pools).values()
     assert (pool.id, pool.name, pool.description, pool.version) == (POOL_ID, 'default', 'The pool', 3)
-    assert {(row.key, row.position, row.value) for row in rows(emptied_database, schema.pool_attributes).values()} == {
+    assert {(row.key, row.position, row.value) for row in rows(ours, schema.pool_attributes).values()} == {
         ('name_server', 0, 'ns1.example.net.'), ('name_server', 1, 'ns2.example.net.'),
         ('also_notify', 0, '192.0.2.66:53'), ('attribute.tier', 0, 'gold')}
     for name in ('tlds', 'blacklists', 'zone_transfer_requests', 'zone_transfer_accepts', 'zone_shares'):
-        assert rows(emptied_database, schema.metadata.tables[name]).keys() == rows(
-            designate, getattr(tables, name)).keys(), name
-    assert [tuple(row)[:2] for row in emptied_database.read(lambda tx: tx.execute(sa.select(schema.quotas)).all())] == [
+        assert rows(ours, schema.metadata.tables[name]).keys() == rows(designate, getattr(tables, name)).keys(), name
+    assert [tuple(row)[:2] for row in ours.read(lambda tx: tx.execute(sa.select(schema.quotas)).all())] == [
         ('some-project', 'zones')]
-    assert {row.name: row.project_id for row in rows(emptied_database, schema.recordsets).values()} == {
+    assert {row.name: row.project_id for row in rows(ours, schema.recordsets).values()} == {
         'example.com.': None, 'guest.example.com.': 'guest'}
-    assert the_domain(emptied_database).shared
-    grant, = emptied_database.read(tsigkeys.grants)
+    assert the_domain(ours).shared
+    grant, = ours.read(tsigkeys.grants)
     assert (grant.key.name, grant.pool_name) == ('for-all', 'default')
     designate.run(lambda tx: tx.execute(sa.delete(tables.tlds)))
     assert manage('copy')[0] == 1
-    assert not rows(emptied_database, schema.tlds)
+    assert not rows(ours, schema.tlds)
 
 
-def test_the_pool_that_the_tables_come_with_has_no_times(emptied_database: Storage, designate: Storage,
-                                                         manage: Manage) -> None:
+def test_the_pool_that_the_tables_come_with_has_no_times(ours: Storage, designate: Storage, manage: Manage) -> None:
     designate.run(lambda tx: tx.execute(sa.update(tables.pools).values(created_at=None)))
     assert manage('copy')[0] == 0
-    pool, = rows(emptied_database, schema.pools).values()
+    pool, = rows(ours, schema.pools).values()
     assert pool.created_at == pool.updated_at == theirs.UPDATED
 
 
-def test_nothing_is_copied_over_zones_that_servers_get_from_here(emptied_database: Storage, designate: Storage,
+def test_nothing_is_copied_over_zones_that_servers_get_from_here(ours: Storage, designate: Storage,
                                                                  manage: Manage) -> None:
     zone = designate.run(theirs.insert_zone, 'example.com.')
     assert manage('copy')[0] == 0
-    server, = emptied_database.read(pool_servers.of_pool, 'default').servers
+    server, = ours.read(pool_servers.of_pool, 'default').servers
     assert (server.state, server.filled_to) == (ServerState.MAINTENANCE, None), 'it rests until they are taken over'
-    assert not rows(emptied_database, schema.pool_manager_status)
-    emptied_database.run(lambda tx: tx.execute(sa.insert(schema.pool_manager_status).values(
+    assert not rows(ours, schema.pool_manager_status)
+    ours.run(lambda tx: tx.execute(sa.insert(schema.pool_manager_status).values(
         id='1' * 32, created_at=CREATED, updated_at=CREATED, server_id='11111111111141118111111111111111',
         domain_id=zone, action='CREATE', expected_serial=SERIAL, attempts=1)))
     code, _, errors = manage('copy')
@@ -191,7 +192,7 @@ def test_nothing_is_copied_over_zones_that_servers_get_from_here(emptied_databas
 
 
 @pytest.mark.all_databases
-def test_a_secondary_zone_is_copied_as_its_masters_had_it(emptied_database: Storage, designate: Storage,
+def test_a_secondary_zone_is_copied_as_its_masters_had_it(ours: Storage, designate: Storage,
                                                           manage: Manage, tmp_path: pathlib.Path) -> None:
     def fill(tx: Tx) -> str:
         zone = theirs.insert_secondary(tx, 'second.example.', ['192.0.2.53:53', '2001:db8::53:5300'])
@@ -201,21 +202,20 @@ def test_a_secondary_zone_is_copied_as_its_masters_had_it(emptied_database: Stor
 
     zone = designate.run(fill)
     assert manage('copy')[0] == 0
-    domain = the_domain(emptied_database)
+    domain = the_domain(ours)
     assert (domain.id, domain.masters, domain.serial, domain.ttl) == (
         zone, '192.0.2.53:53,[2001:db8::53]:5300', SERIAL, 900)
-    assert (domain.soa_names, domain.email) == ('primary.second.example. admin.second.example.',
-                                                'admin@second.example')
+    assert (domain.soa_names, domain.email) == ('primary.second.example. admin.second.example.', 'admin@second.example')
     assert (domain.refresh, domain.retry, domain.expire, domain.minimum) == (1800, 300, 604800, 60)
     assert (domain.transferred_at, domain.awaits_transfer, domain.status) == (UPDATED, False, 'ACTIVE')
-    assert contents(emptied_database) == {('second.example.', 'NS', 'primary.second.example.'),
-                                          ('txt.second.example.', 'TXT', '"of the masters"')}
-    sets = rows(emptied_database, schema.recordsets).values()
+    assert contents(ours) == {('second.example.', 'NS', 'primary.second.example.'),
+                              ('txt.second.example.', 'TXT', '"of the masters"')}
+    sets = rows(ours, schema.recordsets).values()
     assert {(each.type, each.managed, each.project_id) for each in sets} == {
         ('SOA', True, None), ('NS', False, None), ('TXT', False, None)}
-    assert [each.resource_id for each in rows(emptied_database, schema.tsigkeys).values()] == [zone]
+    assert [each.resource_id for each in rows(ours, schema.tsigkeys).values()] == [zone]
     # It is Designate that refreshes it, until its pool is in service here.
-    assert not emptied_database.read(lambda tx: tx.execute(sa.select(schema.secondary_zones)).all())
+    assert not ours.read(lambda tx: tx.execute(sa.select(schema.secondary_zones)).all())
     assert manage('follow', '--once') == (0, '', '')
 
     def moved(tx: Tx) -> None:
@@ -230,17 +230,17 @@ def test_a_secondary_zone_is_copied_as_its_masters_had_it(emptied_database: Stor
         file.write('[service:central]\nmaster_networks = 10.1.0.0/16\n')
     assert manage('plan', '--pools', str(tmp_path / 'pools.yaml'))[0] == 0
     assert manage('follow', '--once')[0] == 0
-    assert the_domain(emptied_database).masters == '10.1.2.3:53,[2001:db8::53]:5300'
+    assert the_domain(ours).masters == '10.1.2.3:53,[2001:db8::53]:5300'
 
 
 def test_a_secondary_zone_that_was_never_transferred_is_copied_as_that(
-        emptied_database: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path) -> None:
+        ours: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path) -> None:
     zone = designate.run(theirs.insert_awaiting, 'second.example.', ['192.0.2.53:53'])
     code, told, _ = manage('plan', '--pools', str(tmp_path / 'pools.yaml'))
     assert (code, '  zone second.example.: it was never transferred; it is copied, and served when ' in told) == (
         0, True)
     assert manage('copy')[::2] == (0, '')
-    domain = the_domain(emptied_database)
+    domain = the_domain(ours)
     assert (domain.id, domain.masters, domain.serial, domain.status, domain.action) == (
         zone, '192.0.2.53:53', 1, 'PENDING', 'CREATE')
     assert (domain.awaits_transfer, domain.transferred_at, domain.reported_serial) == (True, None, None)
@@ -254,19 +254,19 @@ def test_a_secondary_zone_that_was_never_transferred_is_copied_as_that(
 
     designate.run(transferred)
     assert manage('follow', '--once')[0] == 0
-    domain = the_domain(emptied_database)
+    domain = the_domain(ours)
     assert (domain.awaits_transfer, domain.transferred_at, domain.status, domain.reported_serial) == (
         False, UPDATED, 'ACTIVE', SERIAL)
     # With other masters Designate forgets when it was, and serves on what it has.
     designate.run(lambda tx: (tx.execute(sa.update(tables.zones).values(transferred_at=None)),
                               theirs.settle(tx, zone, 0)))
     assert manage('follow', '--once')[0] == 0
-    assert (the_domain(emptied_database).awaits_transfer, the_domain(emptied_database).status) == (False, 'ACTIVE')
+    assert (the_domain(ours).awaits_transfer, the_domain(ours).status) == (False, 'ACTIVE')
     designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(deleted=zone)))
-    assert manage('follow', '--once')[0] == 0 and not rows(emptied_database, schema.domains)
+    assert manage('follow', '--once')[0] == 0 and not rows(ours, schema.domains)
 
 
-def test_a_catalog_zone_of_designate_stays_there(emptied_database: Storage, designate: Storage, manage: Manage,
+def test_a_catalog_zone_of_designate_stays_there(ours: Storage, designate: Storage, manage: Manage,
                                                  tmp_path: pathlib.Path) -> None:
     designate.run(lambda tx: (theirs.insert_zone(tx, 'example.com.'), theirs.insert_zone(
         tx, 'catalog.example.', type='CATALOG', status='PENDING', action='CREATE')))
@@ -274,11 +274,11 @@ def test_a_catalog_zone_of_designate_stays_there(emptied_database: Storage, desi
     assert (code, '  the catalog zone catalog.example. stays in Designate; servers that read it ' in told) == (0, True)
     code, told, errors = manage('copy')
     assert (code, errors, told.partition(';')[0]) == (0, '', '1 zones in Designate')
-    assert the_domain(emptied_database).name == 'example.com.'
+    assert the_domain(ours).name == 'example.com.'
 
 
 @pytest.mark.all_databases
-def test_texts_of_lists_may_change_places(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+def test_texts_of_lists_may_change_places(ours: Storage, designate: Storage, manage: Manage) -> None:
     for number, text in enumerate(('net', 'org'), 1):
         designate.run(lambda tx, *given: theirs.insert(tx, tables.tlds, id=given[0], name=given[1]),
                       str(number) * 32, text)
@@ -290,19 +290,11 @@ def test_texts_of_lists_may_change_places(emptied_database: Storage, designate: 
 
     designate.run(change)
     assert manage('follow', '--once')[0::2] == (0, '')
-    assert {row.id: row.name for row in rows(emptied_database, schema.tlds).values()} == {
-        '1' * 32: 'org', '2' * 32: 'com'}
+    assert {row.id: row.name for row in rows(ours, schema.tlds).values()} == {'1' * 32: 'org', '2' * 32: 'com'}
     assert manage('follow', '--once') == (0, '', '')
 
 
-@pytest.mark.all_databases
-def test_a_tld_in_capitals_is_the_same_in_both(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
-    designate.run(lambda tx: theirs.insert(tx, tables.tlds, name='COM'))
-    assert manage('copy')[0] == 0
-    assert [row.name for row in rows(emptied_database, schema.tlds).values()] == ['com']
-
-
-def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(emptied_database: Storage, designate: Storage,
+def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(ours: Storage, designate: Storage,
                                                                  manage: Manage) -> None:
     def fill(tx: Tx) -> None:
         other = theirs.insert_secondary(tx, 'other.example.', ['192.0.2.53:53'])
@@ -317,12 +309,11 @@ def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(emptied_databas
     assert (code, errors) == (
         1, 'not copied: zone none.example.: Designate has no SOA record of it\n'
            f'not copied: zone other.example.: SOA record: its serial is {SERIAL}, that of the zone {SERIAL + 1}\n')
-    assert not rows(emptied_database, schema.domains)
+    assert not rows(ours, schema.domains)
 
 
 @pytest.mark.all_databases
-def test_for_which_resources_records_are_there_is_copied(emptied_database: Storage, designate: Storage,
-                                                         manage: Manage) -> None:
+def test_for_which_resources_records_are_there_is_copied(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str, str]:
         zone = theirs.insert_zone(tx, '2.0.192.in-addr.arpa.')
         ptr = theirs.add_recordset(tx, zone, '7.2.0.192.in-addr.arpa.', 'PTR', [])
@@ -341,14 +332,14 @@ def test_for_which_resources_records_are_there_is_copied(emptied_database: Stora
 
     def found() -> set[tuple[Any, ...]]:
         return {(row.domain_id, row.recordset_id, row.data, row.plugin, row.resource_type, row.resource_id, row.region,
-                 row.address, row.project_id) for row in rows(emptied_database, schema.managed_records).values()}
+                 row.address, row.project_id) for row in rows(ours, schema.managed_records).values()}
 
     of_ptr = (zone, ptr, 'www.example.com.', '', 'ptr:floatingip', '11111111-1111-1111-1111-111111111111', 'RegionOne',
               '192.0.2.7', 'the-tenant')
     of_instances = {(zone, address, '192.0.2.9', 'nova_fixed', 'instance', str(uuid.UUID(number * 32)), '', '', '')
                     for number in '23'}
     assert found() == {of_ptr, *of_instances}
-    assert {row.id for row in rows(emptied_database, schema.recordsets).values() if row.managed} >= {ptr, address}
+    assert {row.id for row in rows(ours, schema.recordsets).values() if row.managed} >= {ptr, address}
 
     def gone(tx: Tx) -> None:
         tx.execute(sa.delete(tables.records).where(tables.records.c.managed_resource_id == '2' * 32))
@@ -360,7 +351,7 @@ def test_for_which_resources_records_are_there_is_copied(emptied_database: Stora
 
 
 @pytest.mark.all_databases
-def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: Storage, manage: Manage,
+def test_two_pools_are_copied_in_one_run(ours: Storage, designate: Storage, manage: Manage,
                                          tmp_path: pathlib.Path) -> None:
     silver = '5' * 32
 
@@ -382,19 +373,18 @@ def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: S
     also = '--also', str(tmp_path / 'silver.conf')
     code, told, errors = manage('copy', *also)
     assert (code, errors, told.partition(' in ')[0]) == (0, '', '2 zones')
-    assert {row.id: (row.pool_id, row.shared) for row in rows(emptied_database, schema.domains).values()} == {
+    assert {row.id: (row.pool_id, row.shared) for row in rows(ours, schema.domains).values()} == {
         moved: (POOL_ID, True), stays: (silver, True)}
-    assert [row.resource_id for row in rows(emptied_database, schema.tsigkeys).values()] == [silver]
-    before = rows(emptied_database, schema.records).keys()
+    assert [row.resource_id for row in rows(ours, schema.tsigkeys).values()] == [silver]
+    before = rows(ours, schema.records).keys()
     designate.run(lambda tx: (tx.execute(sa.update(tables.zones).where(tables.zones.c.id == moved)
                                          .values(pool_id=silver)), theirs.settle(tx, moved)))
     assert manage('follow', '--once', *also)[:2] == (0, manage_told(1, 0))
-    assert {(row.pool_id, row.shared) for row in rows(emptied_database, schema.domains).values()} == {(silver, True)}
+    assert {(row.pool_id, row.shared) for row in rows(ours, schema.domains).values()} == {(silver, True)}
     designate.run(lambda tx: tx.execute(sa.delete(tables.zone_shares).where(tables.zone_shares.c.zone_id == stays)))
     assert manage('follow', '--once', *also)[0] == 0
-    assert {row.id: row.shared for row in rows(emptied_database, schema.domains).values()} == {
-        moved: True, stays: False}
-    assert rows(emptied_database, schema.records).keys() == before
+    assert {row.id: row.shared for row in rows(ours, schema.domains).values()} == {moved: True, stays: False}
+    assert rows(ours, schema.records).keys() == before
     code, _, errors = manage('copy', '--also', str(tmp_path / 'pool.conf'))
     assert (code, 'these are not the configurations of different pools: default, default' in errors) == (1, True)
     (tmp_path / 'silver.conf').write_text((tmp_path / 'silver.conf').read_text().replace(
@@ -403,7 +393,7 @@ def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: S
     assert (code, 'silver.conf has another database than the first configuration' in errors) == (1, True)
 
 
-def test_no_pool_is_written_unless_all_can_be(emptied_database: Storage, designate: Storage, manage: Manage,
+def test_no_pool_is_written_unless_all_can_be(ours: Storage, designate: Storage, manage: Manage,
                                               tmp_path: pathlib.Path) -> None:
     designate.run(lambda tx: theirs.insert_pool(tx, 'silver', id='5' * 32))
     designate.run(lambda tx: tx.execute(sa.delete(tables.pool_ns_records).where(
@@ -412,12 +402,11 @@ def test_no_pool_is_written_unless_all_can_be(emptied_database: Storage, designa
                                           + '[service:pool_manager]\npool_name = silver\n')
     code, _, errors = manage('copy', '--also', str(tmp_path / 'silver.conf'))
     assert (code, 'the pool silver has no ns_records in Designate' in errors) == (1, True)
-    assert POOL_ID not in rows(emptied_database, schema.pools)
+    assert POOL_ID not in rows(ours, schema.pools)
 
 
 @pytest.mark.all_databases
-def test_follow_repeats_changes_whatever_their_times(emptied_database: Storage, designate: Storage,
-                                                     manage: Manage) -> None:
+def test_follow_repeats_changes_whatever_their_times(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str]:
         zone = theirs.insert_zone(tx, 'example.com.', {('old', 'A'): ['192.0.2.1'], ('www', 'A'): ['192.0.2.2']})
         theirs.insert_zone(tx, 'same.example.')
@@ -425,7 +414,7 @@ def test_follow_repeats_changes_whatever_their_times(emptied_database: Storage, 
 
     zone, gone = designate.run(fill)
     assert manage('copy')[0] == 0
-    before = rows(emptied_database, schema.records)
+    before = rows(ours, schema.records)
 
     def change(tx: Tx) -> None:
         sets = tables.recordsets
@@ -444,22 +433,21 @@ def test_follow_repeats_changes_whatever_their_times(emptied_database: Storage, 
 
     designate.run(change)
     assert manage('follow', '--once')[:2] == (0, manage_told(2, 1))
-    domains = {row.name: row for row in rows(emptied_database, schema.domains).values()}
+    domains = {row.name: row for row in rows(ours, schema.domains).values()}
     assert (domains['example.com.'].serial, domains['example.com.'].version) == (SERIAL + 1, 6)
     assert domains['gone.example.'].id != gone and domains['gone.example.'].updated_at == CREATED
-    assert {each for each in contents(emptied_database) if each[1] == 'A'} == {
+    assert {each for each in contents(ours) if each[1] == 'A'} == {
         ('old.example.com.', 'A', '192.0.2.9'), ('www.example.com.', 'A', '192.0.2.22'),
         ('new.gone.example.', 'A', '192.0.2.3')}
-    sets = {row.name: row for row in rows(emptied_database, schema.recordsets).values() if row.type == 'A'}
+    sets = {row.name: row for row in rows(ours, schema.recordsets).values() if row.type == 'A'}
     assert (sets['www.example.com.'].ttl, sets['www.example.com.'].version) == (77, 2)
     # What was not changed was not written again.
-    after = rows(emptied_database, schema.records)
+    after = rows(ours, schema.records)
     assert len(before.keys() & after.keys()) == 5
     assert manage('follow', '--once') == (0, '', '')
 
 
-def test_recordsets_go_with_a_zone_that_was_transferred(emptied_database: Storage, designate: Storage,
-                                                        manage: Manage) -> None:
+def test_recordsets_go_with_a_zone_that_was_transferred(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> str:
         zone = theirs.insert_zone(tx, 'example.com.')
         theirs.insert(tx, tables.zone_shares, zone_id=zone, project_id='some-project', target_project_id='guest')
@@ -473,17 +461,17 @@ def test_recordsets_go_with_a_zone_that_was_transferred(emptied_database: Storag
 
     designate.run(fill)
     assert manage('copy')[0] == 0
-    assert {row.project_id for row in rows(emptied_database, schema.recordsets).values()} == {None, 'guest'}
+    assert {row.project_id for row in rows(ours, schema.recordsets).values()} == {None, 'guest'}
     designate.run(transfer)
     assert manage('follow', '--once')[:2] == (0, manage_told(1, 0))
-    assert the_domain(emptied_database).project_id == 'buyer'
+    assert the_domain(ours).project_id == 'buyer'
     # The guest, which may still use the zone, does not own what is the buyer's in Designate.
-    assert {row.project_id for row in rows(emptied_database, schema.recordsets).values()} == {None}
+    assert {row.project_id for row in rows(ours, schema.recordsets).values()} == {None}
     assert manage('follow', '--once') == (0, '', '')
 
 
 @pytest.mark.all_databases
-def test_the_key_of_a_zone_goes_with_it(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+def test_the_key_of_a_zone_goes_with_it(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx, name: str) -> str:
         zone = theirs.insert_zone(tx, name)
         theirs.insert(tx, tables.tsigkeys, name='for-one', algorithm='hmac-sha256', secret='c2VjcmV0', scope='ZONE',
@@ -499,15 +487,14 @@ def test_the_key_of_a_zone_goes_with_it(emptied_database: Storage, designate: St
     # Designate leaves the key when it deletes the zone.
     designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(deleted=tables.zones.c.id)))
     assert manage('follow', '--once')[:2] == (0, manage_told(0, 1))
-    assert not rows(emptied_database, schema.tsigkeys)
+    assert not rows(ours, schema.tsigkeys)
     zone = designate.run(replace)
     assert manage('copy')[0::2] == (0, '')
-    assert [row.resource_id for row in rows(emptied_database, schema.tsigkeys).values()] == [zone]
+    assert [row.resource_id for row in rows(ours, schema.tsigkeys).values()] == [zone]
 
 
 @pytest.mark.all_databases
-def test_entries_of_lists_that_are_here_already_stay(emptied_database: Storage, designate: Storage,
-                                                     manage: Manage) -> None:
+def test_entries_of_lists_that_are_here_already_stay(ours: Storage, designate: Storage, manage: Manage) -> None:
     """Where a pool of the database is in service, its lists are not Designate's alone."""
     zone = designate.run(theirs.insert_zone, 'example.com.')
     assert manage('copy')[0] == 0
@@ -525,13 +512,12 @@ def test_entries_of_lists_that_are_here_already_stay(emptied_database: Storage, 
         for pattern in ('com', 'net'):
             theirs.insert(tx, tables.blacklists, pattern=pattern)
 
-    emptied_database.run(serve)
+    ours.run(serve)
     designate.run(fill)
     for _ in range(2):
         assert manage('copy')[0::2] == (0, '')
-        assert {row.name: row.id == '3' * 32 for row in rows(emptied_database, schema.tlds).values()} == {
-            'com': True, 'net': False}
-        assert {row.pattern: row.id == '3' * 32 for row in rows(emptied_database, schema.blacklists).values()} == {
+        assert {row.name: row.id == '3' * 32 for row in rows(ours, schema.tlds).values()} == {'com': True, 'net': False}
+        assert {row.pattern: row.id == '3' * 32 for row in rows(ours, schema.blacklists).values()} == {
             'com': True, 'net': False}
 
 
@@ -552,8 +538,7 @@ class Matching:
         return self._pattern
 
 
-def test_a_zone_is_copied_when_designate_has_settled_it(emptied_database: Storage, designate: Storage,
-                                                        manage: Manage) -> None:
+def test_a_zone_is_copied_when_designate_has_settled_it(ours: Storage, designate: Storage, manage: Manage) -> None:
     zone = designate.run(lambda tx: theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1']}))
     assert manage('copy')[0] == 0
 
@@ -566,12 +551,11 @@ def test_a_zone_is_copied_when_designate_has_settled_it(emptied_database: Storag
     designate.run(change)
     code, told, errors = manage('follow', '--once')
     assert (code, errors) == (0, '') and told.startswith('1 zones are not settled in Designate (example.com. ')
-    assert the_domain(emptied_database).version == 5 and ('www.example.com.', 'A', '192.0.2.1') in contents(
-        emptied_database)
+    assert the_domain(ours).version == 5 and ('www.example.com.', 'A', '192.0.2.1') in contents(ours)
     designate.run(theirs.settle, zone, 5)
     assert manage('follow', '--once')[0] == 0
-    assert the_domain(emptied_database).serial == SERIAL + 5
-    assert ('www.example.com.', 'A', '192.0.2.2') in contents(emptied_database)
+    assert the_domain(ours).serial == SERIAL + 5
+    assert ('www.example.com.', 'A', '192.0.2.2') in contents(ours)
 
 
 RESOURCE = 'instance 22222222-2222-2222-2222-222222222222: its '
@@ -584,15 +568,11 @@ RESOURCE = 'instance 22222222-2222-2222-2222-222222222222: its '
     ({}, {('www', 'A'): ['192.0.2.1'], ('WWW', 'A'): ['192.0.2.2']}, {},
      'it has two A recordsets at www.bad.example.'),
     ({}, {}, {'plugin_name': 'p' * 33}, f'{RESOURCE}plugin {"p" * 33} is not of up to 32 ASCII characters'),
-    ({}, {}, {'plugin_name': 'nova_f\u00ecxed'},
-     f'{RESOURCE}plugin nova_f\u00ecxed is not of up to 32 ASCII characters'),
-    ({}, {}, {'resource_type': 't' * 50},
-     f'{RESOURCE.replace("instance", "t" * 50)}resource type {"t" * 50} is not of up to 32 ASCII characters'),
     ({}, {}, {'resource_type': 'ptr:floatingip', 'extra': f'fe80::1%{"e" * 90}'},
      f'{RESOURCE.replace("instance", "ptr:floatingip")}address fe80::1%{"e" * 90} is not of up to 45 ASCII characters'),
-], ids=['error', 'email', 'rdata', 'twice', 'plugin', 'ASCII', 'type', 'address'])
+], ids=['error', 'email', 'rdata', 'twice', 'plugin', 'address'])
 def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
-        emptied_database: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path, values: dict[str, str],
+        ours: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path, values: dict[str, str],
         found: theirs.Contents, managed: dict[str, str], why: str) -> None:
     def fill(tx: Tx) -> None:
         zone = theirs.insert_zone(tx, 'bad.example.', found, **values)
@@ -605,7 +585,7 @@ def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
 
     designate.run(fill)
     code, _, errors = manage('copy')
-    names = {row.name for row in rows(emptied_database, schema.domains).values()}
+    names = {row.name for row in rows(ours, schema.domains).values()}
     assert (code, names) == (1, {'good.example.'})
     assert errors.startswith(f'not copied: zone bad.example.: {why}')
     code, told, _ = manage('plan', '--pools', str(tmp_path / 'pools.yaml'))
@@ -614,18 +594,18 @@ def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
 
 
 @pytest.mark.all_databases
-def test_names_differ_in_case_alone(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+def test_names_differ_in_case_alone(ours: Storage, designate: Storage, manage: Manage) -> None:
     designate.run(lambda tx: (theirs.insert_zone(tx, 'Example.com.', {('WWW', 'A'): ['192.0.2.1']})))
     assert manage('copy')[0] == 0
-    assert the_domain(emptied_database).name == 'example.com.'
-    assert ('www.example.com.', 'A', '192.0.2.1') in contents(emptied_database)
+    assert the_domain(ours).name == 'example.com.'
+    assert ('www.example.com.', 'A', '192.0.2.1') in contents(ours)
     assert manage('follow', '--once') == (0, '', '')
 
 
-def test_zones_of_others_here_are_left_alone(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+def test_zones_of_others_here_are_left_alone(ours: Storage, designate: Storage, manage: Manage) -> None:
     zone = designate.run(theirs.insert_zone, 'example.com.')
     assert manage('copy')[0] == 0
-    emptied_database.run(lambda tx: tx.execute(sa.update(schema.domains).values(request_id='', version=9)))
+    ours.run(lambda tx: tx.execute(sa.update(schema.domains).values(request_id='', version=9)))
     code, _, errors = manage('follow', '--once')
     assert (code, errors) == (1, 'not copied: zone example.com.: it was changed here since it was copied\n')
 
@@ -637,11 +617,11 @@ def test_zones_of_others_here_are_left_alone(emptied_database: Storage, designat
     code, _, errors = manage('follow', '--once')
     assert code == 1
     assert f'there is a zone of this name here, with the id {zone}' in errors
-    assert the_domain(emptied_database).id == zone
+    assert the_domain(ours).id == zone
 
 
 @pytest.mark.all_databases
-def test_a_killed_copy_is_continued(emptied_database: Storage, designate: Storage, manage: Manage,
+def test_a_killed_copy_is_continued(ours: Storage, designate: Storage, manage: Manage,
                                     monkeypatch: pytest.MonkeyPatch) -> None:
     designate.run(lambda tx: theirs.fill(tx, 450, 0))
     written = zone_copy.ZoneCopy._write_page
@@ -658,11 +638,11 @@ def test_a_killed_copy_is_continued(emptied_database: Storage, designate: Storag
         patch.setattr(zone_copy.ZoneCopy, '_write_page', killed)
         with pytest.raises(KeyboardInterrupt):
             manage('copy')
-    assert len(rows(emptied_database, schema.domains)) == 200
+    assert len(rows(ours, schema.domains)) == 200
     code, told, errors = manage('copy')
     assert (code, errors) == (0, '') and told.startswith('450 zones in Designate; written here: 250 zones, ')
-    assert rows(emptied_database, schema.domains).keys() == rows(designate, tables.zones).keys()
-    assert len(rows(emptied_database, schema.records)) == 450 * 2
+    assert rows(ours, schema.domains).keys() == rows(designate, tables.zones).keys()
+    assert len(rows(ours, schema.records)) == 450 * 2
 
 
 def test_a_plan_tells_what_can_be_taken_and_writes_a_configuration(
@@ -738,8 +718,7 @@ def test_what_is_no_database_of_designate_is_told(emptied_sqlite: Storage, tmp_p
     assert said in errors and 'geheim' not in errors
 
 
-def test_a_pool_that_designate_does_not_have_is_told(emptied_database: Storage, designate: Storage,
-                                                     manage: Manage) -> None:
+def test_a_pool_that_designate_does_not_have_is_told(ours: Storage, designate: Storage, manage: Manage) -> None:
     designate.run(lambda tx: tx.execute(sa.update(tables.pools).values(name='other')))
     code, _, errors = manage('copy')
     assert (code, errors) == (1, 'The request is wrong: Designate has no pool default, which [service:pool_manager] '

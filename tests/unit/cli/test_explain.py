@@ -126,11 +126,6 @@ def test_durations(seconds, told):
     assert terminal.duration(seconds) == told
 
 
-@pytest.mark.parametrize('form', ['json', 'yaml', 'table', 'value', 'csv'])
-def test_the_command_for_machines(run, zone, form):
-    assert 'ACTIVE at serial' in run('zone', 'explain', 'example.com', '-f', form).out
-
-
 def test_the_command_for_people(run, central, zone):
     run('zone', 'set', 'example.com', '--ttl', '60')
     central.fail(zone, 'connection refused')

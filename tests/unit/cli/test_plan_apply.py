@@ -62,15 +62,6 @@ class TestPlansInAFolder:
         assert 'the zone has changed since planning' in git.run('apply', plan, code=1).err
         assert state(git, plan) == 'DROPPED' and '192.0.2.2' in target(git)
 
-    def test_one_that_is_too_old(self, git: Folder) -> None:
-        git.change('designate-pool-sync.yaml', '{plans: plans,', '{plans: plans, plan_lifetime: 1,')
-        plan = git.run('plan').plan
-        path, = (git.path / 'plans').glob(f'{plan}*')
-        kept = json.loads(path.read_text())
-        path.write_text(json.dumps({**kept, 'expires_at': kept['created_at']}))
-        assert 'it could be applied until' in git.run('apply', plan, code=1).err
-        assert target(git) == ''
-
     def test_listed_beside_those_of_the_pool_if_there_is_one(self, git: Folder) -> None:
         first, second = git.run('plan').plan, git.run('plan').plan
         git.run('plan', 'drop', first)
@@ -84,13 +75,6 @@ class TestPlansInAFolder:
         for _ in range(2):
             assert git.run('plan', 'drop', plan, '-f', 'json').json['state'] == 'DROPPED'
         assert 'is DROPPED' in git.run('apply', plan, code=1).err
-
-    def test_an_interrupted_one_is_gone_on_with(self, git: Folder) -> None:
-        plan = git.run('plan').plan
-        git.write('out/example.com.yaml', '---\nmail:\n  ttl: 300\n  type: A\n  value: 192.0.2.2\n')
-        applied = git.run('apply', plan)
-        assert 'example.com. on out: 1 of 1 change applied (1 were made before)' in applied.out
-        assert '192.0.2.1' in target(git)
 
     def test_nothing_is_applied_without_an_id_or_a_yes(self, git: Folder) -> None:
         plan = git.run('plan').plan
@@ -195,15 +179,6 @@ class TestDumping:
         assert 'is the same' in git.run('compare', 'a/example.com.zone', 'b', 'example.com').out
         assert sorted(path.name for path in (git.path / 'a').iterdir()) == ['example.com.zone', 'example.net.zone']
 
-    def test_again_over_what_was_dumped_before(self, git: Folder) -> None:
-        for form in ('zone', 'yaml'):
-            git.run('dump', 'example.com', '--output', form, '--format', form)
-        git.write(FILE, 'www 300 A 192.0.2.7\n')
-        for form in ('zone', 'yaml'):
-            git.run('dump', 'example.com', '--output', form, '--format', form)
-            text = (git.path / form / f'example.com.{form}').read_text()
-            assert '192.0.2.7' in text and 'mail' not in text
-
     def test_what_a_form_has_no_words_for_is_told(self, git: Folder) -> None:
         git.write('in/example.com.yaml', 'a:\n  octodns: {included: [one]}\n  type: A\n  value: 192.0.2.1\n')
         git.change('designate-pool-sync.yaml', 'providers:', 'providers:\n  in: {class: yaml, directory: in}')
@@ -217,15 +192,6 @@ class TestDumping:
         told = git.run('dump', 'example.org', '--output', 'y', code=1).err
         assert told == 'There is no example.org. in the configuration; with --source it need not be.\n'
         assert 'there is no nothing' in git.run('dump', '--source', 'nothing', '--output', 'y', code=1).err
-
-    def test_zones_of_a_source_that_the_configuration_has_not(self, git: Folder) -> None:
-        git.write('in/example.org.yaml', 'a:\n  type: A\n  value: 192.0.2.1\n')
-        git.write('in/example.com.yaml', 'b:\n  type: A\n  value: 192.0.2.2\n')
-        git.change('designate-pool-sync.yaml', 'providers:', 'providers:\n  in: {class: yaml, directory: in}')
-        git.run('dump', 'example.org', '--source', 'in', '--output', 'x')
-        assert [path.name for path in (git.path / 'x').iterdir()] == ['example.org.zone']
-        git.run('dump', '--source', 'in', '--output', 'x')
-        assert (git.path / 'x' / 'example.com.zone').read_text() == 'b.example.com. 3600 IN A 192.0.2.2\n'
 
 
 class TestComparing:

@@ -35,8 +35,7 @@ def test_what_commands_a_terminal_is_shown_as_what_it_is_not():
     names, data = ('name', 'found'), ('example.com.', [{'last_error': text}])
     base.Table().emit_one(names, [base.cell(each, 'table') for each in data], table,
                           Namespace(max_width=0, fit_width=False, print_empty=False))
-    base.Text(lambda found: f'{found["found"][0]["last_error"]}\n').emit_one(names, data, told,
-                                                                             Namespace(columns=[]))
+    base.Text(lambda found: f'{found["found"][0]["last_error"]}\n').emit_one(names, data, told, Namespace(columns=[]))
     base.Text(str).emit_one(names, data, told, Namespace(columns=['found']))
     for shown in (table.getvalue(), told.getvalue()):
         assert '31mb' in shown and not re.search('[\x07\r\x1b\x85\x9b\u2028\u202e]', shown)

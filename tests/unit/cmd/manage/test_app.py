@@ -34,10 +34,6 @@ def manage(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Manage
     return manage
 
 
-def test_config_check_names_the_servers(manage: Manage) -> None:
-    assert manage('config', 'check', '--offline') == (0, '1 server: fake:127.0.0.1:53\n', '')
-
-
 @pytest.mark.parametrize(('text', 'mistakes'), [
     ('[service:pool_manager]\nthreshold_percentage = 0\npoll_timeout = soon\n', [
         'The configuration has mistakes (3):', '[service:pool_manager] threshold_percentage: ',
@@ -122,9 +118,3 @@ def test_pools_are_made_changed_and_deleted(manage: Manage) -> None:
     assert [line.split()[0] for line in manage('pool', 'list')[1].splitlines()] == ['default', 'silver']
     assert manage('pool', 'delete', 'silver') == (0, '', '')
     assert [line.split()[0] for line in manage('pool', 'list')[1].splitlines()] == ['default']
-
-
-@pytest.mark.parametrize('words', [(), ('database',), ('pool', 'set'), ('nonsense',)])
-def test_a_wrong_command_is_told(manage: Manage, words: tuple[str, ...]) -> None:
-    code, _, errors = manage(*words)
-    assert code == 2 and 'usage: ' in errors

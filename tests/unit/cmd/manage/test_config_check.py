@@ -61,16 +61,6 @@ def test_the_trouble_of_one_server_is_told_beside_the_health_of_another(check: C
     assert first == f'{refusing.name}:' and what.startswith('  error: no zone') and advice.startswith('    -> ')
 
 
-@pytest.mark.parametrize(('options', 'words'), [
-    ({'on_ping': 'unreachable'}, 'the control channel does not answer'),
-    ({'on_create': 'fail'}, 'no zone can be added'),
-    ({'on_delete': 'refuse'}, 'no zone can be removed'),
-])
-def test_what_a_driver_finds(check: Check, options: dict[str, str], words: str) -> None:
-    report = check(options)
-    assert [words in finding.what for finding in report.servers[0].findings] == [True]
-
-
 def test_a_driver_that_keeps_no_deadline_is_not_waited_for(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
@@ -89,12 +79,6 @@ def test_a_driver_that_keeps_no_deadline_is_not_waited_for(check: Check, monkeyp
 def test_the_drivers_do_not_log_what_is_told(check: Check, caplog: pytest.LogCaptureFixture) -> None:
     check({'on_ping': 'unreachable'})
     assert [record for record in caplog.records if record.name.startswith('designate_pool')] == []
-
-
-def test_warnings_alone_are_no_failure(check: Check) -> None:
-    report = check({}, about_files=(Finding('a key is open', 'chmod it', serious=False),))
-    assert report.ok
-    assert report.text().splitlines()[:3] == ['configuration:', '  warning: a key is open', '    -> chmod it']
 
 
 def test_a_pool_that_is_not_in_the_database(check: Check, tmp_path: pathlib.Path) -> None:
