@@ -27,22 +27,6 @@ def test_batches_keep_order_and_lose_nothing(runtime: Runtime) -> None:
     assert seen == list(range(100))
 
 
-def test_what_waits_while_a_batch_is_handled_is_the_next_batch() -> None:
-    gate, sizes = threading.Event(), []
-
-    def handle(items: list[int]) -> None:
-        sizes.append(len(items))
-        gate.wait(10)
-
-    queue = Threads().work_queue(handle, 50, 'test')
-    queue.put(0)
-    wait_until(lambda: sizes, 'the first is being handled')
-    queue.put(*range(60))
-    gate.set()
-    queue.stop()
-    assert sizes == [1, 50, 10]
-
-
 class Item(NamedTuple):
     name: str
     is_urgent: bool = False
@@ -116,21 +100,6 @@ class Timeout(BaseException):
     """As eventlet's is: no Exception."""
 
 
-@pytest.mark.parametrize('kind', [ValueError, Timeout])
-def test_a_batch_that_fails_does_not_end_the_loop(kind: type[BaseException]) -> None:
-    seen = []
-
-    def handle(items: list[str]) -> None:
-        if 'bad' in items:
-            raise kind(items)
-        seen.extend(items)
-
-    queue = Threads().work_queue(handle, 1, 'test')
-    queue.put('bad', 'good')
-    queue.stop()
-    assert seen == ['good']
-
-
 @pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)
 def test_a_worker_s_exception_is_in_its_future(runtime: Runtime) -> None:
     workers = runtime.workers(2, 'test')
@@ -189,37 +158,6 @@ def test_what_a_native_thread_posts_is_handled_in_order_and_to_the_last(runtime:
     native.spawn(work, 3000).join(10)
     native.stop()
     assert seen == [each for number in range(3000) for each in (number, -number)]
-
-
-def test_a_batch_from_a_native_thread_that_fails_is_not_the_last() -> None:
-    seen = []
-
-    def handle(items: list[str]) -> None:
-        seen.extend(items)
-        raise Timeout(items)
-
-    native = Threads().native('test', handle)
-    native.post('bad')
-    wait_until(lambda: seen, 'it has failed')
-    native.post('good')
-    native.stop()
-    assert seen == ['bad', 'good']
-
-
-def test_what_is_posted_while_a_batch_is_handled_comes_together() -> None:
-    gate, sizes = threading.Event(), []
-
-    def handle(items: list[int]) -> None:
-        sizes.append(len(items))
-        gate.wait(10)
-
-    native = Threads().native('test', handle)
-    native.post(0)
-    wait_until(lambda: sizes, 'the first is being handled')
-    native.post(*range(1500))
-    gate.set()
-    native.stop()
-    assert sizes == [1, 1000, 500]
 
 
 GREEN = '''
@@ -416,12 +354,17 @@ def test_no_lock_in_which_green_threads_change_is_native() -> None:
 
 
 def test_it_is_said_what_becomes_of_a_batch_that_is_not_handled(caplog: pytest.LogCaptureFixture) -> None:
-    def handle(items: list[Any]) -> None:
-        raise ServiceUnavailable(service='the database', why='it restarts') if items == ['away'] else ValueError('bad')
+    errors, handled = [ServiceUnavailable(service='the database', why='it restarts'), Timeout()], list[str]()
+
+    def handle(items: list[str]) -> None:
+        if errors:
+            raise errors.pop(0)
+        handled.extend(items)
 
     queue = Threads().work_queue(handle, 1, 'outcomes')
-    queue.put('away', 'wrong')
+    queue.put('away', 'wrong', 'good')
     queue.stop()
+    assert handled == ['good'], 'the loop goes on'
     put_off, failed = caplog.records
     assert put_off.levelname == 'WARNING' and put_off.exc_info is None
     assert put_off.getMessage().startswith('outcomes: a batch of 1 is retried later: the database does not answer: it ')

@@ -131,12 +131,3 @@ def test_changes_go_on_while_a_server_that_restarted_empty_is_healed(pool: Pool)
         pool.served(pool.restarted, change)
     # As many again wait, since both servers have this address, and one more for room.
     assert max(counts) <= 2 * CONNECTIONS + 1
-
-
-def test_a_new_zone_is_on_a_server_that_is_healed_once_more_within_its_time(pool: Pool) -> None:
-    pool.restarted.forget_zones()
-    pool.mend(pool.restarted)
-    zone = pool.stack.create_zone('new.example.com.')
-    serial = pool.stack.wait_for(zone['id'], seconds=DEADLINE)['serial']
-    wait_until(lambda: pool.restarted.serial('new.example.com.') == serial, 'the new zone is served', DEADLINE)
-    pool.served(pool.restarted)

@@ -154,35 +154,6 @@ def test_a_deleted_domain_and_a_drained_server_leave_what_others_have_on_shared_
         assert fed.answers(driver, f'theirs.{NAME}') == ['198.51.100.1']
 
 
-@pytest.mark.parametrize('fed', ['threading'], indirect=True)
-def test_each_that_is_fed_is_down_changed_by_hand_and_back(fed: Fed) -> None:
-    zone = fed.stack.create_zone(NAME)['id']
-    fed.change(zone, fed.hosts(1, 2))
-    fed.stack.wait_for(zone)
-    for number, driver in enumerate(('pdns-native', 'rfc2136'), 3):
-        fed.servers[driver].stop()
-        serial = fed.change(zone, fed.hosts(number))
-        fed.stack.wait_for(zone, 'ERROR')
-        row = fed.row(zone, driver)
-        assert (row['status'], row['reason']) == ('ERROR', 'UNREACHABLE')
-        fed.servers[driver].start()
-        assert fed.stack.wait_for(zone)['serial'] == serial
-        wait_until(lambda: fed.serials() == dict.fromkeys(fed.servers, serial), 'all serve it')
-        assert fed.answers(driver, f'h{number}.{NAME}') == [f'192.0.2.{number}']
-
-
-def test_a_zone_that_the_server_has_not_is_named_and_served_once_it_is_there(fed: Fed) -> None:
-    zone = fed.stack.create_zone('example.org.')['id']
-    fed.stack.wait_for(zone, 'ERROR')
-    row = fed.row(zone, 'rfc2136')
-    assert 'example.org.' in str(row['last_error']) and row['reason'] == 'NOT_PRIMARY'
-    assert [each for each in fed.stack.request('GET', f'/v2/zones/{zone}/explain', 200)['advice']
-            if str(row['name']) in each and 'as a primary zone' in each]
-    server = fed.servers['rfc2136']
-    assert isinstance(server, Named)
-    assert server.query('example.org.').rcode() == dns.rcode.REFUSED
-
-
 def test_servers_that_are_fed_leave_rest_and_join(fed: Fed) -> None:
     stack = fed.stack
     stack.reload([fed.sections['bind9'], fed.sections['pdns-native']])

@@ -12,9 +12,7 @@ import signal
 import uuid
 from collections.abc import Iterator
 
-import psycopg2
 import pytest
-import sqlalchemy as sa
 
 from testing.bind import Named
 from testing.databases import PostgreSQL
@@ -61,17 +59,6 @@ def standing_still(named: Named) -> Iterator[None]:
         os.kill(named.pid, signal.SIGCONT)
 
 
-@contextlib.contextmanager
-def locked_rows(stack: Stack, zone: str) -> Iterator[psycopg2.extensions.cursor]:
-    """The zone's rows for its servers cannot be written meanwhile."""
-    url = sa.make_url(stack.database_url)
-    with contextlib.closing(psycopg2.connect(host=url.host, port=url.port, user=url.username,
-                                             dbname=url.database)) as connection, connection.cursor() as cursor:
-        cursor.execute('SELECT id FROM pool_manager_status WHERE domain_id = %s FOR UPDATE', (zone.replace('-', ''),))
-        assert cursor.rowcount
-        yield cursor
-
-
 def is_polled(stack: Stack, zone: str) -> bool:
     return all(each['deadline_at'] is not None for each in stack.servers(zone).values())
 
@@ -89,23 +76,3 @@ def test_what_a_killed_minidns_was_polling_is_polled_by_the_next(stack: Stack, n
     stack.launch('minidns')
     stack.wait_for(zone_id)
     assert named.addresses(name) == ['192.0.2.2']
-
-
-def test_a_result_that_a_killed_pool_manager_had_is_asked_for_by_the_next(stack: Stack, named: Named,
-                                                                          zone: tuple[str, str, str]) -> None:
-    zone_id, name, recordset = zone
-    with contextlib.ExitStack() as ends:
-        with standing_still(named):
-            stack.set_recordset(zone_id, recordset, '192.0.2.2')
-            wait_until(lambda: is_polled(stack, zone_id), 'it is polled')
-            cursor = ends.enter_context(locked_rows(stack, zone_id))
-
-        def waits() -> bool:
-            cursor.execute('SELECT count(*) FROM pg_locks WHERE NOT granted')
-            return bool(cursor.fetchall()[0][0])
-
-        wait_until(waits, 'a pool manager wants to write the result')
-        stack.kill('manager')
-    assert named.addresses(name) == ['192.0.2.2']
-    stack.launch('manager')
-    stack.wait_for(zone_id)

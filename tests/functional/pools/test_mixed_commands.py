@@ -60,23 +60,6 @@ def test_nothing_is_sent_to_a_server_in_maintenance_and_it_catches_up_afterwards
     assert make == 'pdns' or told(server.log[log:], name), 'PowerDNS does not log what it is told'
 
 
-def test_a_server_restarted_during_its_maintenance_is_left_alone_until_it_is_resumed(pool: Mixed) -> None:
-    zone, recordset = pool.create('restarted.example.com.')
-    for make in MAKES[:2]:
-        rest(pool, make)
-        pool.servers[make].stop()
-    pool.stack.set_recordset(zone, recordset, '192.0.2.2')
-    pool.stack.wait_for(zone)
-    pool.all_serve('restarted.example.com.', '192.0.2.2', MAKES[2:])
-    for make in MAKES[:2]:
-        pool.servers[make].start()
-        pool.stack.command('server', 'resume', pool.ids[make], '--wait', '60')
-    pool.wait_until_served('restarted.example.com.', '192.0.2.2')
-    pool.stack.set_recordset(zone, recordset, '192.0.2.3')
-    pool.stack.wait_for(zone)
-    pool.all_serve('restarted.example.com.', '192.0.2.3')
-
-
 @pytest.mark.parametrize('make', MAKES)
 def test_an_emptied_server_is_compared_and_mended(pool: Mixed, make: str) -> None:
     names = [f'resync{number}.{make}.example.com.' for number in range(5)]

@@ -6,6 +6,9 @@ Three BINDs, RabbitMQ and MariaDB, each service a process of its own.  Whatever 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import os
+import signal
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -175,3 +178,42 @@ def test_sigterm_ends_each_program_also_while_the_broker_is_away(binds: ThreeBin
         binds.stack.launch(*SERVICES)
     binds.create('term-broker.example.com.')
     assert [binds.has_zone(number, 'term-broker.example.com.') for number in ALL] == [True] * 3
+
+
+@contextlib.contextmanager
+def standing_still(binds: ThreeBinds, number: int) -> Iterator[None]:
+    """One server's process is stopped meanwhile: it takes connections and answers nothing."""
+    os.kill(binds.named[number].pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(binds.named[number].pid, signal.SIGCONT)
+
+
+def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(binds: ThreeBinds) -> None:
+    binds.rndc(2, 'addzone', 'own.example.com { type static-stub; server-addresses { 127.0.0.1; }; };')
+    zone, _ = binds.begin('own.example.com.')
+    binds.stack.wait_for(zone, 'ERROR')
+    row = binds.wait_for_row(zone, 2, lambda row: row['status'] == 'ERROR', 'the server is in ERROR')
+    assert "as a static-stub zone that was added by hand: remove it with 'rndc delzone'" in row['last_error']
+    assert row['next_attempt_at'] and row['reason'] == 'CONFLICT'
+    binds.all_serve('own.example.com.', '192.0.2.1', [0, 1])
+    binds.rndc(2, 'delzone', 'own.example.com')
+    binds.stack.wait_for(zone)
+    binds.all_serve('own.example.com.', '192.0.2.1')
+
+
+def test_a_secondary_zone_that_answers_servfail_since_its_primary_is_nowhere_is_given_ours(binds: ThreeBinds) -> None:
+    binds.rndc(2, 'addzone', 'sick.example.com { type secondary; primaries { 127.0.0.1 port 9; }; file "sick.db"; };')
+    zone, _ = binds.begin('sick.example.com.')
+    binds.stack.wait_for(zone)
+    binds.all_serve('sick.example.com.', '192.0.2.1')
+
+
+def test_a_server_that_hangs_costs_the_others_nothing(binds: ThreeBinds) -> None:
+    with standing_still(binds, 0):
+        zone, _ = binds.begin('slow.example.com.')
+        binds.wait_until_served('slow.example.com.', '192.0.2.1', [1, 2])
+        assert binds.stack.zone(zone)['status'] == 'PENDING'
+    binds.stack.wait_for(zone)
+    binds.all_serve('slow.example.com.', '192.0.2.1')

@@ -7,13 +7,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
-from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Action, Context, Domain, Outcome, Status
+from designate_pool.backends.base import Capabilities
+from designate_pool.errors import InvalidField, ServiceUnavailable
+from designate_pool.minidns.servers import HostAddresses, make_server_table
+from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult,
+                                  PoolServer, Reason, Server, ServerState, Status, new_id, utcnow)
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.zones import domains
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later
+from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, A, C, Clock, D, EditablePool, ScriptedPool, all_needed,
+                                              held_up, later, new_domain, some)
 
 
 def test_the_same_cast_once_more_does_nothing(pool: ScriptedPool) -> None:
@@ -200,3 +207,257 @@ def test_a_new_server_of_the_pool_is_given_every_domain_by_the_sweep(pool: Scrip
     pool.sweep()
     pool.deliver()
     assert pool.serial(SERVERS[2]) == domain.serial
+
+
+WHERE = ('192.0.2.53', '192.0.2.54:5300')
+
+
+def told(pool: ScriptedPool) -> list[PollRequest]:
+    """What they were notified of since this was asked last."""
+    found, pool.notified = pool.notified, []
+    return found
+
+
+def test_every_change_is_told_once_but_no_deletion(pool: ScriptedPool) -> None:
+    pool.registry.start()
+    pool_id = pool.central.find_pools(CONTEXT)[0].id
+    pool.central.update_pool(CONTEXT, {'id': pool_id, 'also_notifies': WHERE})
+    pool.registry.refresh()
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    assert [(each.server_id, each.serial, each.name) for each in told(pool)] == [
+        (where, domain.serial, 'example.com.') for where in WHERE]
+    pool.deliver()
+    assert pool.get(domain).status is Status.ACTIVE and not told(pool)
+    changed = pool.change(domain)
+    assert [(each.server_id, each.serial) for each in told(pool)] == [(where, changed.serial) for where in WHERE]
+    pool.endpoint.update_domain(CONTEXT, changed)
+    assert not told(pool), 'the same cast once more'
+    pool.central.update_pool(CONTEXT, {'id': pool_id, 'also_notifies': WHERE[:1]})
+    pool.registry.refresh()
+    changed = pool.change(domain)
+    assert [each.server_id for each in told(pool)] == [WHERE[0]]
+    pool.central.delete_domain(CONTEXT, domain.id)
+    assert not told(pool)
+
+
+def test_without_its_database_it_ends_all_the_same(
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OperationalError('UPDATE', {}, Exception('the server has gone away'))
+
+    pool.create()
+    monkeypatch.setattr(pool.storage, 'run', fail)
+    pool.manager.stop()
+    assert 'the server has gone away' in caplog.text
+
+
+#: Another server that joins.
+E = 'e' * 32
+
+
+def test_the_audit_finds_a_change_of_a_kept_zone_whose_cast_was_lost(pool: ScriptedPool) -> None:
+    silver = pool.central.create_pool(CONTEXT, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+    for name, keys in (('default', SERVERS), ('silver', (D,))):
+        servers = [PoolServer(key, '', f'fake:{key}', 'fake', ServerState.ACTIVE) for key in keys]
+        pool.storage.run(pool_servers.register, name, servers, False, True, utcnow())
+    domain = pool.create()
+    moved = pool.central.move_domain(CONTEXT, domain.id, silver.id)
+    pool.deliver()
+    pool.lose_casts = True
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    pool.lose_casts = False
+    assert {pool.serial(key) for key in SERVERS} == {moved.serial} != {changed.serial}
+    pool.sweep()
+    pool.deliver()
+    assert {pool.serial(key) for key in SERVERS} == {changed.serial}
+    assert {pool.rows(domain)[key, Action.UPDATE].serial_number for key in SERVERS} == {changed.serial}
+
+
+def test_a_server_that_joins_gets_the_kept_zones_too(editable: EditablePool) -> None:
+    silver = editable.central.create_pool(CONTEXT, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+    servers = [PoolServer(new_id(), '', 'fake:silver', 'fake', ServerState.ACTIVE)]
+    editable.storage.run(pool_servers.register, 'silver', servers, False, True, utcnow())
+    domains = some(editable)
+    moved = editable.central.move_domain(CONTEXT, domains[1].id, silver.id)
+    editable.join(D)
+    assert editable.servers[D].zones.keys() == {domain.name for domain in domains}
+    assert editable.serial(D, moved.name) == moved.serial
+    found = ServerCompare(editable.manager, editable.runtime).compare(D, fix=False, delete_extra=None)
+    assert (found.total, found.missing, found.behind, found.extra) == (5, (), (), ())
+    # Those that are kept are all that the pool has.
+    for domain in (domains[0], *domains[2:]):
+        editable.delete(domain)
+    editable.add(E)
+    editable.registry.reload()
+    assert editable.states[E] == 'joining'
+    editable.settle()
+    assert editable.servers[E].zones.keys() == {moved.name}
+
+
+NAME = 'example.com.'
+
+
+def deleted_but_on_one(pool: ScriptedPool) -> Domain:
+    """A domain that is deleted everywhere but on a server that is down."""
+    domain = pool.create()
+    pool.servers[C].dead = True
+    gone = pool.delete(domain)
+    assert NAME in pool.servers[C].zones and pool.rows(gone)[C, Action.DELETE].status is not Outcome.SUCCESS
+    pool.servers[C].calls.clear()
+    return gone
+
+
+def test_the_former_zone_is_deleted_while_the_new_one_waits_for_its_first_transfer(
+        pool: ScriptedPool, clock: Clock) -> None:
+    gone = deleted_but_on_one(pool)
+    second = pool.create_secondary()
+    pool.servers[C].dead = False
+    later(pool, clock, 10)
+    assert NAME not in pool.servers[C].zones and pool.servers[C].calls == [('delete', gone.id)]
+    assert pool.get(gone).status is Status.DELETED and pool.rows(gone) == {}
+    pool.transfer(7)
+    pool.deliver()
+    assert pool.get(second).status is Status.ACTIVE and pool.serial(C) == 7
+
+
+def test_the_former_zone_is_replaced_once_the_new_one_was_transferred(pool: ScriptedPool, clock: Clock) -> None:
+    gone = deleted_but_on_one(pool)
+    second = pool.create_secondary()
+    pool.transfer(7)
+    pool.deliver()
+    pool.servers[C].dead = False
+    pool.servers[C].calls.clear()
+    later(pool, clock, 10)
+    assert pool.servers[C].calls == [('create', second.id)]
+    assert pool.serial(C) == 7 and pool.rows(gone) == {}
+
+
+@all_needed
+def test_a_zone_that_is_transferred_while_the_former_one_is_being_deleted_is_created_after_that(
+        pool: ScriptedPool, clock: Clock) -> None:
+    gone = deleted_but_on_one(pool)
+    second = pool.create_secondary()
+    pool.servers[C].dead = False
+    pool.servers[C].before_return = lambda: pool.transfer(7)
+    later(pool, clock, 10)
+    assert pool.servers[C].calls == [('delete', gone.id), ('create', second.id)]
+    assert pool.get(second).status is Status.ACTIVE and pool.serial(C) == 7
+
+
+def test_a_server_that_reads_the_catalog_has_replaced_the_former_zone_already(
+        pool: ScriptedPool, clock: Clock) -> None:
+    pool.pool = pool.manager.reconciler.pool = dataclasses.replace(pool.pool, catalog_zone='catalog.example.')
+    pool.servers[C].capabilities = Capabilities(reads_catalog=True)
+    gone = deleted_but_on_one(pool)
+    pool.create_secondary()
+    later(pool, clock, 10)
+    assert pool.servers[C].calls == [] and pool.rows(gone) == {}
+
+
+UNREACHABLE = CallResult(error='connection refused', unreachable=True, reason=Reason.UNREACHABLE)
+
+
+def test_a_call_that_failed_before_its_server_answered_again_is_made_again_at_once(pool: ScriptedPool) -> None:
+    worker = pool.manager.workers[A]
+    with held_up(pool.manager, A) as operations:
+        first, second = new_domain(pool, 'one.example.com.'), new_domain(pool, 'two.example.com.')
+        worker.control.failed(99)
+        (failed, succeeded), operations[:] = operations[:], []
+    pool.manager._outcomes.put(CallOutcome(failed, UNREACHABLE), CallOutcome(succeeded, CallResult()))
+    assert not worker.control.is_open
+    assert pool.servers[A].calls == [('create', first.id)]
+    row = pool.rows(first)[A, Action.CREATE]
+    assert (row.status, row.attempts, row.claimed_by) == (Outcome.SUCCESS, 1, None)
+    assert pool.rows(second)[A, Action.CREATE].status is Outcome.SUCCESS
+
+
+def test_a_call_fails_although_its_server_answers_dns_again(pool: ScriptedPool) -> None:
+    served = pool.create('served.example.com.')
+    worker = pool.manager.workers[A]
+    with held_up(pool.manager, A) as operations:
+        domain = new_domain(pool, 'one.example.com.')
+        worker.dns.failed(99)
+        failed = operations.pop()
+    pool.manager._outcomes.put(CallOutcome(failed, UNREACHABLE), PollResult(
+        served.id, A, Outcome.SUCCESS, Answer.SERIAL, served.serial))
+    assert not worker.dns.is_open
+    row = pool.rows(domain)[A, Action.CREATE]
+    assert (row.last_error, row.attempts, row.claimed_by) == ('connection refused', 1, None)
+
+
+def test_a_poll_fails_although_its_server_accepts_calls_again(pool: ScriptedPool) -> None:
+    domain = pool.create('served.example.com.')
+    worker = pool.manager.workers[A]
+    with held_up(pool.manager, A) as operations:
+        new_domain(pool, 'one.example.com.')
+        worker.control.failed(99)
+        succeeded = operations.pop()
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    pool.manager._outcomes.put(CallOutcome(succeeded, CallResult()), PollResult(
+        domain.id, A, Outcome.ERROR, Answer.SERIAL, domain.serial, 'an older serial', changed.serial))
+    assert not worker.control.is_open
+    assert pool.rows(domain)[A, Action.UPDATE].last_error == 'an older serial'
+
+
+@pytest.mark.parametrize('deleted', [False, True])
+def test_a_call_that_fails_when_its_server_rests_leaves_no_claim(editable: EditablePool, clock: Clock,
+                                                                 deleted: bool) -> None:
+    with held_up(editable.manager, C) as operations:
+        domain = new_domain(editable)
+        if deleted:
+            editable.central.delete_domain(CONTEXT, domain.id)
+        editable.put(C, ServerState.MAINTENANCE)
+        failed = operations.pop(0)
+    editable.manager._outcomes.put(CallOutcome(failed, UNREACHABLE))
+    row = editable.rows(domain)[C, Action.CREATE]
+    assert (row.status, row.attempts, row.claimed_by) == (None, 0, None)
+    assert (row.next_attempt_at is None) is deleted
+    editable.put(C, ServerState.ACTIVE)
+    later(editable, clock, 2)
+    assert editable.get(domain).status is (Status.DELETED if deleted else Status.ACTIVE)
+    assert [verb for verb, _ in editable.servers[C].calls] == ['delete' if deleted else 'create']
+
+
+V4, OTHER_PORT, V6, NAMED = (Server(letter * 32, 'fake', host, port) for letter, host, port in (
+    ('1', '192.0.2.1', 53), ('2', '192.0.2.1', 5300), ('3', '2001:db8::1', 53), ('4', 'localhost', 5301)))
+
+
+@pytest.mark.parametrize(('destination', 'server'), [
+    ('192.0.2.1', V4), ('192.0.2.1:53', V4), ('[192.0.2.1]', V4), ('[192.0.2.1]:53', V4), ('192.0.2.1:0053', V4),
+    ('192.0.2.1:5300', OTHER_PORT), ('[192.0.2.1]:5300', OTHER_PORT),
+    ('2001:db8::1', V6), ('[2001:db8::1]', V6), ('[2001:DB8:0::1]:53', V6),
+    ('localhost:5301', NAMED), ('127.0.0.1:5301', NAMED),
+])
+def test_a_result_is_the_server_s_that_was_asked(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch,
+                                                 destination: str, server: Server) -> None:
+    heard: list[PollResult] = []
+    domain = have(pool, monkeypatch, heard)
+    asked = make_server_table(pool.manager.pool, HostAddresses()).find_peer(destination)
+    assert asked.id == server.id
+    pool.endpoint.update_status(CONTEXT, domain, destination, Outcome.SUCCESS, domain.serial)
+    assert [each.server_id for each in heard] == [server.id]
+
+
+@pytest.mark.parametrize('destination', ['', 'nowhere', '192.0.2.1:', '192.0.2.1:0', '192.0.2.1:65536', '[192.0.2.1',
+                                         '192.0.2.1:x', '192.0.2.1:٣', '2001:db8::1:::'])
+def test_what_one_end_refuses_the_other_refuses(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch,
+                                                destination: str) -> None:
+    heard: list[PollResult] = []
+    domain = have(pool, monkeypatch, heard)
+    with pytest.raises(InvalidField):
+        make_server_table(pool.manager.pool, HostAddresses()).find_peer(destination)
+    with pytest.raises(InvalidField):
+        pool.endpoint.update_status(CONTEXT, domain, destination, Outcome.SUCCESS, domain.serial)
+    assert heard == []
+
+
+def have(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, heard: list[PollResult]) -> Domain:
+    """A domain of a pool that has these servers; what its pool manager hears goes to *heard*."""
+    domain = pool.create()
+    manager = pool.manager
+    backend = next(iter(pool.servers.values()))
+    servers = (V4, OTHER_PORT, V6, NAMED)
+    manager.reconciler.pool = dataclasses.replace(manager.pool, servers=servers)
+    manager.reconciler.set_servers(manager.members, {each.id: manager.new_worker(each, backend) for each in servers})
+    monkeypatch.setattr(manager, 'queue_results', heard.extend)
+    return domain

@@ -6,6 +6,8 @@ As in ``test_manager`` nothing runs at the same time: each step of filling and d
 from __future__ import annotations
 
 import dataclasses
+import functools
+import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -15,22 +17,20 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BadConfiguration, InvalidField, ServerNotFound, WrongServerState
-from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PageRequest, PollResult, Server,
-                                  ServerState, Status, TsigKey)
+from designate_pool.model import (Action, Answer, Context, Domain, Endpoint, Outcome, PageRequest, PollResult, Server,
+                                  ServerState, Status, TsigKey, utcnow)
+from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import BACKLOG, PeriodicLoops
 from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
 from designate_pool.pool_manager.verify import server_zones
-from designate_pool.pool_manager.verify.server_compare import ServerCompare
+from designate_pool.pool_manager.verify.server_compare import HIDDEN, THREADS, ServerCompare
+from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import pools as pool_store
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, later, some
-
-
-def test_the_first_servers_of_a_pool_are_active_at_once(editable: EditablePool) -> None:
-    assert editable.states == dict.fromkeys(SERVERS, 'active')
-    assert editable.manager.members.counting == SERVERS
 
 
 def test_what_others_need_of_the_configuration_is_published_at_the_start_and_at_each_reload(
@@ -149,22 +149,6 @@ def test_a_section_that_is_gone_drains_and_its_rows_are_purged(editable: Editabl
     assert editable.states == {A: 'active', B: 'active'}
 
 
-def test_rows_that_a_manager_writes_for_a_server_that_is_long_gone_are_found(editable: EditablePool) -> None:
-    """It has yet to see that the server was removed, while another one has read the configuration twice."""
-    domain, *_ = some(editable, 1)
-    late = editable.new_manager('late')
-    del editable.configured[C]
-    editable.registry.reload()
-    editable.settle()
-    editable.registry.reload()
-    editable.lose_casts = True
-    editable.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    late.queue_changes([domain.id])
-    assert {server for server, _ in editable.rows(domain)} == {A, B, C}
-    editable.settle()
-    assert {server for server, _ in editable.rows(domain)} == {A, B}
-
-
 def test_a_crash_in_the_middle_of_draining_is_resumed_with_the_kept_settings(editable: EditablePool) -> None:
     some(editable, 6)
     editable.deleting = True
@@ -176,15 +160,6 @@ def test_a_crash_in_the_middle_of_draining_is_resumed_with_the_kept_settings(edi
     editable.start('one')
     editable.settle()
     assert editable.states[C] == 'removed'
-    assert editable.machines[C, 'fake'].zones == {}
-
-
-def test_a_section_removed_while_nothing_ran_is_drained_at_the_start(editable: EditablePool) -> None:
-    some(editable)
-    del editable.configured[C]
-    editable.deleting = True
-    editable.start('one')
-    editable.settle()
     assert editable.machines[C, 'fake'].zones == {}
 
 
@@ -421,16 +396,6 @@ def test_nothing_more_is_begun_while_too_much_that_was_heard_waits(
     assert editable.serial(C, changed.name) == changed.serial
 
 
-def test_a_failure_heard_in_maintenance_is_no_error(editable: EditablePool) -> None:
-    domain = some(editable, 1)[0]
-    editable.servers[C].dead = True
-    editable.central.update_domain(CONTEXT, domain.id, {'ttl': 7})
-    editable.put(C, ServerState.MAINTENANCE)
-    editable.deliver()
-    assert editable.rows(domain)[C, Action.UPDATE].status is not Outcome.ERROR
-    assert editable.get(domain).status is Status.ACTIVE
-
-
 def test_a_pool_whose_servers_all_rest_agrees_on_nothing(editable: EditablePool) -> None:
     domain = some(editable, 1)[0]
     for key in SERVERS:
@@ -607,17 +572,195 @@ def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
     assert editable.states[C] == 'removed' and editable.servers[C].zones == {} and most == [1]
 
 
-def test_a_former_driver_and_the_new_one_do_not_call_a_server_for_one_name_at_once(
-        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    domain = some(editable, 1)[0]
-    with monkeypatch.context() as patch:
-        patch.setattr(backends, 'driver_class', lambda driver: Listed)
-        editable.configured[B] = dataclasses.replace(editable.configured[B], driver='other')
+def create(editable: EditablePool, name: str = 'example.com.') -> Domain:
+    return editable.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
+
+
+def verbs(editable: EditablePool, server: str) -> list[str]:
+    return [verb for verb, _ in editable.servers[server].calls]
+
+
+def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(editable: EditablePool) -> None:
+    def remove() -> None:
+        del editable.configured[C]
         editable.registry.reload()
-    most = most_calls(editable, B, domain.name, monkeypatch)
-    editable.machines[B, 'fake'].before_return = lambda: editable.central.delete_domain(CONTEXT, domain.id)
-    editable.step()
-    assert most == [1]
-    due_later(editable, clock, editable.manager)
+
+    editable.servers[C].before_return = remove
+    domain = create(editable)
+    editable.deliver()
+    assert editable.get(domain).status is Status.ACTIVE
+    assert editable.rows(domain)[C, Action.CREATE].claimed_by is None
     editable.settle()
-    assert domain.name not in editable.machines[B, 'fake'].zones | editable.machines[B, 'other'].zones and most == [1]
+    assert editable.states[C] == 'removed'
+
+
+@pytest.mark.parametrize('setting', [{'port': 5300}, {'primaries': (Endpoint('192.0.2.10', 5354),)}])
+def test_a_call_that_was_made_with_former_settings_is_made_again_with_those_of_now(
+        editable: EditablePool, clock: Clock, setting: dict[str, object]) -> None:
+    def change() -> None:
+        editable.configured[C] = dataclasses.replace(editable.configured[C], **setting)  # type: ignore[arg-type]
+        editable.registry.reload()
+        editable.filling.run()
+
+    editable.servers[C].before_return = change
+    domain = create(editable)
+    editable.deliver()
+    later(editable, clock, 2)
+    assert verbs(editable, C) == ['create', 'create']
+    editable.settle()
+    assert editable.get(domain).status is Status.ACTIVE
+
+
+def test_a_deletion_at_the_former_address_is_made_at_the_present_one(editable: EditablePool, clock: Clock) -> None:
+    def move() -> None:
+        editable.configured[C] = dataclasses.replace(editable.configured[C], host='192.0.2.77')
+        editable.registry.reload()
+
+    domain, = some(editable, 1)
+    editable.servers[C].before_return = move
+    gone = editable.central.delete_domain(CONTEXT, domain.id)
+    later(editable, clock, 2)
+    assert verbs(editable, C) == ['create', 'delete', 'delete']
+    assert editable.get(gone).status is Status.DELETED and editable.rows(gone) == {}
+
+
+def rest(editable: EditablePool) -> None:
+    editable.put(C, ServerState.MAINTENANCE)
+
+
+def go(editable: EditablePool) -> None:
+    del editable.configured[C]
+    editable.registry.reload()
+
+
+@pytest.mark.parametrize('leave', [rest, go])
+def test_a_server_that_leaves_just_before_due_rows_are_claimed_holds_up_no_other(
+        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch,
+        leave: Callable[[EditablePool], None]) -> None:
+    create(editable)
+    editable.asked.clear()  # as with a MiniDNS that died
+    clock.offset += timedelta(seconds=13)
+    queues = editable.manager.queues
+
+    def left_meanwhile() -> dict[str, int]:
+        monkeypatch.setattr(editable.manager, 'queues', queues)
+        leave(editable)
+        return queues()
+
+    monkeypatch.setattr(editable.manager, 'queues', left_meanwhile)
+    PeriodicLoops(editable.manager, editable.registry, editable.runtime).run_due()
+    assert sorted(each.server_id for each in editable.asked) == [A, B]
+
+
+def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(editable: EditablePool, clock: Clock) -> None:
+    other = editable.new_manager('two')  # which has yet to see that it leaves
+    editable.put(C, ServerState.DRAINING, dismissed=True)
+    editable.settle()
+    editable.lose_casts = True
+    domain = create(editable)
+    other.queue_changes([domain.id])
+    editable.deliver()
+    editable.registry.refresh()
+    editable.settle()
+    assert [key for key in editable.rows(domain) if key[0] == C] == []
+    editable.lose_casts = False
+    gone = editable.central.delete_domain(CONTEXT, domain.id)
+    later(editable, clock, 2)
+    assert editable.get(gone).status is Status.DELETED and editable.rows(gone) == {}
+
+
+def test_a_server_is_forgotten_only_when_it_has_been_emptied(editable: EditablePool, clock: Clock) -> None:
+    other = editable.new_manager('two')
+    del editable.configured[C]
+    editable.registry.reload()
+    editable.settle()
+    editable.lose_casts = True
+    domain = create(editable)
+    other.queue_changes([domain.id])
+    clock.offset += server_store.KEPT
+    editable.registry.reload()
+    editable.settle()
+    assert [key for key in editable.rows(domain) if key[0] == C] == []
+    clock.offset += server_store.KEPT
+    editable.registry.reload()
+    assert C not in editable.states
+
+
+def filled(editable: EditablePool, count: int) -> list[str]:
+    """The names of so many domains that a server which can be asked for its zones has."""
+    names = sorted(domain.name for domain in some(editable, count))
+    editable.join(D)
+    return names
+
+
+def test_as_many_zones_are_compared_at_a_time_as_may(editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = filled(editable, 2 * THREADS)
+    together = threading.Barrier(THREADS)
+
+    def match(self, worker, domain, *rest):
+        together.wait(30)  # until all the others are at one, too
+        return (Match.OTHER, 'other ones') if domain.name == names[3] else (
+            Match.SILENT, 'no answer') if domain.name in (names[1], names[0]) else (Match.SAME, '')
+
+    monkeypatch.setattr(ServerCompare, '_match', match)
+    found = ServerCompare(editable.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
+    assert found.other == ((names[3], 'other ones'),)
+    assert found.unchecked == ((names[0], 'no answer'), (names[1], 'no answer'))
+
+
+def test_what_fails_ends_the_comparison(editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(editable, 50)
+    begun = []
+
+    def match(self, worker, domain, *rest):
+        begun.append(domain.name)
+        raise RuntimeError('the database is gone')
+
+    monkeypatch.setattr(ServerCompare, '_match', match)
+    with pytest.raises(RuntimeError, match='the database is gone'):
+        ServerCompare(editable.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
+    assert len(begun) <= THREADS
+
+
+def test_when_the_time_is_over_the_rest_is_not_compared(editable: EditablePool) -> None:
+    names = filled(editable, 3)
+    comparing = ServerCompare(editable.manager, Threads(), seconds=0.0)
+    found = comparing.compare(D, fix=False, delete_extra=None, contents=True)
+    assert found.unchecked == tuple((name, '0 s were over') for name in names)
+
+
+def test_zones_that_the_requester_may_not_see_are_counted_and_not_named(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = filled(editable, 4)
+    zones = editable.servers[D].zones
+    del zones[names[0]]
+    zones[names[1]], zones['stranger.example.'] = 1, 7
+    monkeypatch.setattr(ServerCompare, '_match', lambda self, worker, domain, *rest: (
+        Match.OTHER, f'e.g. www.{domain.name} A') if domain.name == names[2] else (Match.SILENT, 'no answer'))
+    compare = functools.partial(ServerCompare(editable.manager, Threads()).compare, D, False, None, True)
+    own = [domain for domain in editable.storage.read(domains.live_by_name, names).values() if domain.name == names[0]]
+    editable.storage.run(domains.assign_project, own[0].id, 'mine', utcnow())
+    everything, mine, nothing = (compare(context) for context in (
+        Context(all_projects=True), Context(project_id='mine'), Context(project_id='other')))
+    assert everything.extra == ('stranger.example.',) and everything.missing == (names[0],)
+    assert mine == dataclasses.replace(
+        everything, behind=((HIDDEN, *everything.behind[0][1:]),), extra=(HIDDEN,), other=((HIDDEN, HIDDEN),),
+        unchecked=((HIDDEN, HIDDEN),))
+    assert nothing == dataclasses.replace(mine, missing=(HIDDEN,))
+
+
+def test_what_has_changed_since_it_was_compared_is_not_transferred_again(editable: EditablePool,
+                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = filled(editable, 2)
+    by_name = editable.storage.read(domains.live_by_name, [first, second])
+
+    def match(self, worker, domain, *rest):
+        if domain.name == first:
+            editable.change(domain)  # and the server has it already
+        return Match.OTHER, 'other ones'
+
+    monkeypatch.setattr(ServerCompare, '_match', match)
+    found = ServerCompare(editable.manager, Threads()).compare(D, fix=True, delete_extra=None, contents=True)
+    assert found.mending == 1
+    rows = [editable.rows(by_name[name])[D, Action.UPDATE] for name in (first, second)]
+    assert [row.diverged for row in rows] == [False, True]
