@@ -104,9 +104,5 @@ def test_a_zone_that_was_removed_by_hand_is_found_and_mended(pool: Pool) -> None
     explained = pool.stack.command('zone', 'explain', NAMES[0])
     assert f'on {label}: {found["found"]}' in explained and f'repaired ({found["request_id"]}).' in explained
     assert f'{NAMES[0]} on {label}' in pool.stack.command('status').partition('FOUND BY AUDITS')[2]
-
-
-def test_the_command_shows_the_last_round(pool: Pool) -> None:
-    pool.clean()
     lines = pool.stack.command('pool', 'audit', '-f', 'csv', '-c', 'kind', '-c', 'round', '-c', 'domains').splitlines()
     assert '"SERIALS","last",3' in lines

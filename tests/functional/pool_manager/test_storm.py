@@ -45,11 +45,6 @@ class Pool:
                            manager={**QUICK, 'periodic_sync_interval': '120'}, minidns_port=primary.port,
                            minidns={'tcp_connections': str(CONNECTIONS), 'packed_zones_bytes': '1000'})
 
-    def mend(self, *servers: Any) -> None:
-        """Have these servers given what they lack."""
-        for server in servers:
-            self.stack.request('POST', f'/v2/servers/{self.ids[server]}/resync', 202, json={'fix': True})
-
     def sockets(self) -> int:
         """TCP connections that MiniDNS has accepted."""
         process = psutil.Process(self.stack.processes['all'].pid)
@@ -127,7 +122,7 @@ def test_changes_go_on_while_a_server_that_restarted_empty_is_healed(pool: Pool)
     pool.restarted.forget_zones()
     assert pool.restarted.serial(NAMES[0]) is None
     with pool.counted_sockets() as counts:
-        pool.mend(pool.restarted)
+        pool.stack.request('POST', f'/v2/servers/{pool.ids[pool.restarted]}/resync', 202, json={'fix': True})
         pool.served(pool.restarted, change)
     # As many again wait, since both servers have this address, and one more for room.
     assert max(counts) <= 2 * CONNECTIONS + 1

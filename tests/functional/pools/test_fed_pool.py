@@ -62,8 +62,7 @@ class Fed:
 
 
 @pytest.fixture
-def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[..., PowerDns],
-        request: pytest.FixtureRequest) -> Iterator[Fed]:
+def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[..., PowerDns]) -> Iterator[Fed]:
     servers: dict[str, Daemon] = {
         'bind9': named(), 'pdns-native': powerdns(driver='pdns-native'),
         'rfc2136': named_with(named, tmp_path, {name: NEW.format(serial=5) for name in (NAME, *MANY)}, name='ns2')}
@@ -77,7 +76,7 @@ def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[
         'rfc2136': f'[backend:rfc2136:{ids["rfc2136"]}]\nhost = {updated.host}\nport = {updated.port}\n'
                    f'call_timeout = 2\ntsig_key = {KEY.name}:{KEY.algorithm}:{KEY.secret}\n'}
     stack = Stack(tmp_path / 'stack', list(sections.values()), f'sqlite:///{tmp_path}/pool.sqlite',
-                  concurrency=getattr(request, 'param', 'eventlet'), manager={**QUICK, 'periodic_sync_interval': '3'})
+                  manager={**QUICK, 'periodic_sync_interval': '3'})
     with stack:
         yield Fed(stack, servers, ids, sections)
 

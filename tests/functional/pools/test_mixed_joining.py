@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -50,7 +47,7 @@ def test_a_server_is_taken_out_emptied_and_filled_again(full: Mixed, make: str) 
 def test_changes_are_active_while_a_server_that_joins_is_silent(full: Mixed) -> None:
     make = 'nsd'
     leaves(full, make)
-    with standing_still(full, make):
+    with full.servers[make].standing_still():
         full.stack.reload(full.sections())
         full.wait_for_state(make, 'joining')
         zone, recordset = full.create(f'now.{make}.example.com.', makes=all_but(make))
@@ -98,13 +95,3 @@ def is_gone(pool: Mixed, make: str) -> None:
     assert (report['rows'], report['waiting']) == (0, 0)
     pool.wait_until_gone(NAMES[::12], [make])
     assert pool.listed(make, NAMES) == {}
-
-
-@contextlib.contextmanager
-def standing_still(pool: Mixed, make: str) -> Iterator[None]:
-    """The server's process is stopped meanwhile: it takes connections and answers nothing."""
-    os.kill(pool.servers[make].pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pool.servers[make].pid, signal.SIGCONT)

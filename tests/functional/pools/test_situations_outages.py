@@ -6,9 +6,6 @@ Three BINDs, RabbitMQ and MariaDB, each service a process of its own.  Whatever 
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
-import os
-import signal
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -180,16 +177,6 @@ def test_sigterm_ends_each_program_also_while_the_broker_is_away(binds: ThreeBin
     assert [binds.has_zone(number, 'term-broker.example.com.') for number in ALL] == [True] * 3
 
 
-@contextlib.contextmanager
-def standing_still(binds: ThreeBinds, number: int) -> Iterator[None]:
-    """One server's process is stopped meanwhile: it takes connections and answers nothing."""
-    os.kill(binds.named[number].pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(binds.named[number].pid, signal.SIGCONT)
-
-
 def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(binds: ThreeBinds) -> None:
     binds.rndc(2, 'addzone', 'own.example.com { type static-stub; server-addresses { 127.0.0.1; }; };')
     zone, _ = binds.begin('own.example.com.')
@@ -211,7 +198,7 @@ def test_a_secondary_zone_that_answers_servfail_since_its_primary_is_nowhere_is_
 
 
 def test_a_server_that_hangs_costs_the_others_nothing(binds: ThreeBinds) -> None:
-    with standing_still(binds, 0):
+    with binds.named[0].standing_still():
         zone, _ = binds.begin('slow.example.com.')
         binds.wait_until_served('slow.example.com.', '192.0.2.1', [1, 2])
         assert binds.stack.zone(zone)['status'] == 'PENDING'

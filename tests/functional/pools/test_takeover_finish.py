@@ -29,8 +29,6 @@ from testing.rabbitmq import RabbitMq
 from testing.stack import QUICK, Stack
 from tests.fixtures.nameservers import Primary, zone_text
 
-pytestmark = pytest.mark.slow
-
 ZONES = [f'zone-{number}.example.com.' for number in range(8)]
 #: Of the secondary zone that is created here.
 SECONDARY_SERIAL = 7

@@ -1,4 +1,4 @@
-"""Two pools, one of a BIND and one of a Knot, on one RabbitMQ and PostgreSQL: apart, and zones that move between them."""
+"""Two pools, of a BIND and of a Knot, on one RabbitMQ and PostgreSQL: apart, and zones that move between them."""
 
 from __future__ import annotations
 

@@ -461,3 +461,25 @@ def have(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, heard: list[PollRe
     manager.reconciler.set_servers(manager.members, {each.id: manager.new_worker(each, backend) for each in servers})
     monkeypatch.setattr(manager, 'queue_results', heard.extend)
     return domain
+
+
+@all_needed
+def test_a_server_that_is_always_one_change_behind_has_not_failed(pool: ScriptedPool) -> None:
+    domain = pool.create()
+    for ttl in range(100, 108):
+        seen = pool.get(domain).serial
+        changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': ttl})
+        pool.manager.queue_results([PollResult(domain.id, C, Outcome.ERROR, Answer.SERIAL, seen, 'not yet', seen)])
+        pool.manager.queue_results([PollResult(domain.id, C, Outcome.SUCCESS, Answer.SERIAL, seen)])
+        assert pool.get(changed).status is Status.PENDING
+
+
+def test_a_server_that_lost_the_zone_gets_it_again_though_changes_come_faster_than_polls_end(
+        pool: ScriptedPool) -> None:
+    domain = pool.create()
+    pool.servers[C].calls.clear()
+    for ttl in range(100, 103):
+        asked = pool.get(domain).serial
+        pool.central.update_domain(CONTEXT, domain.id, {'ttl': ttl})
+        pool.manager.queue_results([PollResult(domain.id, C, Outcome.ERROR, Answer.NO_ZONE, None, 'REFUSED', asked)])
+    assert pool.servers[C].calls == [('create', domain.id)]

@@ -25,24 +25,6 @@ def verbs(pool: ScriptedPool, server: str = FIRST) -> list[str]:
     return [verb for verb, _ in pool.servers[server].calls]
 
 
-def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
-        pool: ScriptedPool, clock: Clock) -> None:
-    other = pool.new_manager('two')
-    with held_up(pool.manager):
-        domain = new_domain(pool)
-        pool.lose_casts = True
-        gone = pool.central.delete_domain(CONTEXT, domain.id)
-        other.queue_changes([gone.id])
-        assert [verbs(pool, server) for server in SERVERS] == [[], ['create', 'delete'], ['create', 'delete']]
-        for _ in range(3):
-            clock.offset += timedelta(seconds=2)
-            PeriodicLoops(other, pool.registry, pool.runtime).run_due()
-        assert verbs(pool) == []
-    assert verbs(pool) == ['create', 'delete'], 'at once, when the creation has ended'
-    assert NAME not in pool.servers[FIRST].zones
-    assert pool.get(domain).status is Status.DELETED and pool.rows(domain) == {}
-
-
 def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     other = pool.new_manager('two')
@@ -179,17 +161,6 @@ def late_deletion(pool: ScriptedPool, clock: Clock) -> Iterator[Domain]:
         yield second
         late, operations[:] = operations[:], []
     pool.manager._outcomes.put(*(CallOutcome(work, worker.backend.delete_domain(work.domain)) for work in late))
-
-
-@all_needed
-def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(pool: ScriptedPool, clock: Clock) -> None:
-    with late_deletion(pool, clock) as second:
-        pool.deliver()  # the server still has the zone by that name
-        assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
-    assert pool.rows(second)[FIRST, Action.UPDATE].serial_number is None
-    pool.deliver()
-    assert NAME in pool.servers[FIRST].zones and pool.serial(FIRST) == second.serial
-    assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
 
 
 @all_needed

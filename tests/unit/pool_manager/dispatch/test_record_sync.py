@@ -636,37 +636,6 @@ def test_an_extra_zone_is_deleted_as_far_as_it_is_ours(pool: FedPool, options: d
     assert len(pool.there()) == left
 
 
-def test_those_who_delete_at_the_same_time_keep_within_the_hour_together(pool: FedPool) -> None:
-    """The second begins when the first has been let pass and has not deleted anything yet."""
-    limit_deletes(pool, 3)
-    domain = pool.fill()
-    other = pool.create('other.example.')
-    pool.apply(other, *(f'h{number}.other.example. A 192.0.2.1' for number in range(12)))
-    second: list[Domain] = []
-
-    def meanwhile(zone: Zone) -> None:
-        second.append(pool.central.apply_changes(CONTEXT, other.id, [
-            RecordChange(f'h{number}.other.example.', 'A', ()) for number in range(2)]))
-        pool.manager.record_sync.sync(pool.fed, pool.get(other))
-
-    provider = pool.fed.provider
-    whole = provider._apply
-
-    def apply(plan: Plan) -> ApplyResult | None:
-        if plan.zone == NAME and not second:
-            meanwhile(plan.existing)
-        return whole(plan)
-
-    vars(provider)['_apply'] = apply
-    pool.apply(domain, f'h1.{NAME} A', f'h2.{NAME} A')
-    assert len(pool.there()) == 19
-    kept = provider.zone('other.example.')
-    assert kept is not None and len(kept) == 14, 'two and two are more than three'
-    parked = pool.parked(other)
-    assert '2 deletes, after 2 in the last hour, exceed the limit of 3' in str(parked.why)
-    assert pool.storage.read(plans.deletes_since, 'default', utcnow() - timedelta(hours=1)) == 2
-
-
 def test_what_was_begun_and_never_ended_counts_until_it_is_tried_again(pool: FedPool, clock: Clock) -> None:  # noqa: E501
     limit_deletes(pool, 3)
     domain = pool.fill()

@@ -86,15 +86,6 @@ def test_it_does_not_count_and_what_was_reported_stays_reported() -> None:
     assert (half.agreed, half.behind, half.needed) == (('b',), ('a',), 1)
 
 
-def test_a_newer_serial_of_it_is_not_agreed_on() -> None:
-    rows = [CREATE, dataclasses.replace(FOUND, status=None, serial_number=11, expected_serial=11)]
-    assert consensus.weigh(CHANGED, rows, ['a'], 100).status is None
-    assert not any(consensus.serves(CHANGED, {Action.UPDATE: rows[1]}, serial) for serial in (10, 11))
-    whole = [CREATE, dataclasses.replace(rows[1], diverged=False)]
-    assert consensus.weigh(CHANGED, whole, ['a'], 100).serial == 11
-    assert consensus.serves(CHANGED, {Action.UPDATE: whole[1]}, 11)
-
-
 def test_what_it_was_heard_to_serve_when_mending_failed_is_shown() -> None:
     failed = CallResult(error='serves serial 11 with other contents than ours', retryable=False)
     for serial, shown in ((11, 11), (10, 10), (9, 10), (None, 10)):
