@@ -178,8 +178,8 @@ def test_an_alert_has_a_page_that_says_what_to_do(alert: str) -> None:
 
 
 def test_no_page_is_without_its_alert() -> None:
-    told = {rule['annotations']['runbook_url'] for rule in RULES.values()}
-    assert {f'runbooks/{page.stem}.html' for page in (PAGES / 'runbooks').glob('*.rst')} == told
+    assert {f'runbooks/{page.stem}.html' for page in (PAGES / 'runbooks').glob('*.rst')} == {
+        rule['annotations']['runbook_url'] for rule in RULES.values()}
 
 
 def metric_names() -> set[str]:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import dataclasses
 import io
-import json
 import logging
 import uuid
 
@@ -13,20 +11,8 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.model import Endpoint
 from tests.fixtures import root_log
+from tests.fixtures.commands import Ran
 from tests.fixtures.observed_central import POOL, PoolManager, observed_central
-
-
-@dataclasses.dataclass
-class Ran:
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self):
-        return json.loads(self.out)
 
 
 @pytest.fixture

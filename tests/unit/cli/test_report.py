@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import socket
-import threading
 from collections.abc import Callable, Iterator
 
 import dns.flags
@@ -16,6 +14,7 @@ import pytest
 from designate_pool.cli.commands import report
 from designate_pool.cli.commands.report import Asked, DnsQuestion
 from designate_pool.planner import master
+from tests.fixtures.answering import Scripted, soa_answer
 
 ZONE = 'example.com.'
 TEXT = '''
@@ -31,36 +30,16 @@ x.old   300 A     192.0.2.9
 a\\.b    300 TXT   "one" "two"
 '''
 PAIRS = master.read(TEXT, ZONE)
+MANY = [DnsQuestion(f'h{number}.example.com.', 'A', '60 192.0.2.1') for number in range(500)]
 Script = Callable[[dns.message.Message], dns.message.Message | None]
 
 
-class Server:
-    """Answers over UDP as *script* says."""
+class Server(Scripted):
+    """Answers as *script* says, over UDP."""
 
     def __init__(self) -> None:
         self.script: Script = truly
-        self.asked = 0
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(('127.0.0.1', 0))
-        self.port = int(self._socket.getsockname()[1])
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
-            own.sendto(b'', ('127.0.0.1', self.port))
-        self._thread.join(10)
-        self._socket.close()
-
-    def _serve(self) -> None:
-        while True:
-            octets, sender = self._socket.recvfrom(65535)
-            if not octets:
-                return
-            self.asked += 1
-            answer = self.script(dns.message.from_wire(octets))
-            if answer is not None:
-                self._socket.sendto(answer.to_wire(), sender)
+        super().__init__(lambda query, over_tcp: filter(None, [self.script(query)]))
 
 
 def truly(query: dns.message.Message) -> dns.message.Message:
@@ -81,7 +60,7 @@ def truly(query: dns.message.Message) -> dns.message.Message:
 def server() -> Iterator[Server]:
     made = Server()
     yield made
-    made.stop()
+    made.close()
 
 
 def ask(server: Server, with_serial: bool = True, timeout: float = 5.0) -> report.ServerAnswers:
@@ -144,27 +123,17 @@ def test_a_server_that_has_the_zone_below_a_delegation_too(server: Server) -> No
 
 
 def test_another_serial_counts_unless_it_is_left_out(server: Server) -> None:
-    def older(query: dns.message.Message) -> dns.message.Message:
-        answer = truly(query)
-        if query.question[0].rdtype == dns.rdatatype.SOA:
-            answer.answer[0] = dns.rrset.from_text(ZONE, 300, 'IN', 'SOA', '. . 6 1 1 1 1')
-        return answer
-
-    server.script = older
+    server.script = lambda query: \
+        soa_answer(query, 6) if query.question[0].rdtype == dns.rdatatype.SOA else truly(query)
     found = ask(server)
     assert [(each.question.expected, each.answered) for each in found.differences] == [('serial 7', 'serial 6')]
     assert ask(server, with_serial=False) == report.ServerAnswers(6, 6)
 
 
 def test_a_server_without_the_zone_is_asked_for_nothing_else(server: Server) -> None:
-    def refuse(query: dns.message.Message) -> dns.message.Message:
-        answer = dns.message.make_response(query)
-        answer.set_rcode(dns.rcode.REFUSED)
-        return answer
-
-    server.script = refuse
+    server.script = lambda query: soa_answer(query, 0, rcode=dns.rcode.REFUSED)
     found = ask(server, with_serial=False)
-    assert ([each.answered for each in found.differences], found.serial, server.asked) \
+    assert ([each.answered for each in found.differences], found.serial, len(server.queries)) \
         == (['the server has no such zone (REFUSED)'], None, 1)
 
 
@@ -173,20 +142,12 @@ def test_a_silent_server(server: Server) -> None:
     found = ask(server, timeout=0.1)
     assert (found.serial, found.asked, found.differences) == (None, 0, ())
     assert found.trouble == 'it did not answer within 2 times 0.1 s'
-    assert server.asked == report.TRIES
+    assert len(server.queries) == report.TRIES
 
 
 def test_a_lost_question_is_asked_again(server: Server) -> None:
-    seen = set()
-
-    def lossy(query: dns.message.Message) -> dns.message.Message | None:
-        key = query.question[0].to_text()
-        if key in seen:
-            return truly(query)
-        seen.add(key)
-        return None
-
-    server.script = lossy
+    server.script = lambda query: \
+        truly(query) if [each.question for each in server.queries].count(query.question) > 1 else None
     assert ask(server, timeout=0.5) == report.ServerAnswers(7, 6)
 
 
@@ -198,18 +159,15 @@ def test_one_that_cannot_be_reached_any_more_is_given_up(server: Server, monkeyp
             raise OSError(errno.EHOSTUNREACH, 'No route to host')
         return exchange_with_it(host, port, question, timeout)
 
-    server.script = truly
     monkeypatch.setattr(report, '_exchange', exchange)
-    many = [DnsQuestion(f'h{number}.example.com.', 'A', '60 192.0.2.1') for number in range(500)]
-    found = report.ask('127.0.0.1', server.port, Asked(ZONE, 7, many), 5.0)
+    found = report.ask('127.0.0.1', server.port, Asked(ZONE, 7, MANY), 5.0)
     assert found.trouble is not None and found.trouble.startswith('it stopped answering')
     assert {each.answered for each in found.differences} == {'no answer (No route to host)'}
 
 
 def test_one_that_stops_answering_is_given_up(server: Server) -> None:
     server.script = lambda query: truly(query) if query.question[0].rdtype == dns.rdatatype.SOA else None
-    many = [DnsQuestion(f'h{number}.example.com.', 'A', '60 192.0.2.1') for number in range(500)]
-    found = report.ask('127.0.0.1', server.port, Asked(ZONE, 7, many), 0.1)
+    found = report.ask('127.0.0.1', server.port, Asked(ZONE, 7, MANY), 0.1)
     assert found.trouble is not None and found.trouble.startswith('it stopped answering')
     assert found.asked == len(found.differences) < 100
     assert {each.answered for each in found.differences} == {'no answer'}
