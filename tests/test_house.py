@@ -105,31 +105,6 @@ CLOCKS = {'now', 'utcnow', 'today'}
 #: Names of variables that do not say what is held.
 SAYING_NOTHING = {'found', 'each', 'some', 'given', 'wanted', 'known', 'there', 'held', 'told', 'left'}
 
-#: Constants of ours that tests replace; whatever else a test wants otherwise is a parameter, times above all.
-REPLACED = {
-    # Sizes of pages, batches, blocks and buffers that functions go by, of which no caller wants another.
-    'central.rules.servers.CACHED_FROM', 'central.rules.pools.PAGE',
-    'central.zonefile_parser.MOST_HELD', 'central.zonefile_parser.PART',
-    'minidns.zones.catalog_zone.MAX_RECORDS', 'minidns.zones.catalog_zone.BLOCK_MEMBERS',
-    'minidns.zones.loader.BATCH_RECORDS', 'minidns.zones.loader.BATCH_ZONES',
-    'planner.targets.rfc2136.ROOM', 'pool_manager.dispatch.server_worker.MOST_POLLS',
-    'pool_manager.periodic.audit_schedule.MOST_SENT', 'pool_manager.periodic.audit_schedule.PAGE',
-    'pool_manager.periodic.contents_audit.PAGES', 'pool_manager.periodic.loops.PAGE',
-    'storage.serving.catalog._PAGE', 'storage.serving.zone_snapshot._PAGE',
-    'storage.zones.recordsets._FEW', 'storage.zones.recordsets._FEW_SETS',
-    # How much of what others send is taken.
-    'central.zonefile_parser.MAX_RECORDS',
-    'cli.commands.zone_files.MOST_PIPED', 'planner.sources.yaml_files.MAX_FILES',
-    'planner.sources.yaml_files.MAX_OCTETS', 'planner.sources.yaml_files.MAX_REPEATED',
-    'pool_manager.periodic.audit_schedule.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',
-    # Tables, and where files lie.
-    'cli.connection.PLACES',
-    # Drivers outside the tree call the constructor that this would be a parameter of.
-    'backends.base.LISTING_SECONDS',
-    # RFC 8945 section 10 names the number; recorded messages have another.
-    'protocol.tsig.FUDGE',
-}
-
 #: Classes of libraries whose documentation says that they are to be subclassed.
 DOCUMENTED_BASES = {
     'cliff.app.App', 'cliff.command.Command', 'cliff.display.DisplayCommandBase',
@@ -323,26 +298,6 @@ def classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def replaced(source: str) -> Iterator[str]:
-    """The constants of ours that *source*, a test module's, replaces, ``designate_pool.`` left out."""
-    tree = ast.parse(source)
-    places = {alias.asname or alias.name: f'{node.module}.{alias.name}' for node in ast.walk(tree)
-              if isinstance(node, ast.ImportFrom) for alias in node.names}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == 'setattr':
-            place, name = node.args[:2]
-            if isinstance(place, ast.Constant):
-                found = str(place.value)
-            elif isinstance(name, ast.Constant):
-                while isinstance(place, ast.Attribute):
-                    place = place.value
-                found = f'{places.get(place.id, "")}.{name.value}' if isinstance(place, ast.Name) else ''
-            else:
-                continue
-            if found.startswith('designate_pool.') and found.rpartition('.')[2].isupper():
-                yield found.removeprefix('designate_pool.')
-
-
 def vague_variables(source: str) -> Iterator[tuple[int, str]]:
     """The variables of functions in *source* whose names are in :data:`SAYING_NOTHING`, with their lines."""
     for function in ast.walk(ast.parse(source)):
@@ -454,14 +409,6 @@ def test_a_trespass_is_seen(module: str, source: str) -> None:
 ])
 def test_what_is_allowed_is_no_trespass(module: str, source: str) -> None:
     assert trespasses(module, source) == []
-
-
-def test_tests_replace_no_constants() -> None:
-    sources = [path.read_text() for path in sorted((ROOT / 'tests').rglob('*.py'))]
-    assert {name for source in sources for name in replaced(source)} == REPLACED
-    assert list(replaced('from designate_pool.api import app as module\nmonkeypatch.setattr(module, "TIMES", 1)\n'
-                         'patch.setattr("designate_pool.serial._HALF", 2)\npatch.setattr(module, "time", 3)\n'
-                         'patch.setattr(other, "ELSEWHERE", 4)')) == ['api.app.TIMES', 'serial._HALF']
 
 
 def test_every_package_says_what_it_is_for() -> None:

@@ -100,22 +100,6 @@ def test_a_folder_is_planned_reviewed_applied_and_served_and_then_there_is_nothi
     assert (listed['state'], listed['zone'], listed['creates']) == ('APPLIED', f'{git.zone}.', 5)
 
 
-def test_until_the_time_is_over(pool: BindPool, git: Repository) -> None:
-    git.run('apply', '--yes', '--wait', '30')
-    pool.named.stop()
-    try:
-        git.change(git.file, '192.0.2.25', '192.0.2.26')
-        late = git.run('apply', git.plan(), '--wait', '0.5', code=4)
-        assert f'{git.zone}. is not ACTIVE at serial' in late.err
-        assert '1 change applied.' in late.out
-        # The second round: the pool goes on to say ERROR when the tries are used up.
-        git.change(git.file, '192.0.2.26', '192.0.2.27')
-        assert f'{git.zone}. is in ERROR' in git.run('apply', git.plan(), '--wait', '30', code=3).err
-    finally:
-        pool.named.start()
-    wait_until(lambda: pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.27'], 'the server has caught up')
-
-
 def test_for_a_review(git: Repository) -> None:
     git.write('zones/broken.example.zone', 'www A x\n')
     ran = git.run('plan', '-o', 'json', code=1)
@@ -125,20 +109,7 @@ def test_for_a_review(git: Repository) -> None:
     assert git.run('plan', 'show', ran.json['plan_id'], '-f', 'json').json['id'] == ran.json['plan_id']
     (git.path / 'zones/broken.example.zone').unlink()
     git.run('plan', '-o', 'markdown', '--output', 'plan.md')
-    text = (git.path / 'plan.md').read_text()
-    assert f'## {git.zone}. on pool\n' in text and 'designate-pool apply ' in text
-    assert f'<h2>{git.zone}. on pool</h2>' in git.run('plan', '-o', 'html').out
-
-
-def test_comparing(git: Repository) -> None:
-    git.run('apply', '--yes', '--wait', '30')
-    assert 'is the same' in git.run('compare', 'files', 'pool', git.zone).out
-    git.write('by-hand.zone', CONTENTS.replace('192.0.2.25', '192.0.2.26'))
-    ran = git.run('compare', 'by-hand.zone', 'pool', git.zone, code=2)
-    assert ran.out.endswith(f'  Update mail.{git.zone}. A\n    - mail.{git.zone}. 3600 A 192.0.2.25\n'
-                            f'    + mail.{git.zone}. 3600 A 192.0.2.26\n')
-    (git.path / 'designate-pool-sync.yaml').unlink()
-    assert git.run('compare', 'by-hand.zone', 'pool', git.zone, '-f', 'json', code=2).json['changes']
+    assert f'## {git.zone}. on pool\n' in (git.path / 'plan.md').read_text()
 
 
 def test_the_example_works(pool: BindPool, tmp_path: pathlib.Path) -> None:

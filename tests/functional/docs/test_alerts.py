@@ -39,8 +39,7 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
         [{TICK % 'due': '0+60x60', TICK % 'serial_audit': '0x60'}]),
     'DesignatePoolLoopFailing': (
         [{'designate_pool_loop_failures_total{instance="a",loop="due"}': '0+1x60'}],
-        [{'designate_pool_loop_failures_total{instance="a",loop="due"}': '7x60'},
-         {'designate_pool_loop_failures_total{instance="a",loop="due"}': '0x15 1x60'}]),
+        [{'designate_pool_loop_failures_total{instance="a",loop="due"}': '7x60'}]),
     'DesignatePoolServerDown': (
         [{'designate_pool_circuit_open{%s,channel="dns"}' % SERVER: '1x60', ACTIVE: '1x60'}],
         [{'designate_pool_circuit_open{%s,channel="dns"}' % SERVER: '0x60', ACTIVE: '1x60'},
@@ -52,7 +51,6 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
     'DesignatePoolContentsDiverged': (
         [{'designate_pool_rows_diverged{%s}' % SERVER: '1x60', ACTIVE: '1x60'}],
         [{'designate_pool_rows_diverged{%s}' % SERVER: '0x60', ACTIVE: '1x60'},
-         {'designate_pool_rows_diverged{%s}' % SERVER: '2x5 0x60', ACTIVE: '1x60'},
          {'designate_pool_rows_diverged{%s}' % SERVER: '2x60', ACTIVE: '0x60', RESTING: '1x60'}]),
     'DesignatePoolAuditLate': (
         [{AUDIT % 'seconds': '140x60', AUDIT % 'interval_seconds': '120x60'},
@@ -66,8 +64,6 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
          {AUDIT % 'seconds': '140x5 110x60', AUDIT % 'interval_seconds': '120x60'}]),
     'DesignatePoolAuditIncomplete': (
         [{AUDIT % 'coverage': '0.9x60'},
-         {AUDIT % 'coverage': '0.9x60', 'designate_pool_circuit_open{%s,channel="dns"}' % SERVER: '0x60',
-          ACTIVE: '1x60'},
          {AUDIT % 'coverage': '0.9x60', 'designate_pool_circuit_open{%s,channel="dns"}' % SERVER: '1x60',
           ACTIVE: '0x60', RESTING: '1x60'}],
         [{AUDIT % 'coverage': '1x60'},
@@ -78,8 +74,6 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
         [{AUDIT % 'findings': '1x60', AUDIT % 'domains': '10x60'},
          {AUDIT % 'findings': '200x60', AUDIT % 'domains': '1000000x60'}],
         [{AUDIT % 'findings': '0x60', AUDIT % 'domains': '10x60'},
-         {AUDIT % 'findings': '0x60', AUDIT % 'domains': '0x60'},
-         {AUDIT % 'findings': '0x20 1 0x60', AUDIT % 'domains': '10x60'},
          {AUDIT % 'findings': '20x60', AUDIT % 'domains': '1000000x60'}]),
     'DesignatePoolDueRowsOld': (
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '0+60x60', ACTIVE: '1x60'}],
@@ -88,8 +82,7 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
     'DesignatePoolClocksDiffer': (
         [{'designate_pool_clock_ahead_seconds{instance="a"}': '90x60'},
          {'designate_pool_clock_ahead_seconds{instance="a"}': '-5x60'}],
-        [{'designate_pool_clock_ahead_seconds{instance="a"}': '0.5x60'},
-         {'designate_pool_clock_ahead_seconds{instance="a"}': '90x2 0x60'}]),
+        [{'designate_pool_clock_ahead_seconds{instance="a"}': '0.5x60'}]),
     'DesignatePoolConvergenceSlow': (
         [{'designate_pool_convergence_seconds_bucket{pool="default",le="60"}': '0+1x60',
           'designate_pool_convergence_seconds_bucket{pool="default",le="300"}': '0+10x60',
@@ -104,8 +97,7 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
     'DesignatePoolRpcFailing': (
         [{'designate_pool_rpc_calls_total' + RATE % 'service="central",method="m",outcome="failed"': '0+2x60'},
          {'designate_pool_rpc_casts_total' + RATE % 'service="minidns",method="m",outcome="failed"': '0+2x60'}],
-        [{'designate_pool_rpc_calls_total' + RATE % 'service="central",method="m",outcome="refused"': '0+9x60'},
-         {'designate_pool_rpc_calls_total' + RATE % 'service="central",method="m",outcome="failed"': '0 1x60'}]),
+        [{'designate_pool_rpc_calls_total' + RATE % 'service="central",method="m",outcome="refused"': '0+9x60'}]),
     'DesignatePoolDatabaseFailing': (
         [{'designate_pool_database_transactions_total' + RATE % 'kind="read",outcome="failed"': '0+2x60'}],
         [{'designate_pool_database_transactions_total' + RATE % 'kind="read",outcome="ok"': '0+900x60'}]),
@@ -146,9 +138,11 @@ def test_promtool_takes_the_rules_and_the_configuration() -> None:
 
 def test_each_alert_fires_when_it_should_and_only_then(tmp_path: pathlib.Path) -> None:
     assert SITUATIONS.keys() == RULES.keys()
-    promtool('test', 'rules', written(tmp_path, [
+    path = tmp_path / 'situations.yaml'
+    path.write_text(yaml.safe_dump({'rule_files': [str(ALERTS)], 'evaluation_interval': '1m', 'tests': [
         situation(alert, series, fires) for alert, (firing, quiet) in SITUATIONS.items()
-        for fires, each in ((True, firing), (False, quiet)) for series in each]))
+        for fires, each in ((True, firing), (False, quiet)) for series in each]}))
+    promtool('test', 'rules', path)
 
 
 def situation(alert: str, series: Series, fires: bool) -> dict[str, Any]:
@@ -156,12 +150,6 @@ def situation(alert: str, series: Series, fires: bool) -> dict[str, Any]:
     return {'interval': '1m', 'input_series': [{'series': name, 'values': values} for name, values in series.items()],
             'promql_expr_test': [{'expr': f'count(count by (alertname) (ALERTS{{alertname="{alert}",'
                                           'alertstate="firing"}))', 'eval_time': AT, 'exp_samples': samples}]}
-
-
-def written(folder: pathlib.Path, situations: list[dict[str, Any]]) -> pathlib.Path:
-    path = folder / 'situations.yaml'
-    path.write_text(yaml.safe_dump({'rule_files': [str(ALERTS)], 'evaluation_interval': '1m', 'tests': situations}))
-    return path
 
 
 @pytest.mark.parametrize('alert', RULES)

@@ -12,7 +12,7 @@ import re
 import pytest
 
 from tests.fixtures import documentation
-from tests.fixtures.documentation import PAGES, ROOT, Shell, blocks, matches, part, tell
+from tests.fixtures.documentation import PAGES, ROOT, Shell, blocks, part, tell
 
 
 @pytest.mark.parametrize('page', documentation.pages('use'), ids=documentation.name)
@@ -29,11 +29,6 @@ def test_a_page_that_is_not_true_fails(said: str, tmp_path: pathlib.Path) -> Non
             tell(shell, tmp_path, page, f'.. code-block:: console\n\n   {said}\n')
     finally:
         shell.close()
-
-
-def test_what_stands_for_anything_stands_for_nothing_else() -> None:
-    assert matches('a ... c\n---', 'a b\n c\n-----')
-    assert not matches('a ... c', 'a b')
 
 
 def test_every_page_is_run_by_one_of_the_tests() -> None:

@@ -64,18 +64,6 @@ def test_systemd_understands_a_unit(machine: pathlib.Path, name: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
 
 
-def test_systemd_would_tell_of_a_mistake(machine: pathlib.Path) -> None:
-    path = machine / 'etc' / 'systemd' / 'system' / 'designate-pool-wrong.service'
-    text = (ETC / 'systemd' / 'designate-pool-api.service').read_text()
-    try:
-        path.write_text(text.replace('Restart=', 'Restrat='))
-        assert 'Restrat' in verify(machine, path.name).stderr
-        path.write_text(text.replace('designate-pool-api --', 'designate-pool-ipa --'))
-        assert 'designate-pool-ipa is not executable' in verify(machine, path.name).stderr
-    finally:
-        path.unlink()
-
-
 @pytest.mark.parametrize('name', UNITS)
 def test_a_unit_may_do_little(machine: pathlib.Path, name: str) -> None:
     done = analyze(machine, 'security', '--offline=yes', f'--threshold={EXPOSURE}', name)

@@ -137,46 +137,34 @@ def test_the_time_is_over(answer, told):
     assert (ending.code, ending.line) == (4, f'{NAME} is not done after 0.02 s: {told}.')
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture(autouse=True)
 def wide(monkeypatch):
     monkeypatch.setenv('COLUMNS', '60')
     monkeypatch.setenv('TERM', 'xterm')
 
 
-def test_a_terminal_has_one_line_that_is_redrawn(clock):
+def test_a_terminal_has_one_line_that_is_redrawn():
     stream = Terminal()
-    bar = Progress(stream, clock)
+    bar = Progress(stream)
     bar.show(0, 4, 'none')
     bar.show(1, 4, 'one')
     bar.end()
     assert stream.getvalue() == '\r0 %  none\033[K\n\033[J\033[1A\r25 %  one\033[K\n\033[J'
 
 
-def test_elsewhere_a_line_every_few_seconds(clock):
-    stream = io.StringIO()
-    bar = Progress(stream, clock)
+def test_elsewhere_a_line_every_few_seconds():
+    stream, now = io.StringIO(), [0.0]
+    bar = Progress(stream, lambda: now[0])
     for step in range(13):
         bar.show(step, 12, f'step {step}')
-        clock.now += 1
+        now[0] += 1
     bar.end()
     assert stream.getvalue().splitlines() == ['0 %  step 0', '41 %  step 5', '83 %  step 10', '100 %  step 12']
     bar.end()
     assert stream.getvalue().count('\n') == 4
 
 
-def test_nothing_shown_is_nothing_written(clock):
+def test_nothing_shown_is_nothing_written():
     for stream in (Terminal(), io.StringIO()):
-        Progress(stream, clock).end()
+        Progress(stream).end()
         assert stream.getvalue() == ''
