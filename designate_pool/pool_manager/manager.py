@@ -112,18 +112,16 @@ class Manager:
         A result is dropped if the server has serials of its own, or was polled at another address or with another
         driver: that may be another machine.
         """
-        return [result for result in results if (worker := self._worker_of(result)) is not None
-                and worker.backend.capabilities.keeps_serial]
+        return [result for result in results if (worker := self.workers.get(result.server_id)) is not None
+                and result.label in (None, worker.server.label) and worker.backend.capabilities.keeps_serial]
 
     def of_others(self, results: Iterable[PollResult]) -> list[PollResult]:
         """Those of *results* whose servers are in service, but not as configured here, where the file may be older."""
-        unknown = [result for result in results if self._worker_of(result) is None]
-        if not unknown:
-            return []
-        labels = {server.id: server.label for server in self.members.servers
-                  if server.id in self.members.in_service}
-        return [result for result in unknown if result.server_id in labels
-                and result.label in (None, labels[result.server_id])]
+        here = {server_id: (None, worker.server.label) for server_id, worker in self.workers.items()}
+        elsewhere = {server.id: (None, server.label) for server in self.members.servers
+                     if server.id in self.members.in_service}
+        return [result for result in results if result.label not in here.get(result.server_id, ())
+                and result.label in elsewhere.get(result.server_id, ())]
 
     def stop(self) -> None:
         """Finish the calls in flight and release the other claims."""
@@ -145,10 +143,11 @@ class Manager:
                 state.change(*row_transitions.schedule_change(state.domain, state.rows, self.members.tracked, step.now,
                                                               fed))
         # MiniDNS notifies the destinations that are no servers of the pool; they are not polled.
-        self.reconciler.poll([
-            PollRequest(state.domain.id, state.domain.name, state.domain.serial, destination, poll=False)
+        self.reconciler.polls.put(*(
+            (PollRequest(state.domain.id, state.domain.name, state.domain.serial, destination, poll=False),
+             self.settings.tries, False)
             for state in step.states.values() if state.changed and not state.domain.is_going
-            for destination in self.also_notifies], self.settings.tries)
+            for destination in self.also_notifies))
         if step.conflicts:
             self._casts.put(*step.states)
 
@@ -166,13 +165,15 @@ class Manager:
 
     def _load_for(self, outcomes: Sequence[ServerOutcome], step: Step) -> None:
         """Read the domains of *outcomes*, and those that have got the name of a deleted one since."""
-        recent = self.reconciler.recall([outcome.domain_id for outcome in outcomes], step.now)
+        recent = {key: state for key in dict.fromkeys(outcome.domain_id for outcome in outcomes)
+                  if (state := self.reconciler.recent.get(key, step.now)) is not None}
         for outcome in outcomes:
             if outcome.domain_id in recent and not is_awaited(recent[outcome.domain_id], outcome):
                 del recent[outcome.domain_id]
-        step.states = self.reconciler.read((outcome.domain_id for outcome in outcomes
-                                            if outcome.domain_id not in recent), step.now)
-        step.states.update(recent)
+        for state in recent.values():
+            self.reconciler.add_claims(state, step.now)
+        step.states = recent | self.reconciler.read((outcome.domain_id for outcome in outcomes
+                                                     if outcome.domain_id not in recent), step.now)
         done = [outcome.operation for outcome in outcomes if isinstance(outcome, CallOutcome) and outcome.result.ok]
         if not done:
             return
@@ -188,10 +189,6 @@ class Manager:
             return outcome.operation.recent
         worker = self.workers.get(outcome.server_id)
         return worker is not None and worker.polls.is_recent(outcome.domain_id)
-
-    def _worker_of(self, result: PollResult) -> ServerWorker | None:
-        worker = self.workers.get(result.server_id)
-        return worker if worker is not None and result.label in (None, worker.server.label) else None
 
     def wake(self, server_id: str) -> None:
         """The server answers again: make all its unfinished rows due now."""

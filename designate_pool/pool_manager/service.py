@@ -7,7 +7,7 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Answer, Comparison, Context, Domain, Endpoint, Outcome, PollResult, Reloaded, Server
@@ -18,8 +18,6 @@ from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
-
-T = TypeVar('T')
 
 #: Batches that may wait before messages are passed on.
 _MOST_BATCHES = 2
@@ -68,7 +66,8 @@ class PoolManager:
 
     def update_domain(self, context: Context, domain: Domain) -> None:
         """Queue a domain that Central has created, changed or deleted."""
-        self._manager.queue_changes([_checked(domain, Domain, 'domain').id])
+        _check([domain], Domain, 'domain')
+        self._manager.queue_changes([domain.id])
 
     create_domain = delete_domain = update_domain
 
@@ -80,7 +79,7 @@ class PoolManager:
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
         """Take the result of one poll, of a server named by id or address."""
-        _checked(domain, Domain, 'domain')
+        _check([domain], Domain, 'domain')
         server_id = _server_at(name_server, [worker.server for worker in self._manager.all_workers.values()])
         if server_id is None:
             raise InvalidField(field='name_server', why=f'{name_server!r} is no server of the pool')
@@ -94,7 +93,7 @@ class PoolManager:
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         """Queue the results of polls, or pass them on to another pool manager."""
         if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
-            self._manager.queue_results(_all_checked(results, PollResult, 'results'))
+            self.spread.update_statuses(context, results)
             if self._others is not None and (foreign := self._manager.of_others(results)):
                 # Not all pool managers have these servers in their configuration, and this one does not know which do.
                 with contextlib.suppress(PoolError):  # the rows are due again
@@ -107,8 +106,9 @@ class PoolManager:
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
         """Take the results of one page of the audit of serials."""
-        self._periodic.serial_audit.audited(context, _checked(started_at, datetime, 'started_at'), counts,
-                                            _all_checked(findings, PollResult, 'findings'))
+        _check([started_at], datetime, 'started_at')
+        _check(findings, PollResult, 'findings')
+        self._periodic.serial_audit.audited(context, started_at, counts, findings)
 
     def look_for_changes(self, context: Context) -> None:
         """Read the states of the servers: they have changed in the database."""
@@ -141,11 +141,13 @@ class _PassedOn:
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
         """Queue several domains."""
-        self._manager.queue_changes(domain.id for domain in _all_checked(domains, Domain, 'domains'))
+        _check(domains, Domain, 'domains')
+        self._manager.queue_changes(domain.id for domain in domains)
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         """Queue the results of polls."""
-        self._manager.queue_results(_all_checked(results, PollResult, 'results'))
+        _check(results, PollResult, 'results')
+        self._manager.queue_results(results)
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:
@@ -167,13 +169,12 @@ def _addresses(server: Server) -> set[Endpoint]:
     return set()
 
 
-def _checked(value: Any, kind: type[T], field: str) -> T:
-    if not isinstance(value, kind):
-        raise InvalidField(field=field, why=f'a {kind.__name__} is wanted, not {type(value).__name__}')
-    return value
-
-
-def _all_checked(values: Any, kind: type[T], field: str) -> list[T]:
+def _check(values: Any, kind: type, field: str) -> None:
+    """
+    :raises InvalidField: when *values* is no list of values of this kind
+    """
     if not isinstance(values, (list, tuple)):
         raise InvalidField(field=field, why=f'a list is wanted, not {type(values).__name__}')
-    return [_checked(value, kind, f'{field}[{number}]') for number, value in enumerate(values)]
+    for value in values:
+        if not isinstance(value, kind):
+            raise InvalidField(field=field, why=f'a {kind.__name__} is wanted, not {type(value).__name__}')

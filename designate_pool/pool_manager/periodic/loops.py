@@ -223,8 +223,8 @@ class PeriodicLoops:
             return
         once = dataclasses.replace(manager.settings.tries, timeout=manager.settings.circuit_probe_interval,
                                    max_retries=0)
-        manager.reconciler.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
-                                             incarnation=row.incarnation, probe=True)], once, spread=True)
+        manager.reconciler.polls.put((PollRequest(domain.id, domain.name, row.expected_serial, server_id,
+                                                  incarnation=row.incarnation, probe=True), once, True))
 
     def _loop(self, name: str, run: Callable[[], float]) -> None:
         while not self._stopping.is_set():

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from designate_pool.model import Action, Domain, Outcome, PollRequest, Report, ServerStatus
 from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.settings import Tries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains as domain_store
@@ -19,6 +20,8 @@ from designate_pool.storage.zones import domains as domain_store
 MOMENT = timedelta(seconds=2)
 #: Who holds a claim, and until when.
 ClaimHolder = tuple[str | None, datetime | None]
+#: A request for MiniDNS, with what tries, and whether it is for any MiniDNS instead of the first.
+Poll = tuple[PollRequest, Tries, bool]
 
 
 @dataclasses.dataclass(slots=True)
@@ -90,8 +93,8 @@ class Step:
     :ivar states: by domain id
     :ivar live: existing domains, by name, that may have the name of one of *states* that is being deleted
     :ivar claimed: rows that were claimed to be carried out, unless they are changed
-    :ivar polls: for the first MiniDNS
-    :ivar spread_polls: for any MiniDNS: the first may not reach a server, and is spared what is not recent
+    :ivar polls: for any MiniDNS instead of the first where the first may not reach the server, or is spared what is
+        not recent
     :ivar slots_taken: number of calls by (server id, whether the change is recent)
     :ivar conflicts: number of rows that were not written, because another writer was first
     """
@@ -103,8 +106,7 @@ class Step:
     claimed: Sequence[ServerStatus] = ()
     writes: list[ServerStatus] = dataclasses.field(default_factory=list)
     calls: list[Operation] = dataclasses.field(default_factory=list)
-    polls: list[PollRequest] = dataclasses.field(default_factory=list)
-    spread_polls: list[PollRequest] = dataclasses.field(default_factory=list)
+    polls: list[Poll] = dataclasses.field(default_factory=list)
     slots_taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
     conflicts: int = 0
 
@@ -160,13 +162,12 @@ class RecentStates:
     again.  If the domain was deleted meanwhile, such a row is cancelled when it is due.  For everything else the
     database is read.
 
-    :param most_rows: of all states together; the oldest are dropped
+    :param most_rows: of all states together, which have about as many each; the oldest are dropped
     """
 
     def __init__(self, most_rows: int = 20_000) -> None:
         self._most_rows = most_rows
         self._states: collections.OrderedDict[str, tuple[datetime, DomainState]] = collections.OrderedDict()
-        self._rows = 0
         self._lock = threading.Lock()
 
     def put(self, states: Iterable[DomainState], now: datetime) -> None:
@@ -179,16 +180,13 @@ class RecentStates:
             for key, row in state.rows.items()}, is_recalled=state.is_recalled) for state in states]
         with self._lock:
             for state in kept:
-                put_at, _ = self._states.get(state.domain.id, (None, None))
+                put_at, _ = self._states.pop(state.domain.id, (None, None))
                 if not state.is_recalled:
                     put_at = now
-                self._drop(state.domain.id)
-                if put_at is None:
-                    continue  # it was dropped meanwhile
-                self._states[state.domain.id] = put_at, state
-                self._rows += len(state.rows)
-            while self._rows > self._most_rows:
-                self._drop(next(iter(self._states)))
+                if put_at is not None:  # otherwise it was dropped meanwhile
+                    self._states[state.domain.id] = put_at, state
+                while self._states and len(self._states) * len(state.rows) > self._most_rows:
+                    self._states.popitem(last=False)
 
     def get(self, domain_id: str, now: datetime) -> DomainState | None:
         """A copy of a domain's state; None if there is none of the last moment."""
@@ -197,7 +195,7 @@ class RecentStates:
             if state is None:
                 return None
             if not timedelta() <= now - put_at < MOMENT:
-                self._drop(domain_id)
+                del self._states[domain_id]
                 return None
             return DomainState(state.domain, dict(state.rows), is_recalled=True)
 
@@ -213,15 +211,9 @@ class RecentStates:
         """Forget the states of these domains."""
         with self._lock:
             for domain_id in domain_ids:
-                self._drop(domain_id)
+                self._states.pop(domain_id, None)
 
     def clear(self) -> None:
         """Forget all states."""
         with self._lock:
             self._states.clear()
-            self._rows = 0
-
-    def _drop(self, domain_id: str) -> None:
-        _, state = self._states.pop(domain_id, (None, None))
-        if state is not None:
-            self._rows -= len(state.rows)

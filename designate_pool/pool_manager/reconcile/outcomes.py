@@ -165,7 +165,8 @@ class OutcomeRules:
                 state.change(confirming)
             return
         has_lost_zone = result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE
-        if row_transitions.is_stale(update, result):
+        if (result.status is Outcome.ERROR and result.expected_serial is not None
+                and newer(update.expected_serial, result.expected_serial)):
             counted = row_transitions.count_stale_failure(update, result, self.tries)
             if counted is update:
                 return

@@ -39,7 +39,7 @@ from designate_pool.model import (CATALOG_ID, Action, AuditFinding, CallResult, 
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import Operation, ServerWorker, is_recent
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState, RecentStates, Step
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Poll, RecentStates, Step
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.serial import newer
@@ -68,15 +68,14 @@ PAUSE = 0.2
 #: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
 _POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
 
-#: A request for MiniDNS, with what tries, and whether it is for any MiniDNS instead of the first.
-Poll = tuple[PollRequest, Tries, bool]
-
 
 class Reconciler:
     """Runs the steps for one pool.
 
     :ivar workers: of the servers in service, by server id
     :ivar all_workers: of all configured servers
+    :ivar polls: what MiniDNS is to notify and poll, a queue of :data:`~.domain_state.Poll`
+    :ivar recent: the states of a moment ago
     :ivar due_timer: when the next row written here is due
     :ivar undecided: ids of domains with new outcomes and no report yet that were weighed without reading them: the
         results of polls in flight mostly decide them
@@ -96,13 +95,13 @@ class Reconciler:
         self._lock = threading.RLock()
         # What follows from a step is not waited for: neither a broker that hangs nor its confirmations hold one up.
         self.reports = runtime.work_queue(self._send_reports, settings.batch_size, name='reports')
-        self._polls = runtime.work_queue(self._send_polls, _POLLS_OF_A_MESSAGE, name='polls', bound=_MOST_POLLS)
+        self.polls = runtime.work_queue(self._send_polls, _POLLS_OF_A_MESSAGE, name='polls', bound=_MOST_POLLS)
         self._undecided = runtime.work_queue(self.weigh_again, settings.batch_size, name='undecided')
         self._outage = OutageLog(
             LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
             'results are reported to Central again', logging.WARNING)
         self.due_timer = DueTimer()
-        self._recent = RecentStates()
+        self.recent = RecentStates()
         self.undecided: set[str] = set()
         self._catalog_rests_until = 0.0  # monotonic
 
@@ -119,13 +118,14 @@ class Reconciler:
             if step.live:
                 step.supersede(self._reads_catalog)
             choose_due_rows(step, self.workers, self.settings)
-            self.poll(step.polls, self.settings.tries)
-            self.poll(step.spread_polls, self.settings.tries, spread=True)
-            self.write(step)
+            self.polls.put(*step.polls)
+            if step.writes:
+                step.conflicts = self._write_rows(step.writes, step.now)
+                log_ended(step.writes, step.states, self.all_workers)
             if step.conflicts or step.is_partial:
-                self._recent.drop(step.states)
+                self.recent.drop(step.states)
             else:
-                self._recent.put(step.states.values(), step.now)
+                self.recent.put(step.states.values(), step.now)
         if step.calls:
             self.make_calls(step)
         if step.conflicts:
@@ -137,7 +137,7 @@ class Reconciler:
 
     def stop(self) -> None:
         """Handle what is queued, for a few seconds at most, and end."""
-        for queue in (self._undecided, self.reports, self._polls):
+        for queue in (self._undecided, self.reports, self.polls):
             queue.stop()
 
     def set_servers(self, members: Members, workers: Mapping[str, ServerWorker]) -> None:
@@ -148,7 +148,7 @@ class Reconciler:
             self.members = members
             self.all_workers = dict(workers)
             self.workers = {key: worker for key, worker in workers.items() if key in members.in_service}
-            self._recent.clear()
+            self.recent.clear()
         self.due_timer.wake()
 
     def load(self, step: Step, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> None:
@@ -164,27 +164,13 @@ class Reconciler:
         ids = list(dict.fromkeys(domain_ids))
         states = self._storage.read(domain_state.read, self.pool.name, ids, server_ids) if ids else {}
         for state in states.values():
-            self._add_claims(state, now)
-        return states
-
-    def recall(self, domain_ids: Iterable[str], now: datetime) -> dict[str, DomainState]:
-        """The states, by id, of those of these domains that were read or written here a moment ago."""
-        states = {key: state for key in dict.fromkeys(domain_ids)
-                  if (state := self._recent.get(key, now)) is not None and state.domain.is_of(self.pool.name)}
-        for state in states.values():
-            self._add_claims(state, now)
+            self.add_claims(state, now)
         return states
 
     def live_domains(self, names: Collection[str]) -> dict[str, Domain]:
         """The pool's domains that exist, by name."""
         domains = self._storage.read(domain_store.live_by_name, sorted(names)) if names else {}
         return {name: domain for name, domain in domains.items() if domain.is_of(self.pool.name)}
-
-    def write(self, step: Step) -> None:
-        """Write the rows that changed."""
-        if step.writes:
-            step.conflicts = self._write_rows(step.writes, step.now)
-            log_ended(step.writes, step.states, self.all_workers)
 
     def make_calls(self, step: Step) -> None:
         """Queue the calls with the server workers."""
@@ -206,7 +192,7 @@ class Reconciler:
         states = [state for state in states if state.domain.pool_name == self.pool.name]
         weighed = evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
         self.reports.put(*weighed.reports)
-        self._recent.note_reports(weighed.reports)
+        self.recent.note_reports(weighed.reports)
         polled = {state.domain.id for state in states if state.is_recalled and state.domain.id in weighed.undecided
                   and any(state.domain.id in worker.polls for worker in self.workers.values())}
         self.undecided.difference_update([report.domain_id for report in weighed.reports])
@@ -225,10 +211,6 @@ class Reconciler:
         self.undecided.difference_update(due)
         self._undecided.put(*due)
         return PAUSE
-
-    def poll(self, requests: Sequence[PollRequest], tries: Tries, spread: bool = False) -> None:
-        """Have MiniDNS notify and poll: any of them if *spread*, otherwise the first."""
-        self._polls.put(*((request, tries, spread) for request in requests))
 
     def _send_reports(self, reports: Sequence[Report]) -> None:
         try:
@@ -255,7 +237,8 @@ class Reconciler:
             except PoolError as error:
                 LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
 
-    def _add_claims(self, state: DomainState, now: datetime) -> None:
+    def add_claims(self, state: DomainState, now: datetime) -> None:
+        """Note in *state* the claims of its rows for driver calls."""
         for row in state.rows.values():
             if row.claimed_until is not None and row_transitions.is_claimed(row, now) and self._is_call(row):
                 state.add_claim(row)
@@ -324,7 +307,7 @@ class Reconciler:
         if expired:
             self._storage.run(server_statuses.release_claims, expired)
             self.due_timer.wake()
-        self._recent.drop(row.domain_id for row in (*given_back, *expired))
+        self.recent.drop(row.domain_id for row in (*given_back, *expired))
 
     def _enqueue(self, operations: Iterable[Operation]) -> None:
         for operation in operations:
@@ -354,9 +337,9 @@ class Reconciler:
         except Exception as error:  # errors of the database vary; the servers refresh the catalog by themselves, later
             LOG.warning('the servers were not notified of the new catalog zone: %s', error)
             return
-        readers = sorted({operation.row.server_id for operation in operations})
-        self.poll([PollRequest(CATALOG_ID, self.pool.catalog_zone, serial, server) for server in readers],
-                  self.settings.tries, spread=is_retry)
+        for server_id in sorted({operation.row.server_id for operation in operations}):
+            self.polls.put((PollRequest(CATALOG_ID, self.pool.catalog_zone, serial, server_id), self.settings.tries,
+                            is_retry))
 
 
 def choose_due_rows(step: Step, workers: Mapping[str, ServerWorker], settings: PoolManagerSettings) -> None:
@@ -406,8 +389,7 @@ def _choose_poll(step: Step, state: DomainState, row: ServerStatus, worker: Serv
         delay = fetch_delay(worker, tries) if row.server_id in state.fetching else 0.0
         request = PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
                               seen=row.serial_number, incarnation=row.incarnation)
-        is_spread = row.attempts or not recent or worker.dns.was_open_lately
-        (step.spread_polls if is_spread else step.polls).append(request)
+        step.polls.append((request, tries, bool(row.attempts) or not recent or worker.dns.was_open_lately))
 
 
 def fetch_delay(worker: ServerWorker, tries: Tries) -> float:
@@ -475,13 +457,14 @@ class DueTimer(Wakeable):
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
+        # In slots, rounded up so that rows that are due together are claimed together.
         self._soonest = math.inf  # of the rows written since the last look began
         self._wakes_at = -math.inf  # not while rows are being looked for
 
     def set(self, at: datetime) -> None:
         """Look for due rows *at* this time at the latest."""
         with self._lock:
-            self._soonest = min(self._soonest, _slot(at))
+            self._soonest = min(self._soonest, math.ceil(at.timestamp() * SLOTS_PER_SECOND))
             is_sooner = self._soonest < self._wakes_at
             if is_sooner:
                 self._wakes_at = self._soonest
@@ -500,14 +483,11 @@ class DueTimer(Wakeable):
         :param most: seconds at most
         """
         with self._lock:
-            stored = math.inf if next_at is None else _slot(next_at)
-            self._wakes_at = min(self._soonest, stored, now.timestamp() + most)
-            return max(0.0, self._wakes_at - now.timestamp())
-
-
-def _slot(at: datetime) -> float:
-    """*at*, rounded up so that rows that are due together are claimed together."""
-    return math.ceil(at.timestamp() * SLOTS_PER_SECOND) / SLOTS_PER_SECOND
+            times = [self._soonest, math.ceil((now.timestamp() + most) * SLOTS_PER_SECOND)]
+            if next_at is not None:
+                times.append(math.ceil(next_at.timestamp() * SLOTS_PER_SECOND))
+            self._wakes_at = min(times)
+            return min(most, max(0.0, self._wakes_at / SLOTS_PER_SECOND - now.timestamp()))
 
 
 def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],

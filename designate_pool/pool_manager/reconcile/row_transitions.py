@@ -231,12 +231,6 @@ def refetched(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
     return _next_version(row, attempts=row.attempts + 1 + tries.max_retries, next_attempt_at=now, deadline_at=None)
 
 
-def is_stale(row: ServerStatus, result: PollResult) -> bool:
-    """Whether the poll failed for an older serial than *row* expects."""
-    return (result.status is Outcome.ERROR and result.expected_serial is not None
-            and newer(row.expected_serial, result.expected_serial))
-
-
 def count_stale_failure(row: ServerStatus, result: PollResult, tries: Tries) -> ServerStatus:
     """An UPDATE *row* after a poll that failed for an older serial; *row* itself if the failure does not count.
 

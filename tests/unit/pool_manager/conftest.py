@@ -287,14 +287,14 @@ def later(pool: ScriptedPool, clock: Clock, seconds: float) -> None:
 
 def overtaken(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:
     """The next time that the pool manager has read and decided, *meanwhile* happens before it writes."""
-    write = pool.manager.reconciler.write
+    write = pool.manager.reconciler._write_rows
 
     def interrupted(*arguments: Any) -> Any:
-        monkeypatch.setattr(pool.manager.reconciler, 'write', write)
+        monkeypatch.setattr(pool.manager.reconciler, '_write_rows', write)
         meanwhile()
         return write(*arguments)
 
-    monkeypatch.setattr(pool.manager.reconciler, 'write', interrupted)
+    monkeypatch.setattr(pool.manager.reconciler, '_write_rows', interrupted)
 
 
 @contextlib.contextmanager

@@ -84,11 +84,11 @@ def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     first = pool.create()
     other = pool.new_manager('two')
-    write, under_way, most = pool.manager.reconciler.write, [0], [0]
+    write, under_way, most = pool.manager.reconciler._write_rows, [0], [0]
 
     def created_meanwhile(*arguments: Any) -> Any:
         # The deletion is decided on; the name is created anew and its CREATE claimed before the DELETE is.
-        monkeypatch.setattr(pool.manager.reconciler, 'write', write)
+        monkeypatch.setattr(pool.manager.reconciler, '_write_rows', write)
         pool.lose_casts = True
         other.queue_changes([new_domain(pool).id])
         return write(*arguments)
@@ -108,7 +108,7 @@ def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
     with held_up(other):
         pool.lose_casts = True
         gone = pool.central.delete_domain(CONTEXT, first.id)
-        monkeypatch.setattr(pool.manager.reconciler, 'write', created_meanwhile)
+        monkeypatch.setattr(pool.manager.reconciler, '_write_rows', created_meanwhile)
         pool.manager.queue_changes([gone.id])
         assert verbs(pool) == ['create']
     pool.lose_casts = False

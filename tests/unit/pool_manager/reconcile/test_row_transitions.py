@@ -176,13 +176,6 @@ def test_the_same_answer_twice_writes_nothing() -> None:
     assert poll(row, Outcome.SUCCESS, 10) is row
 
 
-def test_a_poll_for_a_serial_that_is_no_longer_waited_for_is_stale() -> None:
-    row = begun(dataclasses.replace(DOMAIN, serial=11))['a', Action.UPDATE]
-    late = PollResult(DOMAIN.id, 'a', Outcome.ERROR, Answer.TIMEOUT, None, 'why', expected_serial=10)
-    assert row_transitions.is_stale(row, late)
-    assert not row_transitions.is_stale(row, dataclasses.replace(late, expected_serial=11))
-
-
 def test_failures_for_older_serials_are_an_error_after_the_second_round() -> None:
     row = begun(dataclasses.replace(DOMAIN, serial=11))['a', Action.UPDATE]
     late = PollResult(DOMAIN.id, 'a', Outcome.ERROR, Answer.TIMEOUT, None, 'why', expected_serial=10)
