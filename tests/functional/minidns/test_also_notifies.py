@@ -60,15 +60,6 @@ def test_one_with_a_key_is_notified_with_it(minidns: LocalMiniDns, key: str) -> 
         assert there.notifies()[0].had_tsig
 
 
-def test_one_that_does_not_accept_it_is_notified_again(minidns: LocalMiniDns) -> None:
-    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
-        return [soa_answer(query, 7, rcode=dns.rcode.SERVFAIL if len(there.queries) < 3 else 0)]
-
-    with contextlib.closing(Scripted(script)) as there:
-        notify(minidns.start(), f'127.0.0.1:{there.port}')
-        wait_until(lambda: len(there.notifies()) == 3, 'it is notified until it accepts')
-
-
 def test_without_its_key_nothing_is_sent(minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
     service = minidns.start()
     with contextlib.closing(Scripted(acknowledging)) as there:

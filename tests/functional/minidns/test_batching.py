@@ -22,15 +22,12 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records
 from designate_pool.storage.zones import journal
-from testing.databases import count_statements
 from testing.processes import wait_until
-from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone
+from testing.zones import EXAMPLE, insert_zone
 from tests.fixtures.central import WHO, Clock, create
 from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer, zone_of
 
 NAMES = [f'z{number}.example.' for number in range(20)]
-#: Of these one is read while the others wait.
-MANY = [f'z{number}.example.' for number in range(24)]
 
 
 class Reads:
@@ -116,38 +113,25 @@ def test_a_zone_that_changes_after_its_head_was_read_is_transferred_as_it_is_the
     assert len(list(found.iterate_rdatas())) < len(list(before.iterate_rdatas()))
 
 
-def test_there_are_only_so_many_in_one_reading(
-        minidns: LocalMiniDns, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minidns_zones, 'BATCH_ZONES', 8)
-    add(minidns.storage, EXAMPLE, *NAMES)
-    found = ask_for_all(minidns.start(), reads, NAMES)
-    assert [len(batch) for batch in reads.batches] == [1, 8, 8, 3]
-    assert found == {name: zone_of(EXAMPLE, name) for name in NAMES}
+@pytest.mark.parametrize(('sizes', 'batches', 'alone'), [
+    ({'a': 3, 'b': 3, 'c': 3, 'd': 3, 'e': 3}, ['abcd', 'e'], ''),
+    ({'a': 6, 'b': 6, 'c': 6, 'd': 6}, ['abcd', 'ab', 'cd'], ''),
+    ({'a': 3, 'b': 50, 'c': 3}, ['abc', 'a', 'bc', 'b', 'c'], 'b'),
+], ids=['as many keys as there may be', 'too many records', 'one that is too large by itself'])
+def test_keys_are_read_in_chunks_that_are_small_enough(
+        sqlite: Storage, monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], batches: list[str],
+        alone: str) -> None:
+    read: list[str] = []
 
+    def small(tx: Tx, keys: Collection[str], most: int) -> dict[str, int | None] | None:
+        read.append(''.join(keys))
+        return None if sum(sizes[key] for key in keys) > most else {key: sizes[key] for key in keys}
 
-def test_small_zones_that_are_too_much_for_one_reading_are_read_in_halves(minidns: LocalMiniDns, reads: Reads) -> None:
-    ids = [minidns.storage.run(insert_big_zone, 130, name) for name in MANY]
-    service = minidns.start()
-    with count_statements(minidns.storage) as counter:
-        found = ask_for_all(service, reads, MANY)
-    first, *others = ids
-    others.sort()
-    assert reads.batches == [[first], others, others[:11], others[11:]]
-    of_records = {statement: count for statement, count in counter.items() if 'FROM records' in statement}
-    assert sum(of_records.values()) == 4, 'none is read by itself'
-    assert {len(zone.nodes) for zone in found.values()} == {131}
-
-
-def test_a_large_zone_among_them_is_read_by_itself(minidns: LocalMiniDns, reads: Reads,
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 400)
-    ids = add(minidns.storage, EXAMPLE, *NAMES[:5])
-    (large,) = add(minidns.storage, big_zone(500), 'large.example.')
-    found = ask_for_all(minidns.start(), reads, [*NAMES[:5], 'large.example.'])
-    others = sorted([*ids[1:], large])
-    assert reads.batches[:3] == [ids[:1], others, others[:2]] and [large] in reads.batches
-    assert found == {**{name: zone_of(EXAMPLE, name) for name in NAMES[:5]},
-                     'large.example.': zone_of(big_zone(500), 'large.example.')}
+    monkeypatch.setattr(minidns_zones, 'BATCH_ZONES', 4)
+    monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 15)
+    assert minidns_zones._read_in_chunks(sqlite, small, sizes) == {
+        key: None if key in alone else size for key, size in sizes.items()}
+    assert read == batches
 
 
 class Changed:

@@ -10,7 +10,7 @@ import dns.xfr
 import dns.zone
 import pytest
 
-from designate_pool.model import Answer, Outcome, PollRequest, TsigKey
+from designate_pool.model import Outcome, PollRequest, TsigKey
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
 from testing.bind import Named
@@ -70,12 +70,3 @@ def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_po
     dns.query.inbound_xfr(bind.host, transferred, query, port=bind.port, timeout=10)
     assert transferred == zone_of(EXAMPLE.replace(' 7 3600', ' 8 3600'))
     assert 'Traceback' not in minidns.log
-
-
-def test_a_bind_that_is_not_there_is_an_error_in_words(
-        bind_and_minidns: Callable[..., tuple[Named, MiniDnsProcess]]) -> None:
-    bind, minidns = bind_and_minidns()
-    bind.stop()
-    poll(minidns, 'd1', 8, retry_interval=0.05)
-    (result,) = wait_until(lambda: [each for each in minidns.results() if each.status is Outcome.ERROR], 'it is told')
-    assert (result.answer, result.error) == (Answer.TIMEOUT, 'connection refused')

@@ -34,11 +34,8 @@ class Pool:
         self.now = BEGIN
         self.ranges: list[tuple[str, str]] = []
 
-    def add(self, *ids: str, late: timedelta = timedelta()) -> None:
-        """
-        :param late: from the time that the domains bear until they are there
-        """
-        self._pass(insert, ids, ids, self.now - late)
+    def add(self, *ids: str) -> None:
+        self._pass(insert, ids, ids, self.now)
 
     def delete(self, *ids: str) -> None:
         self._pass(change, ids, ids, {'action': Action.DELETE, 'changed_at': self.now})
@@ -124,16 +121,6 @@ def test_only_blocks_in_which_domains_came_or_went_are_read(pool: Pool, comes: l
     found = pool.read(former)
     assert len(pool.ranges) == blocks and ('', END) not in pool.ranges
     assert records(found)[0] == 40 + 4 + len(comes) - len(goes)
-    assert records(found) == records(pool.read(None))
-
-
-def test_a_domain_that_was_long_in_being_written_is_seen(pool: Pool) -> None:
-    former = pool.read(None)
-    pool.add(*ids(77))
-    former = pool.read(former)
-    pool.add(*ids(11), late=timedelta(days=3))
-    found = pool.read(former)
-    assert len(pool.ranges) == 1
     assert records(found) == records(pool.read(None))
 
 

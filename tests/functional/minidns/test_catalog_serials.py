@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from designate_pool.central.service import Central
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
+from designate_pool.minidns.zones.loader import ZoneCache
 from designate_pool.minidns.zones.packed_zone import Body
-from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import Domain, PoolServer, ServerState, ZoneHead, utcnow
 from designate_pool.protocol import soa_rdata, wire
 from designate_pool.storage.operations import pool_servers
@@ -95,21 +95,6 @@ def register(storage: Storage, *peers: AllowedPeer) -> None:
 def members(storage: Storage) -> set[str]:
     return set(storage.read(lambda tx: tx.execute(
         sa.select(table.c.name).where(table.c.action != 'DELETE')).scalars().all()))
-
-
-@pytest.mark.usefixtures('has_catalog')
-def test_a_domain_is_in_no_catalog_of_an_earlier_serial(central: Central, database: Storage) -> None:
-    first, second = MiniDns(database), MiniDns(database)
-    for number in range(3):
-        create(central, f'd{number}.example.')
-    serial, there = second.whole()
-    domain = create(central, 'new.example.')
-    assert first.whole()[0] > serial, 'nobody but Central has had a part in that'
-    for _ in range(2):
-        serial, there = first.step(serial, there)
-        assert {each.split()[0] for each in there} == members(database)
-        central.delete_domain(WHO, domain.id)
-    assert 'new.example.' not in {each.split()[0] for each in there}
 
 
 @pytest.mark.all_databases

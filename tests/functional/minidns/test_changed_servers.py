@@ -138,15 +138,6 @@ def test_names_are_looked_up_at_the_same_time_and_other_orders_change_nothing() 
     assert addresses.of([*names, '192.0.2.9']) == found
 
 
-def test_another_key_takes_the_place_of_the_one_before(minidns: LocalMiniDns) -> None:
-    service = minidns.start(KEYED)
-    (endpoint,) = service.endpoints
-    service.set_pool(a_pool(dataclasses.replace(KEYED, tsig_key=WRONG)))
-    assert transfer(endpoint, key=WRONG) == zone_of(EXAMPLE)
-    service.set_pool(a_pool(KEYED))
-    assert transfer(endpoint, key=KEY) == zone_of(EXAMPLE)
-
-
 def test_servers_with_a_wrong_key_change_nothing(minidns: LocalMiniDns) -> None:
     service = minidns.start(KEYED)
     for key in (TsigKey('pool-key.', 'hmac-rot13', 'AAAA'), WRONG):
@@ -289,15 +280,6 @@ def serves(minidns: LocalMiniDns, service: MiniDns) -> Callable[[], bool]:
     return lambda: ask(service.endpoints[0]).rcode() == dns.rcode.NOERROR
 
 
-def test_a_reload_is_followed_and_so_is_the_next(minidns: LocalMiniDns) -> None:
-    configuration = Configuration(KEYED)
-    service = minidns.start(KEYED, read_pool=configuration)
-    for servers, served in (((KEYED, PLAIN), True), ((KEYED,), False), ((PLAIN,), True)):
-        configuration.says = a_pool(*servers)
-        reload(minidns, service)
-        wait_until(lambda: serves(minidns, service)() is served, 'the change is followed')
-
-
 def test_without_a_reload_the_configuration_is_not_read(minidns: LocalMiniDns) -> None:
     configuration = Configuration(KEYED)
     service = minidns.start(KEYED, read_pool=configuration)
@@ -383,14 +365,6 @@ def test_a_request_for_an_unknown_server_has_the_configuration_read_at_once(mini
 
 def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.getMessage().startswith('refused')]
-
-
-def test_a_stranger_is_logged_once(minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
-    (endpoint,) = minidns.start(KEYED).endpoints
-    for _ in range(5):
-        ask(endpoint)
-        ask(endpoint, 'example.net.')
-    assert refusals(caplog) == ['refused: 127.0.0.1 is no server of the pool']
 
 
 def test_a_wrong_secret_is_logged_once_and_again_when_it_has_worked_in_between(

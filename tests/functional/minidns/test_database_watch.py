@@ -37,12 +37,6 @@ def test_a_secondary_zone_is_due_until_it_is_claimed_and_when_the_claim_has_ende
     assert is_due(database, clock)
 
 
-def test_a_zone_that_is_deleted_is_not_due(central: Central, database: Storage, clock: Clock) -> None:
-    domain = central.create_domain(WHO, SECONDARY)
-    central.delete_domain(WHO, domain.id)
-    assert not is_due(database, clock)
-
-
 def test_a_pool_that_is_not_there_has_no_reloads(central: Central, database: Storage, clock: Clock) -> None:
     found = [database.read(watched.look, name, datetime.fromtimestamp(clock(), timezone.utc)).reloads
              for name in ('default', 'silver')]
@@ -86,16 +80,6 @@ def test_a_follower_that_fails_hides_no_outage_of_the_database(
     errors = [each.getMessage() for each in caplog.records if each.levelname == 'ERROR']
     assert ['a key' in each for each in errors] == [True, False] and 'the database is away' in errors[1]
     assert 'can be read from the database again' in caplog.text
-
-
-def test_a_clock_that_cannot_be_read_is_an_outage_of_the_database(
-        database: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away() -> datetime:
-        raise RuntimeError('the database is away')
-
-    monkeypatch.setattr(database, 'now', away)
-    assert DatabaseWatch(database, 'default', []).look() == SOON
-    assert 'the database is away' in caplog.text
 
 
 def test_one_that_is_not_done_is_told_again_soon(database: Storage) -> None:

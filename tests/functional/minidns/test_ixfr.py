@@ -134,16 +134,6 @@ def test_all_serials_in_between_come_in_one_answer(zone: Zone, key: TsigKey | No
         assert zone.bring(client_serial, key) == zone.was[fourth]
 
 
-def test_what_came_and_went_is_left_out(zone: Zone) -> None:
-    for number in range(20):
-        zone.put('www', f'192.0.2.{number}')
-    answer = zone.ask(zone.first)
-    assert serials_in(answer) == [max(zone.was), zone.first, max(zone.was), max(zone.was)]
-    assert [rrset.to_text() for rrset in answer.answer if rrset.rdtype == dns.rdatatype.A] == [
-        'www.example.org. 3600 IN A 192.0.2.19']
-    assert zone.bring(zone.first) == zone.was[max(zone.was)]
-
-
 def test_over_udp_as_long_as_it_fits(zone: Zone) -> None:
     last = zone.put('new', '192.0.2.9')
     for options in ({}, {'key': KEY}, {'use_edns': 0, 'payload': 1232}):
@@ -157,14 +147,6 @@ def test_over_udp_as_long_as_it_fits(zone: Zone) -> None:
         assert serials_in(answer) == ([max(zone.was), last, max(zone.was), max(zone.was)] if fits
                                       else [max(zone.was)])
     assert zone.bring(last, KEY, by=dns.query.UDPMode.TRY_FIRST) == zone.was[max(zone.was)]
-
-
-def test_who_has_the_serial_is_told_so(zone: Zone) -> None:
-    last = zone.put('new', '192.0.2.9')
-    for over in (dns.query.tcp, dns.query.udp):
-        for client_serial in (last, last + 5):
-            answer = zone.ask(client_serial, over=over)
-            assert serials_in(answer) == [last] and not answer.flags & dns.flags.TC and len(answer.answer) == 1
 
 
 def test_a_difference_that_is_no_smaller_is_the_whole_zone(
@@ -199,19 +181,6 @@ def test_a_change_of_the_soa_is_the_whole_zone_and_what_follows_is_not(zone: Zon
     assert zone.bring(before) == zone.bring(changed) == zone.was[max(zone.was)]
 
 
-def test_a_zone_that_was_deleted_and_made_anew_is_whole(zone: Zone) -> None:
-    before = zone.put('new', '192.0.2.9')
-    zone.clock.now += 10
-    deleted = zone.central.delete_domain(WHO, zone.id)
-    zone.central.update_status(WHO, deleted, Outcome.SUCCESS, deleted.serial)
-    zone.clock.now += 10
-    zone.id = create(zone.central, NAME, *((f'host{number}.{NAME}', 'A', ['192.0.2.7']) for number in range(40))).id
-    again = zone.remember()
-    zone.put('newer', '192.0.2.9')
-    assert zone.is_whole(zone.first) and zone.is_whole(before) and not zone.is_whole(again)
-    assert zone.bring(before) == zone.was[max(zone.was)]
-
-
 def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: LocalMiniDns, central: Central,
                                                                       clock: Clock) -> None:
     short = Central(minidns.storage, PoolManagerClient(Caller()), Inline(),
@@ -221,15 +190,6 @@ def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: L
     reached = [not zone.is_whole(client_serial) for client_serial in serials[:-1]]
     assert reached == sorted(reached) and reached[-1] and not reached[0]
     short.stop()
-
-
-def test_without_a_journal_all_is_whole(minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
-    without = Central(minidns.storage, PoolManagerClient(Caller()), Inline(),
-                      settings=central_settings(journal_records=0))
-    zone = Zone(minidns, without, clock)
-    zone.put('new', '192.0.2.9')
-    assert zone.is_whole(zone.first)
-    without.stop()
 
 
 def test_the_second_server_costs_no_look_into_the_journal(zone: Zone) -> None:

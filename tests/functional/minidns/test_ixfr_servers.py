@@ -216,16 +216,6 @@ def test_one_change_is_one_transfer_of_that_change(servers: Servers, domain: Dom
     assert servers.counted('ixfr', 'by_tcp') == by_tcp
 
 
-def test_what_was_changed_and_changed_back_is_a_new_serial(servers: Servers, domain: Domain) -> None:
-    before = servers.agree(servers.central.get_domain(WHO, domain.id))
-    told = Told(servers)
-    servers.apply(domain, [_change('new', 'A', None, ['192.0.2.1'])])
-    changed = servers.apply(domain, [_change('new', 'A', None, [])])
-    servers.wait_for(changed)
-    told.once_each()
-    assert servers.agree(changed) == before
-
-
 def test_what_changed_while_they_were_away_is_one_transfer(servers: Servers, domain: Domain,
                                                            contents: Contents) -> None:
     told = Told(servers)

@@ -17,7 +17,7 @@ from testing.processes import wait_until
 from testing.rows import default_pool_id
 from testing.zones import insert_zone
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer
+from tests.functional.minidns.conftest import LocalMiniDns, transfer
 
 
 def scripted_server(minidns: LocalMiniDns, serial: int, **options: Any) -> tuple[Scripted, Server, MiniDns]:
@@ -85,12 +85,6 @@ def test_a_destination_that_is_none_is_named(minidns: LocalMiniDns) -> None:
                         '192.0.2.1:70000', '192.0.2.1:\u0665'):
         with pytest.raises(InvalidField, match='destination'):
             service.poll_for_serial_number(Context(), DOMAIN, destination, 5, 0.01, 2)
-
-
-def test_a_name_that_is_none_is_named(minidns: LocalMiniDns) -> None:
-    service = minidns.start()
-    with pytest.raises(InvalidField, match='name'):
-        service.notify_and_poll(Context(), 'default', [PollRequest('d1', 'a..b.', 7, PLAIN.id)], 10, 1, 3)
 
 
 def test_a_broker_that_is_away_is_logged_once_and_what_comes_later_is_reported(

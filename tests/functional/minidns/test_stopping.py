@@ -25,14 +25,6 @@ def test_pool_managers_repeat_the_polls_that_have_not_ended(minidns: LocalMiniDn
     assert minidns.pool_manager.repeated == ['default', 'default']
 
 
-def test_without_polls_nothing_is_repeated(minidns: LocalMiniDns) -> None:
-    service = minidns.start(Server(new_id(), 'fake', '127.0.0.1', 1))
-    service.announce()
-    wait_until(lambda: minidns.pool_manager.repeated == ['default'], 'it has started')
-    service.stop()
-    assert minidns.pool_manager.repeated == ['default']
-
-
 def test_without_a_broker_it_ends_all_the_same(minidns: LocalMiniDns) -> None:
     server = Server(new_id(), 'fake', '127.0.0.1', 1)
     service = minidns.start(server)

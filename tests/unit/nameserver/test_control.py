@@ -65,19 +65,14 @@ def test_ping_and_lost_zones(client: ControlClient, primary: Primary) -> None:
 @pytest.mark.parametrize('verb, arguments, said', [
     ('sulk', {}, "verb: there is no 'sulk'"),
     ('add_zone', {}, 'name: it must be a text'),
-    ('add_zone', {'name': 5}, 'name: it must be a text'),
     ('add_zone', {'name': NAME}, 'primaries: it must be a list'),
     ('add_zone', {'name': NAME, 'primaries': []}, 'primaries: a zone needs at least one'),
     ('add_zone', {'name': NAME, 'primaries': [{'host': 'ns1', 'port': 53}]}, 'primaries: it must be a list'),
     ('add_zone', {'name': 'a..b', 'primaries': [{'host': '192.0.2.1', 'port': 53}]}, 'name: '),
-    ('add_zone', {'name': NAME, 'primaries': [{'host': '192.0.2.1', 'port': 53}], 'key': {'name': 'k'}}, 'key: '),
     ('add_zone', {'name': NAME, 'primaries': [{'host': '192.0.2.1', 'port': 53}],
                   'key': {'name': 'k', 'algorithm': 'hmac-sha256', 'secret': '!'}}, 'key: '),
-    ('delete_zone', {'name': ''}, 'name: it must be a text'),
-    ('set_fault', {'kind': 'sulk'}, "kind: 'sulk' is no fault"),
     ('set_fault', {'kind': 'delay', 'seconds': 'long'}, 'fault: '),
     ('set_fault', {'kind': 'drop', 'count': 0}, 'count: it is at least 1'),
-    ('clear_faults', {'zone': 'a..b'}, 'name: '),
     ('clear_faults', {'zone': [None]}, 'name: [None] is not a text'),
 ])
 def test_requests_that_make_no_sense(client: ControlClient, verb: str, arguments: dict[str, Any], said: str) -> None:

@@ -42,13 +42,6 @@ def test_counted_ones_run_out() -> None:
     assert faults.all() == []
 
 
-def test_set_again_replaces() -> None:
-    faults = Faults()
-    faults.set(Fault('delay', 1))
-    faults.set(Fault('delay', 2))
-    assert faults.all() == [Fault('delay', 2)]
-
-
 @pytest.mark.parametrize('kind, zone, left', [
     (None, None, []),
     ('drop', None, ['delay']),

@@ -27,12 +27,6 @@ def added(zones: ZoneTable) -> HeldZone:
     return zone
 
 
-def test_a_zone_and_its_contents_are_read_again(zones: ZoneTable, tmp_path: pathlib.Path) -> None:
-    assert zones.replace(added(zones), CONTENTS)
-    zone, = ZoneTable(tmp_path, ()).load()
-    assert zone.contents is not None and zone.contents.soa[0].serial == 1
-
-
 def test_a_file_that_could_not_be_written_is_not_left(zones: ZoneTable, tmp_path: pathlib.Path) -> None:
     zone = added(zones)
     settings, = tmp_path.iterdir()

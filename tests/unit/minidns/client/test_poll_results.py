@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from designate_pool.minidns.acl import AllowedPeer
-from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.poll_results import ResultSender
 from designate_pool.minidns.client.soa_poller import AddressedResult, ToCaller, ToPool
 from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Threads
-from testing.processes import wait_until
 
 POOL = ToPool('default', Context())
 ADDRESSES = tuple(AllowedPeer(f's1#{number}', 'bind9:192.0.2.1:53', (f'192.0.2.{number + 2}',), 53)
@@ -114,23 +111,3 @@ def test_there_is_one_message_for_each_pool_and_each_caller(sender: ResultSender
         ('update_status', 'pool_manager.default', 1), ('update_statuses', 'pool_manager.default', 2),
         ('update_statuses', 'pool_manager.other', 1)]
     assert [result.domain_id for result in caller.results] == ['d1', 'd4', 'd2']
-
-
-def test_results_between_other_posts_of_the_loop_go_in_one_message(sender: ResultSender, caller: Caller) -> None:
-    logged: list[str] = []
-    loop = ClientLoop()
-
-    def send(found: list[AddressedResult]) -> None:
-        sender.send(*found)
-
-    def post() -> None:
-        for number in range(100):
-            loop.post(send, of_one_address(number))
-            loop.post(logged.extend, f'line {number}')
-
-    loop.start(Threads())
-    loop.submit(post)
-    wait_until(lambda: len(logged) == 100, 'all is handled')
-    loop.stop()
-    assert caller.sent == [('update_statuses', 'pool_manager.default', 100)]
-    assert logged == [f'line {number}' for number in range(100)]

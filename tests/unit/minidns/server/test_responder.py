@@ -14,8 +14,6 @@ import dns.rdatatype
 import dns.tsig
 import dns.update
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.acl import AllowedPeer, Refusal, make_acl
@@ -25,8 +23,8 @@ from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.ixfr import pack as pack_difference
 from designate_pool.model import TSIG_ALGORITHMS, TsigKey, ZoneHead, ZoneStep
 from designate_pool.protocol import tsig, wire
-from tests.unit.minidns.values import (ACL, HEAD, KEY, KEYED, NOW, OTHER_KEY, SECRET, SOA_TEXT, UNKEYED, dns_key,
-                                       packed, query, sign)
+from tests.unit.minidns.values import (ACL, HEAD, KEY, KEYED, NOW, OTHER_KEY, SECRET, SOA_TEXT, UNKEYED, dns_key, query,
+                                       sign)
 
 FRIEND, KEYED_FRIEND, STRANGER = '192.0.2.1', '192.0.2.2', '203.0.113.9'
 
@@ -77,19 +75,10 @@ def test_the_name_is_looked_for_in_lower_case_and_given_back_as_it_came() -> Non
     assert reply(query('ExAmPlE.cOm.')).question[0].name.to_text() == 'ExAmPlE.cOm.'
 
 
-def test_rd_is_returned() -> None:
-    message = dns.message.make_query('example.com.', 'SOA').to_wire()
-    assert reply(message).flags & dns.flags.RD
-
-
-@pytest.mark.parametrize('address', [STRANGER, '2001:db8::2', '::1'])
-def test_a_stranger_is_refused(address: str) -> None:
+def test_a_stranger_is_refused() -> None:
     for rtype in ('SOA', 'AXFR'):
-        said = reply(query(rtype=rtype), address, over_tcp=True)
+        said = reply(query(rtype=rtype), '2001:db8::2', over_tcp=True)
         assert (said.rcode(), said.answer) == (dns.rcode.REFUSED, [])
-
-
-def test_ipv6_friends_are_known() -> None:
     assert soa_of(reply(query(), '2001:db8::1')) == SOA_TEXT
 
 
@@ -168,17 +157,14 @@ def ixfr(*serials: int, key: TsigKey | None = None, owner: str = 'example.com.')
     return sign(message, key)
 
 
-def test_ixfr_from_an_older_serial_is_the_whole_zone() -> None:
-    assert isinstance(answer(ixfr(6), over_tcp=True), Transfer)
+@pytest.mark.parametrize('serial', [6, 2 ** 32 - 5])
+def test_ixfr_from_an_older_serial_is_a_transfer(serial: int) -> None:
+    assert isinstance(answer(ixfr(serial), over_tcp=True), Transfer)
 
 
 @pytest.mark.parametrize('serial', [7, 8, 7 + 2 ** 30])
 def test_ixfr_when_there_is_nothing_newer_is_the_soa(serial: int) -> None:
     assert soa_of(reply(ixfr(serial), over_tcp=True)) == SOA_TEXT
-
-
-def test_ixfr_across_the_end_of_the_numbers() -> None:
-    assert isinstance(answer(ixfr(2 ** 32 - 5), over_tcp=True), Transfer)
 
 
 def over_udp(message: bytes) -> Transfer:
@@ -235,13 +221,6 @@ def test_a_signed_query_gets_a_signed_answer() -> None:
     assert soa_of(reply(message, STRANGER, key=KEY)) == SOA_TEXT
 
 
-def test_a_signed_answer_does_not_verify_under_another_key() -> None:
-    with pytest.raises(dns.tsig.BadSignature):
-        said = answer(query(key=KEY), STRANGER)
-        assert isinstance(said, bytes)
-        dns.message.from_wire(said, keyring=dns_key(OTHER_KEY), request_mac=mac_of(query(key=KEY), KEY))
-
-
 @pytest.mark.parametrize('algorithm', [*TSIG_ALGORITHMS, 'hmac-md5.sig-alg.reg.int'])
 def test_every_algorithm(algorithm: str) -> None:
     key = TsigKey('other-key.', algorithm, SECRET)
@@ -268,45 +247,15 @@ def tsig_rdata(message: bytes) -> bytes:
     return message[wire.read_record(message, tsig_record.at).start:]
 
 
-def refusal(message: bytes) -> tuple[int, int, bytes]:
-    said = answer(message, STRANGER)
+@pytest.mark.parametrize(('key', 'error'), [
+    (OTHER_KEY, tsig.BADSIG), (TsigKey('nobody.', 'hmac-sha256', SECRET), tsig.BADKEY),
+    (TsigKey(KEY.name, 'hmac-sha512', SECRET), tsig.BADKEY)], ids=['secret', 'name', 'algorithm'])
+def test_a_key_that_is_not_ours_gets_an_unsigned_refusal(key: TsigKey, error: int) -> None:
+    said = answer(query(key=key), STRANGER)
     assert isinstance(said, bytes)
-    with pytest.raises(dns.tsig.PeerError) as raised:
-        dns.message.from_wire(said, keyring=dns_key(KEY), request_mac=b'')
-    assert raised.value
     tsig_record = tsig.find(said)
     assert tsig_record is not None
-    return said[3] & 15, tsig_record.error, tsig_record.mac
-
-
-def test_a_wrong_secret_is_badsig_and_not_signed() -> None:
-    assert refusal(query(key=OTHER_KEY)) == (dns.rcode.NOTAUTH, tsig.BADSIG, b'')
-
-
-def test_an_unknown_key_is_badkey() -> None:
-    unknown = TsigKey('nobody.', 'hmac-sha256', SECRET)
-    said = answer(query(key=unknown), STRANGER)
-    assert isinstance(said, bytes)
-    tsig_record = tsig.find(said)
-    assert tsig_record is not None and (tsig_record.error, tsig_record.mac) == (tsig.BADKEY, b'')
-    assert said[3] & 15 == dns.rcode.NOTAUTH
-
-
-def test_the_right_name_with_another_algorithm_is_badkey() -> None:
-    assert refusal(query(key=TsigKey(KEY.name, 'hmac-sha512', SECRET)))[1] == tsig.BADKEY
-
-
-def test_a_querier_cannot_have_old_queries_taken_for_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(tsig, 'FUDGE', 0xffff)
-        old = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 60000)
-        recent = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 299)
-    said = answer(old, STRANGER)
-    assert isinstance(said, bytes)
-    tsig_record = tsig.find(said)
-    assert tsig_record is not None and tsig_record.error == tsig.BADTIME
-    taken = answer(recent, STRANGER)
-    assert isinstance(taken, bytes) and taken[3] & 15 == dns.rcode.NOERROR
+    assert (said[3] & 15, tsig_record.error, tsig_record.mac) == (dns.rcode.NOTAUTH, error, b'')
 
 
 def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None:
@@ -366,8 +315,6 @@ def test_a_truncated_mac_is_told_from_a_wrong_one(octets: int, outcome: int) -> 
      '192.0.2.2 (two) signs with the key pool-key. by hmac-sha512, not by hmac-sha256 (BADKEY)'),
     (query(key=OTHER_KEY), STRANGER, 'pool-key.', 'BADSIG',
      '203.0.113.9 has another secret for the key pool-key. (BADSIG)'),
-    (sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 3600), KEYED_FRIEND, 'pool-key.', 'BADTIME',
-     '192.0.2.2 (two) signs with the key pool-key. at a time 3600 s behind ours: the clocks differ (BADTIME)'),
     (sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW + 301), KEYED_FRIEND, 'pool-key.', 'BADTIME',
      '192.0.2.2 (two) signs with the key pool-key. at a time 301 s ahead of ours: the clocks differ (BADTIME)'),
 ])
@@ -397,48 +344,3 @@ def test_of_servers_that_share_a_key_the_address_tells_which(address: str, found
     twin = AllowedPeer('s3', 'three', ('192.0.2.3',), 53, tsig.key_from(KEY))
     read = responder.read(make_acl([KEYED, twin]), {}, query(rtype='AXFR', key=KEY), address, True, NOW)
     assert isinstance(read, Query) and [peer.id for peer in read.peers] == found
-
-
-def test_a_transfer_is_signed_over_all_its_messages() -> None:
-    zone = packed('\n'.join(f'host{number} 300 IN TXT "{"x" * 200}"' for number in range(1500)))
-    assert len(zone.bodies) > 4
-    message = query(rtype='AXFR', key=KEY)
-    said = answer(message, STRANGER, over_tcp=True)
-    assert isinstance(said, Transfer)
-    context, count = None, 0
-    mac = mac_of(message, KEY)
-    for octets in responder.messages(said.query, zone, lambda: NOW):
-        parsed = dns.message.from_wire(octets, keyring=dns_key(KEY), request_mac=mac, xfr=True, tsig_ctx=context,
-                                       multi=True, one_rr_per_rrset=True)
-        assert parsed.had_tsig and len(octets) <= 65535
-        context = parsed.tsig_ctx
-        count += len(parsed.answer)
-    assert count == 1502
-
-
-# Malformed input
-
-@given(st.binary(max_size=300), st.sampled_from([FRIEND, STRANGER]), st.booleans())
-def test_noise_is_answered_with_a_header_or_not_at_all(noise: bytes, address: str, over_tcp: bool) -> None:
-    said = answer(noise, address, over_tcp)
-    if len(noise) < 12 or noise[2] & 0x80:
-        assert said is None
-    elif isinstance(said, bytes):
-        assert said[:2] == noise[:2] and said[2] & 0x80 and said[3] & 15
-
-
-VALID = [query(), query(key=KEY), query(use_edns=0), query(rtype='AXFR', key=KEY, use_edns=0), ixfr(3),
-         ixfr(3, key=KEY)]
-
-
-@given(st.sampled_from(VALID), st.lists(st.tuples(st.integers(2, 400), st.integers(0, 255)), max_size=6),
-       st.integers(0, 400), st.booleans())
-def test_a_query_with_some_octets_changed_never_raises(message: bytes, changes: list[tuple[int, int]], cut: int,
-                                                       over_tcp: bool) -> None:
-    mutated = bytearray(message)
-    for at, octet in changes:
-        mutated[at % len(mutated)] = octet
-    mutated = mutated[:cut] if cut < len(mutated) // 2 else mutated
-    said = answer(bytes(mutated), FRIEND, over_tcp)
-    if isinstance(said, bytes) and len(mutated) >= 12:
-        assert said[:2] == mutated[:2] and said[2] & 0x80
