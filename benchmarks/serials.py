@@ -65,7 +65,7 @@ class Asker:
 
     def _hear(self, name: str, message: bytes) -> bool:
         """Whether *message* answers the question for *name*."""
-        said = soa_query.read_soa(message, self._templates[name])
+        said = soa_query.read_reply(message, self._templates[name])
         if said is None:
             return False
         wanted = self.missing[name]

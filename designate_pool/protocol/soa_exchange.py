@@ -82,7 +82,7 @@ def serial_in(answer: dns.message.Message, name: str) -> int | None:
 
     :raises BackendError: when it says neither
     """
-    reply = soa_query.read_soa(answer.wire or b'', soa_query.soa_query(wire.encode(name)))
+    reply = soa_query.read_reply(answer.wire or b'', soa_query.soa_query(wire.encode(name)))
     if reply is None or reply.answer is Answer.BAD:
         why = dns.rcode.to_text(answer.rcode()) if reply is None else reply.error
         raise BackendError(why=f'the server does not say whether it has {name} ({why})',
@@ -184,8 +184,8 @@ class _SoaExchange:
 
     def _parsed(self, octets: bytes, question: _Question) -> SoaReply | None:
         """The meaning of a message; None when it is not a reply to that query."""
-        return soa_query.read_soa(octets, question.template, self._key, question.mac, int(time.time()),
-                                  question.template)
+        return soa_query.read_reply(octets, question.template, self._key, question.mac, int(time.time()),
+                                    question.template)
 
     def _schedule(self, when: float, question: _Question) -> None:
         heapq.heappush(self._due, (when, next(self._order), question))

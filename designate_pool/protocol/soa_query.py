@@ -20,8 +20,8 @@ from dns.tsig import Key
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_rdata, tsig, wire
 
-_HEADS = {flags: wire.HEADER.pack(0, flags, 1, 0, 0, 0)[2:]
-          for flags in (wire.QUERY << 11, wire.NOTIFY << 11 | wire.AA)}
+_HEADS = {opcode: wire.HEADER.pack(0, opcode << 11 | flags, 1, 0, 0, 0)[2:]
+          for opcode, flags in ((wire.QUERY, 0), (wire.NOTIFY, wire.AA))}
 _QUESTION = wire.QUESTION.pack(wire.SOA, wire.IN)
 #: Flags and counts of nearly every good answer: authoritative, one question, one answer; RA set or not.
 PLAIN_HEADERS = frozenset(bytes(((wire.QR | wire.AA) >> 8, low, 0, 1, 0, 1)) for low in (0x00, 0x80))
@@ -54,9 +54,9 @@ class SoaReply(NamedTuple):
 TRUNCATED = SoaReply(Answer.BAD, error='the answer does not fit into a message', truncated=True)
 
 
-def soa_query(name: bytes) -> bytes:
-    """A query for the SOA of *name* (wire form), without its id."""
-    return _HEADS[wire.QUERY << 11] + name + _QUESTION
+def soa_query(name: bytes, opcode: int = wire.QUERY) -> bytes:
+    """A query for the SOA of *name* (wire form), or a NOTIFY of it (RFC 1996 section 3.7), without its id."""
+    return _HEADS[opcode] + name + _QUESTION
 
 
 def with_random_case(template: bytes) -> bytes:
@@ -67,34 +67,39 @@ def with_random_case(template: bytes) -> bytes:
     return (int.from_bytes(template, 'big') ^ choice & mask).to_bytes(size, 'big')
 
 
-def notify(name: bytes) -> bytes:
-    """A NOTIFY for the zone *name* (wire form), without its id (RFC 1996 section 3.7)."""
-    return _HEADS[wire.NOTIFY << 11 | wire.AA] + name + _QUESTION
-
-
-def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0,
-             sent: bytes | None = None) -> SoaReply | None:
+def read_reply(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0,
+               sent: bytes | None = None) -> SoaReply | None:
     """The meaning of *message* as a reply to the SOA query *template*; None when it is not a reply to it.
+
+    The acknowledgement of a NOTIFY is SERIAL without a serial.
 
     :param key: the server's
     :param mac: the query's
     :param now: seconds since 1970
-    :param sent: *template* as it was sent, with letters in random case; None over TCP, where replies are not forged
+    :param sent: *template* as it was sent, with letters in random case; None for a NOTIFY, and over TCP, where replies
+        are not forged
     """
-    serial = _plain_serial(message, template if sent is None else sent) if key is None else None
-    if serial is not None:
-        return SoaReply(Answer.SERIAL, serial)
+    is_notify = template.startswith(_HEADS[wire.NOTIFY])
+    if key is None and not is_notify:
+        serial = _plain_serial(message, template if sent is None else sent)
+        if serial is not None:
+            return SoaReply(Answer.SERIAL, serial)
     flags = _flags(message, template, key)
     if flags is None:
         return None
-    if flags & wire.TC:
+    if flags & wire.TC and not is_notify:
         return TRUNCATED
     try:
         is_signed = key is not None and tsig.find(message) is not None
         # A server may accept the key for its zones only, and refuse without a signature for others (Knot does).
-        if key is not None and (flags & 15 != wire.REFUSED or is_signed):
+        if key is not None and (is_notify or flags & 15 != wire.REFUSED or is_signed):
             tsig.check_reply(message, key, mac, now)
-        reply = _soa(message, template[10:], flags)
+        if not is_notify:
+            reply = _soa(message, template[10:], flags)
+        elif flags & 15:
+            reply = _error(flags & 15)
+        else:
+            reply = SoaReply(Answer.SERIAL)
     except tsig.BadSignature as error:
         is_signed, reply = False, SoaReply(Answer.BAD, error=error.error, reason=error.reason)
     except wire.Malformed:
@@ -102,23 +107,6 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
     if sent is None or is_signed:
         return reply
     return reply._replace(doubtful=key is not None or message[12:len(sent) + 2] != sent[10:])
-
-
-def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'',
-                now: int = 0) -> SoaReply | None:
-    """The meaning of *message* as a reply to the NOTIFY *template*: SERIAL for an acknowledgement."""
-    flags = _flags(message, template, key)
-    if flags is None:
-        return None
-    try:
-        if key is not None:
-            tsig.check_reply(message, key, mac, now)
-    except tsig.BadSignature as error:
-        return SoaReply(Answer.BAD, error=error.error, reason=error.reason)
-    except wire.Malformed:
-        return SoaReply(Answer.BAD, error='the answer is malformed')
-    rcode = flags & 15
-    return SoaReply(Answer.SERIAL) if rcode == wire.NOERROR else _error(rcode)
 
 
 def _plain_serial(message: bytes, template: bytes) -> int | None:
@@ -157,7 +145,7 @@ def _flags(message: bytes, template: bytes, key: Key | None) -> int | None:
     if questions == 0 and flags & 15 == wire.NOTAUTH and key is not None:
         return flags  # NSD does not repeat a question whose signature it rejects; its TSIG record has the error
     question = template[10:]
-    if questions != 1 or wire.lower(message[12:12 + len(question)]) != question:
+    if questions != 1 or message[12:12 + len(question)].lower() != question:
         return None
     return flags
 

@@ -328,7 +328,7 @@ def _append(message: bytes, owner: dns.name.Name, rdata: bytes) -> bytes:
 def _name_at(message: bytes, at: int) -> tuple[dns.name.Name, int]:
     """The name at an offset, and the offset after it; raises DNSException when there is none."""
     try:
-        end = wire.plain_name_end(message, at)
+        end = wire.skip_name(message, at, is_plain=True)
     except wire.Malformed:  # or compressed
         name, length = dns.name.from_wire(message, at)
         return name, at + length

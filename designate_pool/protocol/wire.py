@@ -26,7 +26,6 @@ IN, ANY = 1, 255
 #: A pointer to the name in the question, which always stands at offset 12.
 TO_QUESTION = b'\xc0\x0c'
 
-_LOWER = bytes(octet + 32 if 65 <= octet <= 90 else octet for octet in range(256))
 _PLAIN = frozenset(b'abcdefghijklmnopqrstuvwxyz0123456789-_*/')
 _LENGTHS = {length: bytes((length,)) for length in range(1, 64)}
 
@@ -46,41 +45,23 @@ class WireRecord(NamedTuple):
     end: int
 
 
-def skip_name(message: bytes, at: int) -> int:
-    """The offset after the name at *at*, which may end in a pointer.
+def skip_name(message: bytes, at: int, is_plain: bool = False) -> int:
+    """The offset after the name at *at*, which may end in a pointer unless it has to be plain.
 
-    :raises Malformed: when it does not end within the message, or has a label of an unknown kind
-    """
-    try:
-        while True:
-            length = message[at]
-            if length == 0:
-                return at + 1
-            if length >= 0xc0:
-                if at + 2 > len(message):
-                    raise Malformed
-                return at + 2
-            if length > 63:
-                raise Malformed
-            at += 1 + length
-    except IndexError:
-        raise Malformed from None
-
-
-def plain_name_end(message: bytes, at: int) -> int:
-    """The offset after the name at *at*, which must not be compressed and not be longer than 255 octets.
-
-    :raises Malformed: when it is either, or does not end within the message
+    :raises Malformed: when it is longer than 255 octets or the message, or has a label of an unknown kind
     """
     start = at
     try:
         while length := message[at]:
+            if length >= 0xc0 and not is_plain:
+                at += 1
+                break
             if length > 63:
                 raise Malformed
             at += 1 + length
     except IndexError:
         raise Malformed from None
-    if at + 1 - start > 255:
+    if at >= len(message) or at + 1 - start > 255:
         raise Malformed
     return at + 1
 
@@ -121,19 +102,14 @@ def same_name(message: bytes, at: int, name: bytes) -> bool:
             at += 1 + length
     except IndexError:
         raise Malformed from None
-    return bytes(labels).translate(_LOWER) + b'\0' == name
-
-
-def lower(name: bytes) -> bytes:
-    """A name in wire form, in lower case; the length octets (63 at most) stay as they are."""
-    return name.translate(_LOWER)
+    return bytes(labels).lower() + b'\0' == name
 
 
 def text_of(name: bytes) -> str:
     """A plain name in wire form as the lower case text that the database has, with the final dot."""
     labels, at = [], 0
     while length := name[at]:
-        labels.append(name[at + 1:at + 1 + length].translate(_LOWER))
+        labels.append(name[at + 1:at + 1 + length].lower())
         at += 1 + length
     if all(_PLAIN.issuperset(label) for label in labels):
         return b'.'.join(labels).decode('ascii') + '.'
@@ -156,30 +132,19 @@ def encode(name: str) -> bytes:
     """
     if '\\' in name:
         return _by_dnspython(name)
-    wire = labels_of(name.removesuffix('.')).translate(_LOWER) + b'\0'
-    if len(wire) > 255:
-        raise ValueError(f'{name!r} is longer than a domain name can be')
-    return wire
-
-
-def labels_of(text: str) -> bytes:
-    """The labels of a text with no final dot and no escape, in wire form without the root.
-
-    :raises ValueError: when a label is empty or longer than 63 octets
-    """
-    if not text:
-        return b''
-    wire = b''
-    for label in text.encode('ascii').split(b'.'):
+    text, wire = name.removesuffix('.').encode('ascii').lower(), b''
+    for label in text.split(b'.') if text else ():
         try:
             wire += _LENGTHS[len(label)] + label
         except KeyError:
-            raise ValueError(f'{text!r} is no domain name') from None
-    return wire
+            raise ValueError(f'{name!r} is no domain name') from None
+    if len(wire) > 254:
+        raise ValueError(f'{name!r} is longer than a domain name can be')
+    return wire + b'\0'
 
 
 def _by_dnspython(name: str) -> bytes:
     try:
-        return (dns.name.from_text(name).to_wire() or b'').translate(_LOWER)
+        return (dns.name.from_text(name).to_wire() or b'').lower()
     except dns.exception.DNSException as error:
         raise ValueError(f'{name!r} is no domain name: {error}') from error

@@ -50,7 +50,7 @@ Target = Callable[[bytes], None]
 TARGETS: dict[str, Target] = {}
 
 _TEMPLATE = soa_query.soa_query(wire.wire_of('example.com.'))
-_NOTIFY = soa_query.notify(wire.wire_of('example.com.'))
+_NOTIFY = soa_query.soa_query(wire.wire_of('example.com.'), wire.NOTIFY)
 
 
 def target(function: Target) -> Target:
@@ -90,9 +90,9 @@ def minidns_query(octets: bytes) -> None:
 def soa_reply(octets: bytes) -> None:
     """What comes back to a poll, from a server with a key or without."""
     if octets and octets[0] & 1:
-        soa_query.read_soa(octets[1:], _TEMPLATE, tsig.key_from(KEY), b'the mac of the query', NOW)
+        soa_query.read_reply(octets[1:], _TEMPLATE, tsig.key_from(KEY), b'the mac of the query', NOW)
     message = octets[1:]
-    said = soa_query.read_soa(message, _TEMPLATE)
+    said = soa_query.read_reply(message, _TEMPLATE)
     if said is None or said.answer is not Answer.SERIAL:
         return
     try:
@@ -107,7 +107,7 @@ def soa_reply(octets: bytes) -> None:
 def notify_reply(octets: bytes) -> None:
     """What comes back to a NOTIFY."""
     key = tsig.key_from(KEY) if octets and octets[0] & 1 else None
-    soa_query.read_notify(octets[1:], _NOTIFY, key, b'the mac of the query', NOW)
+    soa_query.read_reply(octets[1:], _NOTIFY, key, b'the mac of the query', NOW)
 
 
 @target

@@ -26,7 +26,7 @@ from designate_pool.model import Answer
 from designate_pool.planner import master
 from designate_pool.protocol import soa_rdata, wire
 from designate_pool.protocol.names_and_rdata import GENERATED, LOWER, parents
-from designate_pool.protocol.soa_query import SoaReply, read_soa, soa_query
+from designate_pool.protocol.soa_query import SoaReply, read_reply, soa_query
 
 SAME, COULD_NOT_ASK, DIFFERENT = 0, 1, 2
 LIMIT = 1000
@@ -197,7 +197,7 @@ def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
     except OSError as error:
         return ServerAnswers(None, 0, trouble=f'it could not be asked ({error.strerror or error})')
     said = SoaReply(Answer.BAD, error=answer) if isinstance(answer, str) else \
-        read_soa(answer.wire or b'', soa_query(wire.encode(asked.zone)))
+        read_reply(answer.wire or b'', soa_query(wire.encode(asked.zone)))
     if said is None or said.serial is None:
         # Without the zone there is nothing to be had from it.
         return ServerAnswers(None, 0, (Difference(soa, NO_ANSWER if said is None else said.error),))

@@ -11,6 +11,7 @@ the queue.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import heapq
 import itertools
 import logging
@@ -27,7 +28,7 @@ from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, Retrying
 from designate_pool.minidns.client.sockets import (MAX_DATAGRAM, NativeSelector, TcpQuery, enable_icmp_errors,
                                                    error_text, icmp_errors, udp_socket)
 from designate_pool.model import Reason
-from designate_pool.protocol import soa_query, tsig
+from designate_pool.protocol import soa_query, tsig, wire
 
 LOG = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ MOST_HELD = 0.002
 T = TypeVar('T')
 
 
+@dataclasses.dataclass(eq=False)
 class PeerChannel:
     """The queries to one server (address and port): waiting, in flight, or over TCP.
 
@@ -55,17 +57,14 @@ class PeerChannel:
     :ivar tcp_queries: queries that have one
     """
 
-    __slots__ = ('sock', 'address', 'pending', 'queue', 'in_flight', 'tcp_queue', 'tcp_queries', 'wake_at')
-
-    def __init__(self, sock: Any, address: tuple[str, int]) -> None:
-        self.sock = sock
-        self.address = address
-        self.pending: dict[bytes, RetryingQuery] = {}
-        self.queue: collections.deque[RetryingQuery] = collections.deque()
-        self.in_flight: collections.deque[float] = collections.deque()
-        self.tcp_queue: collections.deque[RetryingQuery] = collections.deque()
-        self.tcp_queries: dict[RetryingQuery, TcpQuery] = {}
-        self.wake_at: float | None = None
+    sock: Any
+    address: tuple[str, int]
+    pending: dict[bytes, RetryingQuery] = dataclasses.field(default_factory=dict)
+    queue: collections.deque[RetryingQuery] = dataclasses.field(default_factory=collections.deque)
+    in_flight: collections.deque[float] = dataclasses.field(default_factory=collections.deque)
+    tcp_queue: collections.deque[RetryingQuery] = dataclasses.field(default_factory=collections.deque)
+    tcp_queries: dict[RetryingQuery, TcpQuery] = dataclasses.field(default_factory=dict)
+    wake_at: float | None = None
 
     def is_pending(self, quoted: bytes) -> bool:
         """Whether *quoted* begins with a pending query, the same in id and in the case of the name's letters."""
@@ -173,32 +172,28 @@ class ClientLoop:
         self._posts.append((handle, item))
 
     def _run(self) -> None:
+        """Dispatch what was posted, unless a reply is due in a moment; wait, and do what is due."""
+        assert self._selector is not None and self._native is not None
         while not self._stopping:
-            ready = self._wait()
+            while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
+                heapq.heappop(self._timers)
+            wake_at = self._timers[0][0] if self._timers else math.inf
+            if self._posts:
+                dispatch_at, lately = self._first_posted + self._most_held, self._now - self._most_held
+                if self._now < dispatch_at and (wake_at < dispatch_at or any(
+                        channel.in_flight and channel.in_flight[-1] > lately for channel in self._channels.values())):
+                    wake_at = min(wake_at, dispatch_at)
+                else:
+                    posts, self._posts = self._posts, []
+                    self._native.post(*posts)
+            if self._ready or self._work:  # an error has ended the last turn
+                wake_at = 0.0
+            ready = self._selector.wait(None if wake_at == math.inf else max(0.0, wake_at - time.monotonic()))
+            self._now = time.monotonic()
             try:
                 self._run_once(ready)
             except Exception:  # an error in one query must not stop the others
                 self.post(_log_errors, traceback.format_exc())
-
-    def _wait(self) -> list[int]:
-        """Dispatch what was posted, unless a reply is due in a moment, and wait; the descriptors ready for I/O."""
-        assert self._selector is not None and self._native is not None
-        while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
-            heapq.heappop(self._timers)
-        wake_at = self._timers[0][0] if self._timers else math.inf
-        if self._posts:
-            dispatch_at, lately = self._first_posted + self._most_held, self._now - self._most_held
-            if self._now < dispatch_at and (wake_at < dispatch_at or any(
-                    channel.in_flight and channel.in_flight[-1] > lately for channel in self._channels.values())):
-                wake_at = min(wake_at, dispatch_at)
-            else:
-                posts, self._posts = self._posts, []
-                self._native.post(*posts)
-        if self._ready or self._work:  # an error has ended the last turn
-            wake_at = 0.0
-        ready = self._selector.wait(None if wake_at == math.inf else max(0.0, wake_at - time.monotonic()))
-        self._now = time.monotonic()
-        return ready
 
     def _run_once(self, ready: list[int]) -> None:
         for number in ready:
@@ -229,10 +224,7 @@ class ClientLoop:
         if query.ended:
             return
         channel = query.channel
-        if step is NextStep.END:
-            query.ended, query.wake_at = True, None
-            self._end_try(query, channel)
-        elif step is NextStep.SEND:
+        if step is NextStep.SEND:
             if channel is None:
                 self._apply(query, query.on_failure(query.peer.trouble or 'the server has no address', self._now))
             elif not query.queued:
@@ -246,21 +238,21 @@ class ClientLoop:
                 query.over_tcp = True
                 channel.tcp_queue.append(query)
                 self._ready[channel] = None
-        elif isinstance(step, float):
-            if not query.in_try:
-                self._end_try(query, channel)
-            self._set_timer(query, step)
-
-    def _end_try(self, query: RetryingQuery, channel: PeerChannel | None) -> None:
-        """The try has ended: free its id; replies that come later are ignored."""
-        if channel is not None:
-            if query.message is not None:
-                del channel.pending[query.id]
-            if query in channel.tcp_queries:
-                self._close_tcp(query, channel)
-            if channel.queue or channel.tcp_queue:
-                self._ready[channel] = None
-        query.message, query.over_tcp = None, False
+        else:
+            query.ended = not isinstance(step, float)
+            if query.ended or not query.in_try:  # free the id of the try; replies that come later are ignored
+                if channel is not None:
+                    if query.message is not None:
+                        del channel.pending[query.id]
+                    if query in channel.tcp_queries:
+                        self._close_tcp(query, channel)
+                    if channel.queue or channel.tcp_queue:
+                        self._ready[channel] = None
+                query.message, query.over_tcp = None, False
+            if isinstance(step, float):
+                self._set_timer(query, step)
+            else:
+                query.wake_at = None
 
     def _set_timer(self, timer: RetryingQuery | PeerChannel, at: float) -> None:
         if timer.wake_at != at:
@@ -288,7 +280,9 @@ class ClientLoop:
     def _send(self, channel: PeerChannel, query: RetryingQuery) -> bool:
         """Send the datagram, with a random id that no pending query has; False when the socket has no room."""
         if query.message is None:
-            query.sent_template = soa_query.with_random_case(query.template) if query.random_case else query.template
+            query.template = query.sent_template = soa_query.soa_query(wire.encode(query.name), query.opcode)
+            if query.opcode == wire.QUERY:
+                query.sent_template = soa_query.with_random_case(query.template)
             while (message_id := os.urandom(2)) in channel.pending:
                 pass
             query.id, query.message = message_id, message_id + query.sent_template

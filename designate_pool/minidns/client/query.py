@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from designate_pool import serial as serials
 from designate_pool.minidns.acl import AllowedPeer
@@ -46,48 +46,49 @@ class RetrySchedule:
     growth: float = 1.0
 
 
+@dataclasses.dataclass(eq=False)
 class RetryingQuery:
     """SOA queries to one server until it serves a serial, sent with the letters of the name in random case.
 
-    :param serial: the expected serial or a newer one; None for any
-    :param on_end: called with the query and the last reply when it is the expected one, or the tries are used up
-    :cvar random_case: whether the letters of the name are sent in upper and lower case at random
+    :ivar serial: the expected serial or a newer one; None for any
+    :ivar on_end: called with the query and the last reply when it is the expected one, or the tries are used up
+    :cvar opcode: of a query, or of a NOTIFY
+    :ivar unproven_reply: a reply that may be forged; the server is asked again over TCP because of it
     :ivar template: the message without its id
     :ivar sent_template: the same as it was sent in this try
-    :ivar unproven_reply: a reply that may be forged; the server is asked again over TCP because of it
+    :ivar wake_at: the time of the next timer
+    :ivar queued: whether it waits to be sent
     """
 
-    __slots__ = ('peer', 'name', 'serial', 'template', 'sent_template', 'unproven_reply', 'schedule', 'tries',
-                 'try_deadline', 'in_try', 'resend_interval', 'wake_at', 'message', 'id', 'mac', 'queued', 'over_tcp',
-                 'ended', 'channel', '_on_end')
-    random_case = True
+    opcode: ClassVar[int] = wire.QUERY
 
-    def __init__(self, peer: AllowedPeer, name: str, serial: int | None, schedule: RetrySchedule,
-                 on_end: Callable[[Any, SoaReply], None]) -> None:
-        self.peer = peer
-        self.name = name
-        self.serial = serial
-        self.template = self.sent_template = soa_query.soa_query(wire.encode(name))
-        self.unproven_reply: SoaReply | None = None
-        self.schedule = schedule
-        self.tries = 0
-        self.try_deadline: float | None = None
-        self.in_try = False
-        self.resend_interval = schedule.first_resend
-        self._on_end = on_end
-        # The loop's state: the PeerChannel; the time of the next timer; the try's message, its id and its MAC; whether
-        # the query waits to be sent, is asked over TCP, and has ended.
-        self.channel: Any = None
-        self.wake_at: float | None = None
-        self.message: bytes | None = None
-        self.id = b''
-        self.mac = b''
-        self.queued = self.over_tcp = self.ended = False
+    peer: AllowedPeer
+    name: str
+    serial: int | None
+    schedule: RetrySchedule
+    on_end: Callable[[Any, SoaReply], None]
+    unproven_reply: SoaReply | None = dataclasses.field(default=None, init=False)
+    tries: int = dataclasses.field(default=0, init=False)
+    try_deadline: float | None = dataclasses.field(default=None, init=False)
+    in_try: bool = dataclasses.field(default=False, init=False)
+    resend_interval: float = dataclasses.field(default=0.0, init=False)
+
+    # The loop's: the PeerChannel, the message of the try, and where the query is.
+    channel: Any = dataclasses.field(default=None, init=False)
+    wake_at: float | None = dataclasses.field(default=None, init=False)
+    template: bytes = dataclasses.field(default=b'', init=False)
+    sent_template: bytes = dataclasses.field(default=b'', init=False)
+    message: bytes | None = dataclasses.field(default=None, init=False)
+    id: bytes = dataclasses.field(default=b'', init=False)
+    mac: bytes = dataclasses.field(default=b'', init=False)
+    queued: bool = dataclasses.field(default=False, init=False)
+    over_tcp: bool = dataclasses.field(default=False, init=False)
+    ended: bool = dataclasses.field(default=False, init=False)
 
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         """Read *message*, *now* in seconds since 1970; None when it is no reply to this query."""
-        return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
-                                  None if over_tcp else self.sent_template)
+        return soa_query.read_reply(message, self.template, self.peer.key, self.mac, now,
+                                    None if over_tcp or self.opcode == wire.NOTIFY else self.sent_template)
 
     def is_expected(self, reply: SoaReply) -> bool:
         """Whether *reply* is the expected one, which ends the query."""
@@ -119,7 +120,7 @@ class RetryingQuery:
             return NextStep.TCP
         self.unproven_reply = None
         if self.is_expected(reply):
-            self._on_end(self, reply)
+            self.on_end(self, reply)
             return NextStep.END
         return self.end_try(reply, now)
 
@@ -135,6 +136,6 @@ class RetryingQuery:
         """The try has ended without the expected answer: the time of the next try, or the end of the query."""
         self.in_try = False
         if self.tries > self.schedule.max_retries:
-            self._on_end(self, reply)
+            self.on_end(self, reply)
             return NextStep.END
         return now + self.schedule.retry_interval * self.schedule.growth ** (self.tries - 1)

@@ -11,6 +11,7 @@ results.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import logging
 import time
 from collections.abc import Iterable, Sequence
@@ -57,6 +58,7 @@ class AuditPage:
         self.started = time.monotonic()
 
 
+@dataclasses.dataclass(eq=False)
 class PeerResult:
     """The result of a page for one server.
 
@@ -68,20 +70,20 @@ class PeerResult:
     :ivar replied_at: when the server has last replied; monotonic seconds
     """
 
-    __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'next', 'open', 'replied_at')
+    page: AuditPage
+    peer: AllowedPeer
+    answered: int = 0
+    unanswered: int = 0
+    findings: list[tuple[int, SoaReply]] = dataclasses.field(default_factory=list)
+    next: int = 0
+    open: int = 0
+    replied_at: float = float('-inf')
 
-    def __init__(self, page: AuditPage, peer: AllowedPeer) -> None:
-        self.page = page
-        self.peer = peer
-        self.answered = self.unanswered = self.next = self.open = 0
-        self.findings: list[tuple[int, SoaReply]] = []
-        self.replied_at = float('-inf')
 
-
+@dataclasses.dataclass(eq=False)
 class _AuditQuery(RetryingQuery):
     """One query of an audit, for the zone with *index* in the page's domains, *started* in monotonic seconds."""
 
-    __slots__ = ('result', 'index', 'started')
     result: PeerResult
     index: int
     started: float
@@ -123,8 +125,8 @@ class SoaAudit:
         most = max(LEAST_OPEN, MAX_OPEN // max(1, len(self._pages)))
         while result.next < len(page.indices) and result.open < most:
             index = page.indices[result.next]
-            query = _AuditQuery(result.peer, page.domains[index][1], None, self._schedule, self._end_query)
-            query.result, query.index, query.started = result, index, time.monotonic()
+            query = _AuditQuery(result.peer, page.domains[index][1], None, self._schedule, self._end_query, result,
+                                index, time.monotonic())
             result.next += 1
             result.open += 1
             self._loop.start_query(query)

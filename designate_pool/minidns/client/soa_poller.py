@@ -33,7 +33,7 @@ from designate_pool.minidns.client.event_loop import MOST_HELD, ClientLoop
 from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule, Step
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.outage_log import OutageLog
-from designate_pool.protocol import soa_query, wire
+from designate_pool.protocol import wire
 from designate_pool.protocol.soa_query import SoaReply
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +44,6 @@ POST_TRANSFER = RetrySchedule(timeout=1.0, retry_interval=0.002, max_retries=9, 
 _MAX_CONFIRMED = 10_000
 #: The part (1/n) of the retry interval for which a server that was notified is not queried.
 _PATIENCE_SHARE = 4
-_SILENCE = SoaReply(Answer.TIMEOUT, error='no answer')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,47 +84,34 @@ class PollOrder:
     notified: AllowedPeer | None = None
 
 
+@dataclasses.dataclass(eq=False)
 class NotifyQuery(RetryingQuery):
     """A NOTIFY (RFC 1996), repeated until the server acknowledges it; *on_refused* is called when it refuses."""
 
-    __slots__ = ('order', '_on_refused')
-    random_case = False
+    opcode = wire.NOTIFY
 
-    def __init__(self, peer: AllowedPeer, order: PollOrder, schedule: RetrySchedule,
-                 on_end: Callable[[NotifyQuery, SoaReply], None], on_refused: Callable[[NotifyQuery], None]) -> None:
-        super().__init__(peer, order.request.name, None, schedule, on_end)
-        self.template = self.sent_template = soa_query.notify(wire.wire_of(order.request.name))
-        self.order = order
-        self._on_refused = on_refused
-
-    def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
-        return soa_query.read_notify(message, self.template, self.peer.key, self.mac, now)
+    order: PollOrder
+    on_refused: Callable[[NotifyQuery], None]
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
-        self._on_refused(self)
+        self.on_refused(self)
         return super().end_try(reply, now)
 
 
+@dataclasses.dataclass(eq=False)
 class PostTransferPoll(RetryingQuery):
     """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
 
     They end when one is not answered: the timed poll takes care of such a server.
 
-    :param is_shared: whether the server's address is that of others, too
-    :ivar key: the server and the domain that it is about
-    :ivar started: when it was; seconds of the monotonic clock
+    :ivar is_shared: whether the server's address is that of others, too
+    :ivar started: seconds of the monotonic clock
     """
 
-    __slots__ = ('domain_id', 'key', 'recipient', 'is_shared', 'started')
-
-    def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, schedule: RetrySchedule,
-                 on_end: Callable[[PostTransferPoll, SoaReply], None], recipient: ToPool, is_shared: bool) -> None:
-        super().__init__(peer, name, serial, schedule, on_end)
-        self.domain_id = domain_id
-        self.key = peer.id, domain_id
-        self.recipient = recipient
-        self.is_shared = is_shared
-        self.started = time.monotonic()
+    domain_id: str
+    recipient: ToPool
+    is_shared: bool
+    started: float
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         if reply.answer is Answer.TIMEOUT:
@@ -133,67 +119,56 @@ class PostTransferPoll(RetryingQuery):
         return super().end_try(reply, now)
 
 
+@dataclasses.dataclass(eq=False)
 class SoaPoll(RetryingQuery):
     """SOA queries on a timed schedule.
 
-    :param notify: sends another NOTIFY at the end of each try but the first that the server has answered, because a
-        server whose transfer has failed does not retry before its own retry time; None for no NOTIFY
-    :param max_fetch_seconds: for which a server that serves no newer serial may be fetching the zone
-    :ivar key: the server and the domain that it is about
     :ivar order: what it was started for; others may have joined it since
+    :ivar send_notify: sends another NOTIFY at the end of each try but the first that the server has answered, because a
+        server whose transfer has failed does not retry before its own retry time; None for no NOTIFY
+    :ivar max_fetch_seconds: for which a server that serves no newer serial may be fetching the zone
+    :ivar has_notified: whether the server was sent a NOTIFY
     :ivar seen: the serial of the latest reply
     :ivar started: when the poll was ordered; seconds of the monotonic clock, as the other times here
     :ivar failing_since: since when the server has made no progress, including the polls that this one has replaced
     :ivar last_reply: how the latest try of this poll or the ones it has replaced has ended
     """
 
-    __slots__ = ('domain_id', 'key', 'order', 'request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply',
-                 '_notify', '_has_notified', '_is_fetching', '_max_fetch_seconds', '_was_fetching', '_fetch_has_ended')
-
-    def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
-                 notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
-        self.request = request = order.request
-        super().__init__(order.peer, request.name, request.serial, schedule, on_end)
-        self.domain_id = request.domain_id
-        self.key = order.peer.id, request.domain_id
-        self.order = order
-        self.recipients = [order.recipient]
-        self.seen: int | None = None
-        self.started = self.failing_since = time.monotonic()
-        self.last_reply = _SILENCE
-        self._notify = notify
-        self._has_notified = not request.delay
-        self._is_fetching = is_fetching
-        self._max_fetch_seconds = max_fetch_seconds
-        self._was_fetching = self._fetch_has_ended = False
+    order: PollOrder
+    recipients: list[Recipient]
+    send_notify: Callable[[], None] | None
+    has_notified: bool
+    is_fetching: IsFetching
+    max_fetch_seconds: float
+    started: float
+    failing_since: float
+    seen: int | None = dataclasses.field(default=None, init=False)
+    last_reply: SoaReply = dataclasses.field(default=SoaReply(Answer.TIMEOUT, error='no answer'), init=False)
+    was_fetching: bool = dataclasses.field(default=False, init=False)
+    fetch_has_ended: bool = dataclasses.field(default=False, init=False)
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         self.last_reply = reply
         if self.is_prolonged(now):
-            self.tries, self._was_fetching = min(self.tries, self.schedule.max_retries, 1), True
+            self.tries, self.was_fetching = min(self.tries, self.schedule.max_retries, 1), True
         else:
-            self._fetch_has_ended = self._was_fetching  # then another transfer prolongs nothing
+            self.fetch_has_ended = self.was_fetching  # then another transfer prolongs nothing
             # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
-            if reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
+            if reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self.has_notified):
                 self.notify()
         return super().end_try(reply, now)
 
     def notify(self) -> None:
         """The server is behind: send it a NOTIFY."""
-        if self._notify is not None:
-            self._notify()
-            self._has_notified = True
+        if self.send_notify is not None:
+            self.send_notify()
+            self.has_notified = True
 
     def is_prolonged(self, now: float) -> bool:
         """Whether the server is fetching the zone, which it may do once in a round for as long as it takes."""
-        return (not self.request.probe and not self._fetch_has_ended
-                and now - self.failing_since < self._max_fetch_seconds
-                and self._is_fetching(self.peer.server_id, self.name))
-
-    def is_outdated_by(self, request: PollRequest) -> bool:
-        """Whether the server has lost the zone since this poll was ordered."""
-        earlier, now = self.request.incarnation, request.incarnation
-        return earlier is not None and now is not None and earlier < now
+        return (not self.order.request.probe and not self.fetch_has_ended
+                and now - self.failing_since < self.max_fetch_seconds
+                and self.is_fetching(self.peer.server_id, self.name))
 
     def is_expected(self, reply: SoaReply) -> bool:
         if reply.serial is not None:
@@ -204,9 +179,9 @@ class SoaPoll(RetryingQuery):
     def inherit(self, previous: SoaPoll) -> None:
         """Take over the progress of *previous*, which this poll replaces."""
         self.failing_since, self.last_reply, self.seen = previous.failing_since, previous.last_reply, previous.seen
-        self._was_fetching = previous._was_fetching
-        if self.request.seen is not None:
-            self._note_progress(self.request.seen)
+        self.was_fetching = previous.was_fetching
+        if self.order.request.seen is not None:
+            self._note_progress(self.order.request.seen)
 
     def is_overdue(self, now: float) -> bool:
         """Whether the server has made no progress for as long as a round of tries may take."""
@@ -216,21 +191,9 @@ class SoaPoll(RetryingQuery):
 
     def _note_progress(self, serial: int) -> None:
         if self.seen is None or serials.newer(serial, self.seen):
-            self._was_fetching = self._fetch_has_ended = False  # the transfer of the next serial prolongs the poll, too
+            self.was_fetching = self.fetch_has_ended = False  # the transfer of the next serial prolongs the poll, too
             if self.seen is not None:
                 self.failing_since = time.monotonic()
-
-    def result(self, reply: SoaReply) -> PollResult:
-        """The result of the poll, which *reply* has ended."""
-        if super().is_expected(reply):
-            return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
-                              expected_serial=self.serial, label=self.peer.label,
-                              incarnation=self.request.incarnation)
-        error = reply.error
-        if reply.answer is Answer.SERIAL:
-            error = f'the server serves serial {reply.serial}, not yet {self.serial}'
-        return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, reply.answer, self.seen, error, self.serial,
-                          self.peer.label, self.request.incarnation, reply.reason or Reason.of(reply.answer))
 
 
 class SoaPoller:
@@ -293,7 +256,7 @@ class SoaPoller:
                     and serials.at_least(former.serial, request.serial):
                 return
             self._loop.cancel(previous)
-        notify = NotifyQuery(peer, order, schedule, self._on_notify_end, self._on_notify_refused)
+        notify = NotifyQuery(peer, request.name, None, schedule, self._on_notify_end, order, self._on_notify_refused)
         self._notifies[key] = notify
         self._loop.start_query(notify)
 
@@ -318,31 +281,36 @@ class SoaPoller:
         queries that were sent before the server lost the zone are ignored.
         """
         request, key = order.request, (order.peer.id, order.request.domain_id)
-        outdated = previous is not None and previous.is_outdated_by(request)
+        former = None if previous is None else previous.order.request
+        # The server has lost the zone since the previous poll was ordered.
+        outdated = former is not None and (former.incarnation is not None and request.incarnation is not None
+                                           and former.incarnation < request.incarnation)
         if request.incarnation and (previous is None or outdated):
             post_poll = self._post_polls.pop(key, None)
             if post_poll is not None:
                 self._loop.cancel(post_poll)
-        if previous is not None:
-            is_replaced = outdated or previous.request.probe and not request.probe
-            if serials.at_least(previous.request.serial, request.serial) and not is_replaced:
+        if previous is not None and former is not None:
+            is_replaced = outdated or former.probe and not request.probe
+            if serials.at_least(former.serial, request.serial) and not is_replaced:
                 if order.recipient not in previous.recipients:
                     previous.recipients.append(order.recipient)
                 if request.probe and previous.last_reply.answer is not Answer.TIMEOUT:  # it answers; this may go on
-                    self._post_result(previous, previous.last_reply, time.monotonic())
+                    self.post_result(previous, previous.last_reply, time.monotonic())
                 return
             self._loop.cancel(previous)
         notify_again = functools.partial(self._notify, order, schedule) if request.notify else None
-        poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._is_fetching,
-                                          self._max_fetch_seconds)
-        if previous is not None:
-            poll.recipients[:0] = [recipient for recipient in previous.recipients if recipient != order.recipient]
+        recipients, now = [] if previous is None else previous.recipients, time.monotonic()
+        recipients = [recipient for recipient in recipients if recipient != order.recipient]
+        poll = self._polls[key] = SoaPoll(
+            order.peer, request.name, request.serial, schedule, self._on_poll_end, order,
+            [*recipients, order.recipient], notify_again, not request.delay, self._is_fetching,
+            self._max_fetch_seconds, started=now, failing_since=now)
         if previous is not None and not outdated:
             poll.inherit(previous)
-            if poll.is_overdue(poll.started):
-                self._post_result(poll, poll.last_reply, poll.failing_since)
-                poll.failing_since = poll.started
-        self._loop.start_query(poll, poll.started + patience if patience else None)
+            if poll.is_overdue(now):
+                self.post_result(poll, poll.last_reply, poll.failing_since)
+                poll.failing_since = now
+        self._loop.start_query(poll, now + patience if patience else None)
 
     def replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
         """Servers have changed or are gone: their polls and NOTIFYs go on with the new settings, or end without result.
@@ -358,7 +326,7 @@ class SoaPoller:
             self._loop.cancel(self._post_polls.pop(key))
         for poll in list(self._polls.values()):
             if poll.peer.id in peers or poll.order.notified is not None and poll.order.notified.id in peers:
-                self._loop.cancel(self._polls.pop(poll.key))
+                self._loop.cancel(self._polls.pop((poll.peer.id, poll.order.request.domain_id)))
                 self._start_again(poll.order, poll.recipients, poll.schedule, peers)
 
     def _start_again(self, order: PollOrder, recipients: Sequence[Recipient], schedule: RetrySchedule,
@@ -371,15 +339,28 @@ class SoaPoller:
                              schedule)
 
     def _on_poll_end(self, poll: SoaPoll, reply: SoaReply) -> None:
-        del self._polls[poll.key]
-        result = self._post_result(poll, reply, poll.started)
-        if poll.key in self._post_polls and result.status is Outcome.SUCCESS:
-            self._loop.cancel(self._post_polls.pop(poll.key))
+        key = poll.peer.id, poll.order.request.domain_id
+        del self._polls[key]
+        is_served = self.post_result(poll, reply, poll.started)
+        if is_served and key in self._post_polls:
+            self._loop.cancel(self._post_polls.pop(key))
 
-    def _post_result(self, poll: SoaPoll, reply: SoaReply, since: float) -> PollResult:
-        result = poll.result(reply)
-        self._loop.post(self._report_results, (poll.peer, result, time.monotonic() - since, tuple(poll.recipients)))
-        return result
+    def post_result(self, poll: SoaPoll, reply: SoaReply, since: float) -> bool:
+        """Have the result of *poll* reported, which is *reply*; whether the server serves the serial."""
+        request, peer = poll.order.request, poll.peer
+        is_served = reply.serial is not None and serials.at_least(reply.serial, request.serial)
+        if is_served:
+            result = PollResult(request.domain_id, peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
+                                expected_serial=request.serial, label=peer.label, incarnation=request.incarnation)
+        else:
+            error = reply.error
+            if reply.answer is Answer.SERIAL:
+                error = f'the server serves serial {reply.serial}, not yet {request.serial}'
+            result = PollResult(request.domain_id, peer.id, Outcome.ERROR, reply.answer, poll.seen, error,
+                                request.serial, peer.label, request.incarnation,
+                                reply.reason or Reason.of(reply.answer))
+        self._loop.post(self._report_results, (peer, result, time.monotonic() - since, tuple(poll.recipients)))
+        return is_served
 
     def start_post_transfer_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
                                   pool_name: str) -> None:
@@ -397,22 +378,22 @@ class SoaPoller:
                     continue  # it has not sent a query yet
                 self._loop.cancel(previous)
             post_poll = self._post_polls[key] = PostTransferPoll(
-                peer, domain_id, name, serial, self._post_transfer, self._on_post_poll_end,
-                ToPool(pool_name, Context()), is_shared)
+                peer, name, serial, self._post_transfer, self._on_post_poll_end, domain_id,
+                ToPool(pool_name, Context()), is_shared, time.monotonic())
             self._loop.start_query(post_poll, start)
 
     def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply) -> None:
         """Complete the poll for the server and domain of *post_poll*, or report to the pool if there is none."""
-        del self._post_polls[post_poll.key]
+        peer, domain_id = post_poll.peer, post_poll.domain_id
+        del self._post_polls[peer.id, domain_id]
         if not post_poll.is_expected(reply):
             return
-        peer, domain_id = post_poll.peer, post_poll.domain_id
         assert reply.serial is not None
         if post_poll.is_shared:
             self._confirmed[peer.id, domain_id, reply.serial] = None
             if len(self._confirmed) > _MAX_CONFIRMED:
                 del self._confirmed[next(iter(self._confirmed))]
-        poll = self._polls.get(post_poll.key)
+        poll = self._polls.get((peer.id, domain_id))
         if poll is None:
             result = PollResult(domain_id, peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial, label=peer.label)
             self._loop.post(self._report_results,

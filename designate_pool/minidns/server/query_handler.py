@@ -17,9 +17,8 @@ from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.servers import ServerTable
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
-from designate_pool.minidns.zones.loader import ZoneLoader
+from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.minidns.zones.packed_zone import PackedZone
-from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import CATALOG_ID, ZoneHead
 from designate_pool.outage_log import OutageLog, RateLimitedLog
 from designate_pool.protocol import wire

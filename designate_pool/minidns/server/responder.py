@@ -115,7 +115,7 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
         # A NOTIFY may have the new SOA as its answer, which is a hint that anybody could give (RFC 1996 section 3.7).
         if questions != 1 or (answers > 1 if opcode else answers) or authorities > 1:
             raise wire.Malformed
-        name_end = wire.plain_name_end(message, 12)
+        name_end = wire.skip_name(message, 12, is_plain=True)
         if name_end + 4 > len(message):
             raise wire.Malformed
         rtype, rclass = wire.QUESTION.unpack_from(message, name_end)
@@ -128,7 +128,7 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
         for _ in range(authorities):
             record = wire.read_record(message, offset)
             if rtype == wire.IXFR and record.rtype == wire.SOA \
-                    and wire.same_name(message, offset, wire.lower(message[12:name_end])):
+                    and wire.same_name(message, offset, message[12:name_end].lower()):
                 client_serial = soa_rdata.serial_at(message, record)
             offset = record.end
         if rtype == wire.IXFR and client_serial is None:
@@ -139,7 +139,8 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
 
         opt, room = b'', UDP_SIZE_WITHOUT_EDNS
         if options is not None:
-            opt, room = _opt(options.ttl & _DO), min(max(options.rclass, UDP_SIZE_WITHOUT_EDNS), MAX_UDP_SIZE)
+            opt = b'\0' + wire.RECORD.pack(wire.OPT, MAX_UDP_SIZE, options.ttl & _DO, 0)
+            room = min(max(options.rclass, UDP_SIZE_WITHOUT_EDNS), MAX_UDP_SIZE)
         query = Query(message_id, flags & wire.RD, question, wire.text_of(message[12:name_end]), rtype, over_tcp,
                       65535 if over_tcp else room, opt, client_serial, (), address, opcode=opcode)
         if opcode and tsig_record is None:
@@ -148,7 +149,8 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
         if isinstance(identified, Refusal):
             return identified
         if options is not None and options.ttl >> 16 & 0xff:  # an EDNS version that is not 0 (RFC 6891 section 6.1.3)
-            return dataclasses.replace(identified, opt=_opt(extended=1)).reply(wire.BADVERS & 15, now)
+            opt = b'\0' + wire.RECORD.pack(wire.OPT, MAX_UDP_SIZE, 1 << 24, 0)
+            return dataclasses.replace(identified, opt=opt).reply(wire.BADVERS & 15, now)
         if rclass != wire.IN or rtype not in (wire.SOA, wire.AXFR, wire.IXFR):
             return identified.reply(wire.REFUSED, now)
         if rtype == wire.AXFR and not over_tcp:  # RFC 5936 section 4.2
@@ -241,7 +243,3 @@ def _additional(message: bytes, offset: int, count: int) -> tuple[wire.WireRecor
             tsig_record = tsig.read(message, record)
         offset = record.end
     return options, tsig_record, offset
-
-
-def _opt(flags: int = 0, extended: int = 0) -> bytes:
-    return b'\0' + wire.RECORD.pack(wire.OPT, MAX_UDP_SIZE, extended << 24 | flags, 0)

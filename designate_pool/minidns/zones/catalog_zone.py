@@ -23,8 +23,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.zones import ixfr, packed_zone
+from designate_pool.minidns.zones.loader import ZoneCache
 from designate_pool.minidns.zones.packed_zone import Body
-from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import CATALOG_ID, ZoneHead
 from designate_pool.protocol import wire
 from designate_pool.serial import newer
@@ -244,8 +244,8 @@ def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str =
 def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
     """The answer sections of a transfer (RFC 9432 section 4); a SOA shares a message with its neighbour if it fits."""
     soa = packed_zone.soa(head)
-    ((count, octets),) = packed_zone.pack(head.name, [(head.name, wire.NS, 0, _INVALID_NS),
-                                                      (f'version.{head.name}', wire.TXT, 0, _VERSION)])
+    ((count, octets),) = packed_zone.bodies(head.name, [[(head.name, wire.NS, 0, _INVALID_NS),
+                                                         (f'version.{head.name}', wire.TXT, 0, _VERSION)]], 0)
     result = [(1 + count, soa + octets), *(body for _, body in blocks), (1, soa)]
     for at in (0, len(result) - 2):
         if 0 <= at < len(result) - 1 and len(result[at][1]) + len(result[at + 1][1]) <= packed_zone.ROOM:

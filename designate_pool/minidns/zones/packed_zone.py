@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -23,8 +24,6 @@ ROOM = 65535 - 12 - 259 - OPT_SIZE - tsig.ROOM
 
 _LABEL_LENGTHS = [bytes((length,)) for length in range(64)]
 
-#: Of different records of one transfer, as many as are remembered.
-_MOST_FIXED_FIELDS = 4096
 #: With fewer records than this the bulk check of all owners does not pay.
 _MIN_BULK_RECORDS = 16
 #: The answer section of a message: number of records, octets.
@@ -58,14 +57,10 @@ def pack_zone(head: ZoneHead, pages: Iterable[Sequence[Record]]) -> PackedZone:
     :raises RecordTooLarge: when one record alone is larger than a message
     :raises ValueError: when a record is not valid, or the zone has no valid SOA
     """
-    soa_page = [(head.name, 'SOA', None, soa_rdata.encode(head))]
-    return PackedZone(head.domain_id, head.name, head.serial, tuple(
-        bodies(head.name, itertools.chain([soa_page], pages, [soa_page]), head.ttl)))
-
-
-def pack(zone: str, records: Sequence[Record], room: int = ROOM) -> tuple[Body, ...]:
-    """The answer sections that hold *records*; see :func:`bodies`."""
-    return tuple(bodies(zone, [records], 0, room))
+    soa_page = [soa(head)]
+    octets = (_encode_records(head.name, page, head.ttl, ROOM) for page in pages)
+    return PackedZone(head.domain_id, head.name, head.serial,
+                      tuple(join_records(itertools.chain([soa_page], octets, [soa_page]))))
 
 
 def soa(head: ZoneHead) -> bytes:
@@ -73,7 +68,8 @@ def soa(head: ZoneHead) -> bytes:
 
     :raises ValueError: when it cannot be made
     """
-    return pack(head.name, [(head.name, wire.SOA, head.ttl, soa_rdata.encode(head))])[0][1]
+    rdata = soa_rdata.encode(head)
+    return _fixed_fields(wire.SOA, head.ttl, len(rdata)) + rdata
 
 
 def bodies(zone: str, pages: Iterable[Sequence[Record]], default_ttl: int, room: int = ROOM) -> Iterator[Body]:
@@ -84,8 +80,7 @@ def bodies(zone: str, pages: Iterable[Sequence[Record]], default_ttl: int, room:
     :raises RecordTooLarge: when one record alone is larger than *room*
     :raises ValueError: when an owner is no name, or a type is unknown
     """
-    fixed_fields = _FixedFields(default_ttl)
-    return join_records((_encode_records(zone, page, fixed_fields, room) for page in pages), room)
+    return join_records((_encode_records(zone, page, default_ttl, room) for page in pages), room)
 
 
 def join_records(pages: Iterable[Sequence[bytes]], room: int = ROOM) -> Iterator[Body]:
@@ -108,24 +103,14 @@ def join_records(pages: Iterable[Sequence[bytes]], room: int = ROOM) -> Iterator
         yield len(pending), b''.join(pending)
 
 
-class _FixedFields(dict[tuple[str | int, int | None, int], bytes]):
-    """What stands between owner label and rdata, from the pointer to the length, by type, TTL and length."""
-
-    def __init__(self, default_ttl: int) -> None:
-        super().__init__()
-        self._default_ttl = default_ttl
-
-    def __missing__(self, key: tuple[str | int, int | None, int]) -> bytes:
-        kind, ttl, length = key
-        number = type_number(kind) if isinstance(kind, str) else kind
-        if len(self) >= _MOST_FIXED_FIELDS:
-            self.clear()
-        self[key] = octets = wire.TO_QUESTION + wire.RECORD.pack(
-            number, wire.IN, self._default_ttl if ttl is None else ttl, length)
-        return octets
+@functools.lru_cache(4096)
+def _fixed_fields(kind: str | int, ttl: int, length: int) -> bytes:
+    """What stands between owner label and rdata, from the pointer to the length; records have few different ones."""
+    return wire.TO_QUESTION + wire.RECORD.pack(
+        type_number(kind) if isinstance(kind, str) else kind, wire.IN, ttl, length)
 
 
-def _encode_records(zone: str, page: Sequence[Record], fixed_fields: _FixedFields, room: int) -> Sequence[bytes]:
+def _encode_records(zone: str, page: Sequence[Record], default_ttl: int, room: int) -> Sequence[bytes]:
     """The records in wire form, none larger than *room*.
 
     The usual owner, one label below the zone, is encoded here, and many of them without a check of each, because it
@@ -133,14 +118,15 @@ def _encode_records(zone: str, page: Sequence[Record], fixed_fields: _FixedField
     """
     lengths, join = _LABEL_LENGTHS, b''.join
     if len(page) >= _MIN_BULK_RECORDS and (labels := _single_labels(zone, page)):
-        result = [join((lengths[len(label)], label, fixed_fields[kind, ttl, len(rdata)], rdata))
+        result = [join((lengths[len(label)], label,
+                        _fixed_fields(kind, default_ttl if ttl is None else ttl, len(rdata)), rdata))
                   for label, (_, kind, ttl, rdata) in zip(labels, page, strict=True)]
     else:
         end, suffix, after_pointer = -1 - len(zone), '.' + zone, len(wire.TO_QUESTION)
         result = []
         for owner, kind, ttl, rdata in page:
             label = owner[:end]
-            fixed = fixed_fields[kind, ttl, len(rdata)]
+            fixed = _fixed_fields(kind, default_ttl if ttl is None else ttl, len(rdata))
             if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
                 start = lengths[len(label)] + label.encode('ascii')
             else:
@@ -172,10 +158,10 @@ def compress(owner: str, zone: str) -> bytes:
     """
     if owner == zone:
         return wire.TO_QUESTION
-    suffix = zone if zone == '.' else '.' + zone
-    if owner.endswith(suffix) and '\\' not in owner:
-        return wire.labels_of(owner[:-len(suffix)]) + wire.TO_QUESTION
-    return wire.wire_of(owner)
+    octets = wire.encode(owner)
+    if owner.endswith(zone if zone == '.' else '.' + zone) and '\\' not in owner:
+        return octets[:-len(wire.wire_of(zone))] + wire.TO_QUESTION
+    return octets
 
 
 def assemble(message_id: int, flags: int, question: bytes, count: int = 0, answer: bytes = b'',

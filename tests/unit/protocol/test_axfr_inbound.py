@@ -105,6 +105,3 @@ class TestIxfr:
     def test_what_does_not_follow(self, records: tuple[str, ...]) -> None:
         with pytest.raises(BackendError):
             Received(records)
-
-    def test_a_transfer_that_never_ends_is_never_complete(self) -> None:
-        assert not Received((soa(7), soa(5)), *[(a(1),)] * 50).incoming.ended

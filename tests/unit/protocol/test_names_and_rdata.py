@@ -90,12 +90,6 @@ def test_a_name_lies_in_a_zone_by_its_labels(name: str, inside: bool) -> None:
     assert lies_in(name, '.') and list(parents(name))[-1] == '.'
 
 
-def test_the_field_that_an_error_names() -> None:
-    with pytest.raises(InvalidField) as error:
-        normal_name('example.com', 'records[0]')
-    assert error.value.kwargs == {'field': 'records[0]', 'why': 'the final dot is missing'}
-
-
 @pytest.mark.parametrize(('address', 'name'), [
     ('hostmaster@example.com', 'hostmaster.example.com.'),
     ('first.last@Example.com', r'first\.last.Example.com.'),

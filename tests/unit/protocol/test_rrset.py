@@ -53,11 +53,6 @@ def test_nothing_after_a_value_is_dropped(rtype: str, given: str, rest: str) -> 
         rrset('www.example.com.', rtype, 300, [given])
 
 
-@pytest.mark.parametrize('ttl', [0, MAX_TTL])
-def test_the_least_and_the_greatest_ttl(ttl: int) -> None:
-    assert rrset('www.example.com.', 'A', ttl, ['192.0.2.1']).ttl == ttl
-
-
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.integers(0, MAX_TTL))
 def test_an_rrset_comes_back_from_its_packed_form(texts: list[bytes], ttl: int) -> None:
     data = ['"' + ''.join(f'\\{octet:03}' for octet in text) + '"' for text in texts]

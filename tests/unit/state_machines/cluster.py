@@ -24,8 +24,7 @@ from designate_pool.minidns.client.poll_results import ResultSender
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToPool
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
-from designate_pool.minidns.zones.loader import ZoneLoader
-from designate_pool.minidns.zones.zone_cache import ZoneCache
+from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.model import (Answer, Context, Domain, Outcome, PageRequest, PollRequest, PollResult, Pool,
                                   RecordChange, RecordSet, ServerState, Task, new_id)
 from designate_pool.pool_manager.manager import Manager
