@@ -1,4 +1,4 @@
-"""What is kept beside zones, over HTTP on the running system: TSIG keys, pools, services, all recordsets."""
+"""What is kept beside zones, over HTTP on the running system: TSIG keys, and the services."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from collections.abc import Iterator
 import dns.message
 import dns.tsig
 import pytest
-import requests
 
 from testing.processes import binary, wait_until
-from testing.stack import NAME_SERVERS, Stack
+from testing.stack import Stack
 from tests.fixtures.answering import Scripted, soa_answer
 
 SECRET = 'c2VjcmV0IG9mIHRoZSBmaXJzdCBrZXk='
@@ -161,29 +160,3 @@ def test_every_service_says_that_it_lives(stack: Stack) -> None:
     assert [each['service_name'] for each in first['service_statuses'] + rest['service_statuses']] == [
         'worker', 'producer', 'pool_manager', 'minidns', 'mdns', 'central', 'api']
     stack.request('GET', f'/v2/service_statuses?marker={uuid.uuid4()}', 400)
-
-
-def test_the_pool_and_the_name_servers_of_a_zone(stack: Stack, zone: str) -> None:
-    (pool,) = stack.request('GET', '/v2/pools?name=def*', 200)['pools']
-    name_servers = [{'hostname': host, 'priority': number} for number, host in enumerate(NAME_SERVERS, 1)]
-    assert pool['name'] == 'default' and pool['ns_records'] == name_servers
-    assert stack.request('GET', f'/v2/pools/{pool["id"]}', 200)['id'] == pool['id']
-    assert stack.request('GET', f'/v2/zones/{zone}/nameservers', 200) == {'nameservers': name_servers}
-    stack.request('GET', f'/v2/zones/{uuid.uuid4()}/nameservers', 404)
-    stack.request('GET', f'/v2/pools/{uuid.uuid4()}', 404)
-
-
-def test_recordsets_of_all_zones(stack: Stack, zone: str, other_zone: str) -> None:
-    def look(query: str) -> list[str]:
-        found = stack.request('GET', f'/v2/recordsets?{query}', 200)['recordsets']
-        return [f'{each["zone_name"]} {each["name"]} {each["type"]}' for each in found]
-
-    assert look('type=SOA') == ['example.com. example.com. SOA', 'example.net. example.net. SOA']
-    assert look('data=192.0.2.1') == ['example.com. www.example.com. A']
-    page = stack.request('GET', '/v2/recordsets?limit=3&sort_key=type')
-    assert len(page['recordsets']) == 3
-    rest = requests.get(page['links']['next'], timeout=60).json()
-    assert {each['id'] for each in rest['recordsets']}.isdisjoint(each['id'] for each in page['recordsets'])
-    (www,) = stack.request('GET', '/v2/recordsets?name=www*')['recordsets']
-    assert stack.request('GET', f'/v2/recordsets/{www["id"]}', 200) == www  # by way of where it is
-    stack.request('GET', f'/v2/recordsets/{uuid.uuid4()}', 404)

@@ -132,17 +132,6 @@ def test_a_project_that_is_given_something_is_looked_up(tmp_path: pathlib.Path, 
         assert (refused.status_code, refused.json['type']) == (400, 'invalid_project'), path
 
 
-def test_an_administrator_acts_for_a_project_that_keystone_does_not_know(
-        tmp_path: pathlib.Path, keystone: Keystone, central: ObservedCentral) -> None:
-    headers = {'X-Auth-Token': 'token-of-an-admin', 'X-Auth-Sudo-Project-ID': 'left'}
-    api = guarded(tmp_path, keystone, central, 'quotas_verify_project_id = true')
-    zone = f"/v2/zones/{api.simulate_post('/v2/zones', headers=headers, json=ZONE).json['id']}"
-    assert api.simulate_get(zone, headers=headers).json['project_id'] == 'left'
-    assert api.simulate_patch(zone, headers=headers, json={'ttl': 300}).status_code == 202
-    assert api.simulate_delete(zone, headers=headers).status_code == 202
-    assert central.contexts[-1].project_id == 'left'
-
-
 @pytest.mark.parametrize('status, body, why', [
     (500, '{}', 'its answer was 500'),
     (403, '{"error": {"message": "not for you"}}', 'its answer was 403'),

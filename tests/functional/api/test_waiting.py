@@ -349,18 +349,3 @@ class TestARecordset:
     def test_the_soa_goes_with_the_zone(self, system: System, zone: Domain) -> None:
         [soa] = system.central.find_recordsets(EVERYBODY, zone.id, PageRequest({'type': 'SOA'}))
         assert self.ask(system, zone, soa.id)['serial'] == zone.serial
-
-
-def test_a_zone_is_explained(system: System, zone: Domain) -> None:
-    system.seen(zone, 0)
-    system.seen(zone, 1, Outcome.ERROR, 0, last_error='rndc: connection refused', attempts=4,
-                next_attempt_at=utcnow())
-    answer = requests.get(f'{system.url}/v2/zones/{zone.id}/explain', timeout=60)
-    assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told['summary'] == f'{zone.name} is PENDING, being created: waiting for 1 more of 3 servers.'
-    assert (told['needed'], told['current'], told['total'], told['degraded']) == (2, 1, 3, False)
-    assert told['changed_at'] and told['converged_at'] is None
-    assert told['servers'][1]['state_of'].startswith(f'It failed at getting to serial {zone.serial} after 4 tries '
-                                                     '(rndc: connection refused); it serves serial 0; ')
-    assert told['advice'] == [f'fake:192.0.2.2:53: {told["servers"][1]["what_to_do"]}.']

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 
-import pytest
 import requests
 from oslo_config import cfg
 
@@ -29,11 +28,6 @@ from designate_pool.wsgi import application
 with wsgiref.simple_server.make_server('127.0.0.1', int(sys.argv[1]), application) as server:
     server.serve_forever()
 """
-SERVERS = {
-    'wsgiref': lambda port: [sys.executable, '-c', WSGIREF, str(port)],
-    'waitress': lambda port: [sys.executable, '-m', 'waitress', f'--listen=127.0.0.1:{port}',
-                              'designate_pool.wsgi:application'],
-}
 
 
 def domain_by_message(broker: RabbitMq, domain_id: str) -> Domain:
@@ -46,22 +40,19 @@ def domain_by_message(broker: RabbitMq, domain_id: str) -> Domain:
         messaging.stop()
 
 
-@pytest.mark.parametrize('server', SERVERS)
-def test_a_server_of_wsgi_serves_the_api_and_its_central_the_others(server: str, rabbitmq: RabbitMq,
-                                                                    tmp_path: pathlib.Path) -> None:
+def test_a_server_of_wsgi_serves_the_api_and_its_central_the_others(rabbitmq: RabbitMq, tmp_path: pathlib.Path) -> None:
     upgraded_sqlite(tmp_path / 'database')
     stack = Stack(tmp_path, [SERVER], f'sqlite:///{tmp_path}/database', rabbitmq.url)
     stack.manage('pool', 'set', 'default', '--name-server', 'ns1.example.org.')
-    process = subprocess.Popen(SERVERS[server](stack.api_port),
+    process = subprocess.Popen([sys.executable, '-c', WSGIREF, str(stack.api_port)],
                                env={**os.environ, 'DESIGNATE_POOL_CONFIG_FILE': str(stack.config)})
     try:
         wait_until(lambda: requests.get(f'{stack.url}/healthz', timeout=10).status_code == 200, 'it serves', 90)
         zone = stack.create_zone('example.com.')
         assert stack.zone(zone['id'])['name'] == 'example.com.'
         assert domain_by_message(rabbitmq, zone['id']).name == 'example.com.'
-        if server == 'wsgiref':
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(patience(30)) == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(patience(30)) == 0
     finally:
         process.kill()
         process.wait()

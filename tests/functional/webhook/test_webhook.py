@@ -151,19 +151,14 @@ def test_one_that_cannot_be_and_what_is_not_known_here_hold_up_nothing(stack: St
     assert 'designate_pool_webhook_requests_total{request="POST /adjustendpoints",status="200"}' in samples
 
 
-@pytest.mark.parametrize('headers, status', [
-    ({'Host': 'rebound.example.net'}, 403), ({'Origin': 'https://example.net'}, 403),
-    ({'Sec-Fetch-Site': 'cross-site'}, 403), ({'Content-Type': 'text/plain'}, 415),
-], ids=str)
-def test_a_web_page_that_the_operator_visits_changes_nothing(stack: Stack, client: Client, headers: dict[str, str],
-                                                             status: int) -> None:
+def test_a_web_page_that_the_operator_visits_changes_nothing(stack: Stack, client: Client) -> None:
     stack.create_zone(ZONE)
-    changes = {'create': [endpoint('a.example.com', 'A', '192.0.2.1')]}
-    to_webhook = requests.post(f'{client.url}/records', json=changes, headers={'Content-Type': MEDIA_TYPE, **headers},
-                               timeout=30)
+    headers = {'Origin': 'https://example.net'}
+    to_webhook = requests.post(f'{client.url}/records', json={'create': [endpoint('a.example.com', 'A', '192.0.2.1')]},
+                               headers={'Content-Type': MEDIA_TYPE, **headers}, timeout=30)
     zone = {'name': 'example.org.', 'email': 'a@example.org'}
     to_pool = requests.post(f'{stack.url}/v2/zones', json=zone, headers=headers, timeout=30)
-    assert (to_webhook.status_code, to_pool.status_code) == (status, status)
+    assert (to_webhook.status_code, to_pool.status_code) == (403, 403)
     assert client.records() == []
     assert [each['name'] for each in stack.request('GET', '/v2/zones', 200)['zones']] == [ZONE]
 

@@ -26,11 +26,6 @@ def test_a_handler_has_designates_options(read: Read) -> None:
     assert found.formatv6 == ('%(hostname)s.%(zone)s',)
 
 
-def test_how_many_at_a_time(read: Read) -> None:
-    found = load.read_settings(read(f'{ENABLED}workers = 2\nthreads = 8\n[handler:nova_fixed]\n{ZONE}\n')).sink
-    assert (found.workers, found.threads, found.handlers[0].format) == (2, 8, ())
-
-
 def test_the_former_option_for_formats_has_no_effect_and_is_told(read: Read) -> None:
     found = load.read_settings(read(f'{ENABLED}[handler:nova_fixed]\n{ZONE}\nformat = %(hostname)s\n')).sink
     assert found.handlers[0].format == ('%(hostname)s',)

@@ -91,20 +91,6 @@ def test_only_what_has_changed_is_read_again(api: Api, client: falcon.testing.Te
     assert api.asked == {'list': 4, 'example.com.': 1, 'example.org.': 2, 'example.net.': 1}
 
 
-def test_changes_read_the_zones_that_they_are_about(api: Api, client: falcon.testing.TestClient) -> None:
-    for number in range(2):
-        answer = client.simulate_post('/records', json={
-            'create': [endpoint(f'a{number}.example.org', 'A', '192.0.2.9')]})
-        assert answer.status_code == 204
-    assert api.asked == {'list': 2, 'example.org.': 2, 'change': 2}
-    assert api.hosts['example.org.'] == {'www': '192.0.2.1', 'a0': '192.0.2.9', 'a1': '192.0.2.9'}
-
-
-def test_whether_it_is_healthy_costs_one_short_question(api: Api, client: falcon.testing.TestClient) -> None:
-    assert client.simulate_get('/healthz').status_code == 200
-    assert api.asked == {'ping': 1}
-
-
 def test_one_that_cannot_be_keeps_neither_the_others_nor_what_is_there(
         api: Api, client: falcon.testing.TestClient, caplog: pytest.LogCaptureFixture) -> None:
     good = endpoint('new.example.com', 'A', '192.0.2.5')

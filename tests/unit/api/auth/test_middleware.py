@@ -113,14 +113,6 @@ class TestTokens:
         put(tokens, TWO)
         assert (status(client, 'dpt_one'), status(client, 'dpt_two')) == (401, 200)
 
-    def test_reading_anew_on_command(self, make: Make, tokens: pathlib.Path) -> None:
-        who = TokenAuth(str(tokens))
-        before = tokens.stat()
-        tokens.write_text(tokens.read_text().replace('alpha', 'gamma'))
-        os.utime(tokens, ns=(before.st_atime_ns, before.st_mtime_ns))
-        who.reload()
-        assert who.identify(request('dpt_one')).project == 'gamma'  # type: ignore[union-attr]
-
     def test_one_that_expires(self, tokens: pathlib.Path, make: Make) -> None:
         now = [NOW]
         tokens.write_text(f'{ONE.strip()} 2026-05-01T00:00:01Z\n')
@@ -152,10 +144,6 @@ class TestTokens:
         assert [f'line {number}:' in str(caught.value) for number in (1, 2, 3)] == [True] * 3
 
 
-def request(token: str) -> falcon.Request:
-    return falcon.testing.create_req(headers={'X-Auth-Token': token})
-
-
 class TestBasic:
     def test_only_to_read_the_status_page(self, make: Make, tokens: pathlib.Path) -> None:
         client = make(TokenAuth(str(tokens)))
@@ -171,22 +159,7 @@ class TestBasic:
             assert refused.headers['WWW-Authenticate'].startswith('Basic ')
 
 
-class TestNoAuth:
-    def test_the_project_of_ones_choice(self, make: Make, central: ObservedCentral) -> None:
-        client = make(NoAuth())
-        for headers, project in (({}, ''), ({'X-Project-Id': 'p'}, 'p'),
-                                 ({'X-Project-Id': 'p', 'X-Auth-Sudo-Project-ID': 'q'}, 'q')):
-            assert status(client, headers=headers) == 200
-            assert central.contexts[-1].project_id == project
-
-
 class TestPolicy:
-    def test_a_header_that_names_a_project_needs_its_rule_also_for_ones_own(
-            self, make: Make, tokens: pathlib.Path) -> None:
-        client = make(TokenAuth(str(tokens)))
-        own = {'X-Auth-Token': 'dpt_one', 'X-Auth-Sudo-Project-ID': 'alpha'}
-        assert (status(client, headers=own), status(client, 'dpt_one')) == (403, 200)
-        assert status(make(TokenAuth(str(tokens)), text='use_sudo: "rule:is_reader"\n'), headers=own) == 200
 
     def test_a_file_overrides_single_rules(self, make: Make, tokens: pathlib.Path) -> None:
         client = make(TokenAuth(str(tokens)), text='list_zones: "role:special"\nlist_pools: "rule:is_reader"\n')

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import string
-import time
 import uuid
 
 import falcon.testing
@@ -24,31 +23,22 @@ GOOD_RECORDSET = {'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.
 
 @pytest.mark.parametrize('field, body', [
     ('name', {'email': 'a@example.com'}),
-    ('email', {'name': 'example.com.'}),
     ('name', {**GOOD_ZONE, 'name': 7}),
-    ('name', {**GOOD_ZONE, 'name': None}),
     ('name', {**GOOD_ZONE, 'name': ' '}),
     ('name', {**GOOD_ZONE, 'name': 'example\x00.com.'}),
-    ('email', {**GOOD_ZONE, 'email': ['a@example.com']}),
-    ('ttl', {**GOOD_ZONE, 'ttl': '3600'}),
     ('ttl', {**GOOD_ZONE, 'ttl': True}),
     ('ttl', {**GOOD_ZONE, 'ttl': 1.5}),
-    ('ttl', {**GOOD_ZONE, 'ttl': -1}),
     ('ttl', {**GOOD_ZONE, 'ttl': 2**31}),
     ('description', {**GOOD_ZONE, 'description': '\ud800'}),
     ('description', {**GOOD_ZONE, 'description': '\x9b31m'}),
     ('description', {**GOOD_ZONE, 'description': 'one line\u2028another'}),
-    ('type', {**GOOD_ZONE, 'type': 'CATALOG'}),
     ('masters', {'name': 'example.com.', 'type': 'SECONDARY'}),
     ('type', {**GOOD_ZONE, 'type': {}}),
     ('masters', {**GOOD_ZONE, 'masters': ['192.0.2.1']}),
-    ('attributes', {**GOOD_ZONE, 'attributes': 'gold'}),
     ('attributes.pool_id', {**GOOD_ZONE, 'attributes': {'pool_id': 'gold'}}),
     ('attributes.tier', {**GOOD_ZONE, 'attributes': {'tier': 'g' * 51}}),
-    ('attributes.tier', {**GOOD_ZONE, 'attributes': {'tier': 7}}),
     ('attributes', {**GOOD_ZONE, 'attributes': {'t' * 51: 'gold'}}),
     ('attributes', {**GOOD_ZONE, 'attributes': {str(number): 'gold' for number in range(21)}}),
-    ('emial', {**GOOD_ZONE, 'emial': 'a@example.com'}),
     ('serial', {**GOOD_ZONE, 'serial': 7}),
 ])
 def test_a_wrong_zone(api, field, body):
@@ -82,11 +72,8 @@ def test_a_whole_number_may_be_written_with_a_fraction_of_nothing(api):
 
 @pytest.mark.parametrize('field, body', [
     ('name', {'name': 'example.org.'}),
-    ('id', {'id': NIL}),
-    ('serial', {'serial': 1}),
     ('ttl', {'ttl': None}),
     ('email', {'email': ''}),
-    ('colour', {'colour': 'red'}),
 ])
 def test_a_wrong_change_of_a_zone(api, zone, field, body):
     assert_refused(api.simulate_patch(f'/v2/zones/{zone["id"]}', json=body), field)
@@ -95,12 +82,9 @@ def test_a_wrong_change_of_a_zone(api, zone, field, body):
 @pytest.mark.parametrize('field, body', [
     ('records', {**GOOD_RECORDSET, 'records': '192.0.2.1'}),
     ('records', {**GOOD_RECORDSET, 'records': []}),
-    ('records', {**GOOD_RECORDSET, 'records': None}),
     ('records.1', {**GOOD_RECORDSET, 'records': ['192.0.2.1', 5]}),
     ('records.0', {**GOOD_RECORDSET, 'records': ['']}),
     ('records.0', {**GOOD_RECORDSET, 'records': ['192.0.2.1\r']}),
-    ('type', {**GOOD_RECORDSET, 'type': ''}),
-    ('ttl', {**GOOD_RECORDSET, 'ttl': [1]}),
     ('zone_id', {**GOOD_RECORDSET, 'zone_id': NIL}),
 ])
 def test_a_wrong_recordset(api, zone, field, body):
@@ -108,14 +92,9 @@ def test_a_wrong_recordset(api, zone, field, body):
 
 
 @pytest.mark.parametrize('field, command, body', [
-    ('delete_zones', 'drain', {'delete_zones': 'yes'}),
     ('delete_zones', 'drain', {'delete_zones': None}),
-    ('zones', 'drain', {'zones': True}),
-    ('fix', 'resync', {'fix': 1}),
     ('delete_extra', 'resync', {'delete_extra': True}),
-    ('delete_extra', 'resync', {'delete_extra': -1}),
     ('for', 'maintenance', {'for': '5 minutes'}),
-    ('wait', 'resume', {'wait': True}),
 ])
 def test_a_wrong_command_about_a_server(api, central, pool_manager, field, command, body):
     assert_refused(api.simulate_post(f'/v2/servers/{SERVER_IDS[0]}/{command}', json=body), field)
@@ -161,18 +140,6 @@ def test_a_wrong_header(api, header, value):
 def test_a_body_that_is_no_object(api, body, told):
     answer = api.simulate_post('/v2/zones', body=body, headers={'Content-Type': 'application/json'})
     assert (answer.status_code, told in answer.json['message']) == (400, True)
-
-
-def test_a_name_given_twice_is_found_about_as_quickly_as_the_body_is_read(api):
-    names = [f'"n{number}": 0' for number in range(40_000)]
-    body = '{' + ', '.join([*names, names[-1]]) + '}'
-    began = time.process_time()
-    json.loads(body)
-    reading = time.process_time() - began
-    answer = api.simulate_post('/v2/zones', body=body, headers={'Content-Type': 'application/json'})
-    assert (answer.status_code, answer.json['message']) == (400, 'n39999: given more than once.')
-    # Comparing each name with all others takes some thousand times as long.
-    assert time.process_time() - began < 100 * max(reading, 0.01)
 
 
 def test_a_body_of_another_kind(api):

@@ -60,14 +60,9 @@ def test_others_have_their_turns_while_a_large_body_is_read_and_sent_on() -> Non
     assert read >= 40 and packed >= 20 and unpacked >= 20
 
 
-@pytest.mark.parametrize('count', [FEW, FEW + 1, 2 * FEW + 7])
+@pytest.mark.parametrize('count', [FEW, FEW + 1])
 def test_long_lists_come_out_as_they_went_in(count: int) -> None:
     reports = [model.Report('d' * 32, model.Action.UPDATE, 1, model.Outcome.SUCCESS, serial) for serial in range(count)]
-    value = {'reports': reports, 'many': [{'at': report} for report in reports]}
-    assert unpack(json.loads(json.dumps(pack(value)))) == value
-
-
-def test_what_holds_the_interpreter_is_in_pieces() -> None:
-    report = model.Report('d' * 32, model.Action.UPDATE, 1, model.Outcome.SUCCESS, 7)
-    packed = pack({'reports': [report] * (FEW + 1)})
-    assert max(map(len, packed['reports']['v'])) < 200_000
+    packed = pack({'reports': reports})
+    assert unpack(json.loads(json.dumps(packed))) == {'reports': reports}
+    assert count == FEW or max(map(len, packed['reports']['v'])) < 200_000, 'in pieces'

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
-import json
 
 import pytest
 
-from designate_pool.api.http.limits import PLACE, RETRY_AFTER, RequestLimits, network_of
-from designate_pool.errors import TooManyAtOnce
+from designate_pool.api.http.limits import PLACE, RequestLimits, network_of
 from testing.processes import wait_until
 
 
@@ -28,40 +26,6 @@ class Caller:
         answer = []
         body = b''.join(self.limits({'REMOTE_ADDR': address}, lambda *arguments: answer.extend(arguments)))
         return answer[0], dict(answer[1]), body
-
-
-def test_what_is_over_the_limit_of_an_address_is_refused_until_one_has_ended() -> None:
-    inner = []
-
-    def during(place):
-        if len(inner) < 2:
-            inner.append(None)
-            inner.append(caller.call())
-            assert caller.call('192.0.2.2')[0] == '200 OK'
-
-    caller = Caller(4, 1, during)
-    assert caller.call()[0] == '200 OK'
-    status, headers, body = inner[1]
-    assert (status, headers['Retry-After']) == ('429 Too Many Requests', str(RETRY_AFTER))
-    assert json.loads(body)['type'] == 'over_limit'
-    assert caller.call()[0] == '200 OK'
-
-
-def test_a_request_counts_to_its_project_once_that_is_known() -> None:
-    places = []
-
-    def during(place):
-        place.assign_to('project blue')
-        places.append(place)
-        if len(places) < 2:
-            assert caller.call()[0] == '200 OK'
-        else:
-            with pytest.raises(TooManyAtOnce):
-                caller.call()
-
-    caller = Caller(4, 2, during)
-    caller.call()
-    assert len(places) == 2 and not caller.limits.counts
 
 
 def test_more_than_the_total_wait_and_who_has_left_makes_room() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 import requests
 
@@ -16,8 +14,9 @@ def nothing(environ, start_response):
     return []
 
 
-def test_start_stop_and_start_again():
-    server = ApiServer(nothing, Endpoint('127.0.0.1', 0))
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_start_stop_and_start_again(host):
+    server = ApiServer(nothing, Endpoint(host, 0))
     for _ in range(2):
         server.start()
         assert requests.get(f'http://{server.endpoint}/').status_code == 204
@@ -25,17 +24,4 @@ def test_start_stop_and_start_again():
         server.stop()
         with pytest.raises(requests.ConnectionError):
             requests.get(f'http://{taken}/', timeout=2)
-    server.stop()
-
-
-def test_a_port_that_is_taken():
-    with socket.create_server(('127.0.0.1', 0)) as other:
-        with pytest.raises(OSError):
-            ApiServer(nothing, Endpoint('127.0.0.1', other.getsockname()[1])).start()
-
-
-def test_ipv6():
-    server = ApiServer(nothing, Endpoint('::1', 0))
-    server.start()
-    assert requests.get(f'http://{server.endpoint}/').status_code == 204
     server.stop()

@@ -14,21 +14,6 @@ BATCHES = '/v2/zones/tasks/import_batches'
 DNS = {'Content-Type': 'text/dns'}
 
 
-def test_a_whole_zone_file_becomes_a_zone(api):
-    answer = api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS)
-    task = answer.json
-    assert (answer.status_code, task['status'], task['message']) == (202, 'COMPLETE', 'example.net. imported')
-    assert api.simulate_get(f'/v2/zones/{task["zone_id"]}').json['name'] == 'example.net.'
-    assert task['links']['zone'].endswith(f'/v2/zones/{task["zone_id"]}')
-    assert api.simulate_get(f'{IMPORTS}/{task["id"]}').json == task
-    assert [each['id'] for each in api.simulate_get(IMPORTS).json['imports']] == [task['id']]
-
-
-def test_a_wrong_zone_file_is_told_in_words(api):
-    task = api.simulate_post(IMPORTS, body='nonsense', headers=DNS).json
-    assert (task['status'], task['message']) == ('ERROR', "line 1: Text input is malformed: 'nonsense'.")
-
-
 def test_several_zone_files_each_have_an_import(api):
     answer = api.simulate_post(BATCHES, json={'zonefiles': [ZONE_FILE, 'nonsense', ZONE_FILE.replace('net', 'org')]})
     tasks = answer.json['imports']
@@ -51,13 +36,6 @@ def test_of_several_zone_files_one_that_cannot_be_taken_is_named(api, zone_files
     assert api.simulate_get(IMPORTS).json['imports'] == []
 
 
-def test_a_forgotten_import_leaves_its_zone(api):
-    task = api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS).json
-    assert api.simulate_delete(f'{IMPORTS}/{task["id"]}').status_code == 204
-    assert api.simulate_get(f'{IMPORTS}/{task["id"]}').json['type'] == 'zone_import_not_found'
-    assert api.simulate_get(f'/v2/zones/{task["zone_id"]}').status_code == 200
-
-
 def test_a_zone_file_that_is_too_long(api):
     answer = api.simulate_post(IMPORTS, body=ZONE_FILE + ';' * 1000, headers=DNS)
     assert (answer.status_code, answer.json['type']) == (413, 'body_too_large')
@@ -72,14 +50,6 @@ def test_an_export_gives_the_zone_file(api, zone):
     exported = api.simulate_get(f'/v2/zones/tasks/exports/{answer.json["id"]}/export')
     assert exported.text.startswith('$ORIGIN example.com.\n') and ' IN SOA ns1.example.org. ' in exported.text
     assert exported.headers['Content-Type'].startswith('text/dns')
-
-
-def test_an_export_is_forgotten(api, zone):
-    export = api.simulate_post(f'/v2/zones/{zone["id"]}/tasks/export').json
-    assert [each['id'] for each in api.simulate_get(EXPORTS).json['exports']] == [export['id']]
-    assert api.simulate_delete(f'{EXPORTS}/{export["id"]}').status_code == 204
-    for address in (f'{EXPORTS}/{export["id"]}', f'{EXPORTS}/{export["id"]}/export'):
-        assert api.simulate_get(address).json['type'] == 'zone_export_not_found'
 
 
 def test_a_zone_is_read_without_a_task(api, zone):

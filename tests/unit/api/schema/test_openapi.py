@@ -77,15 +77,6 @@ class TestAddresses:
         assert all(each['links'][0]['href'].endswith('/v2') for each in versions)
         assert api.simulate_get('/v2').json['version'] == versions[-1]
 
-    @pytest.mark.parametrize('method, path, told', [
-        ('GET', '/v2/reverse/floatingips', 'reverse zone'),
-        ('GET', '/v2/reverse/floatingips/r:11111111-1111-4111-8111-111111111111', 'reverse zone'),
-    ])
-    def test_what_designate_has_and_we_have_not(self, api, method, path, told):
-        answer = api.simulate_request(method, path)
-        assert (answer.status_code, answer.json['code'], answer.json['type']) == (501, 501, 'not_implemented')
-        assert told in answer.json['message'].partition('instead, ')[2]
-
     def test_the_limits_are_the_quotas_under_other_names(self, api, central):
         central.set_quotas(EVERYBODY, 'a', {'zones': 10, 'zone_recordsets': 500, 'recordset_records': 20})
         limits = api.simulate_get('/v2/limits', headers={'X-Project-Id': 'a'}).json

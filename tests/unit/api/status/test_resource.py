@@ -183,16 +183,3 @@ def test_a_zone_by_name_and_by_id(api, zone):
         parsed(page.text)
     for way in ('*', '*.com', 'example.net', 'e' * 32):
         assert api.simulate_get(f'/status/zones/{way}').status_code == 404
-
-
-def test_the_way_from_a_name_to_its_page(api, zone):
-    found = api.simulate_get('/status/zones?name=Example.com')
-    assert (found.status_code, found.headers['Location']) == (303, f'/status/zones/{zone["id"]}')
-    assert api.simulate_get('/status/zones?name=example.net').status_code == 404
-    assert api.simulate_get('/status/zones').status_code == 400
-
-
-@pytest.mark.parametrize(('name', 'media'), [('style.css', 'text/css'), ('refresh.js', 'text/javascript')])
-def test_the_style_and_the_script_are_there(api, name, media):
-    found = api.simulate_get(f'/status/{name}')
-    assert found.status_code == 200 and found.headers['Content-Type'].startswith(media) and len(found.text) > 500
