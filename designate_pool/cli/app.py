@@ -92,11 +92,6 @@ class Shell(app.App):
                 name = name.ljust(width)
                 yield f'  {terminal.paint(name, terminal.CYAN) if coloured else name}  {first}'
                 yield from (' ' * (width + 4) + line for line in more)
-        others = {name: command for name, command in self.command_manager if name not in COMMANDS}
-        if others:
-            yield ''
-            yield 'Of other packages:'
-            yield from (f'  {name.ljust(width)}  {command.value}' for name, command in sorted(others.items()))
 
 
 class Help(help.HelpCommand):
@@ -111,7 +106,3 @@ class Help(help.HelpCommand):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     return Shell().run(list(sys.argv[1:] if argv is None else argv) or ['--help'])
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -226,8 +226,7 @@ class ShowOne(_Display, show.ShowOne):
     """Shows one thing."""
 
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]) -> int:
-        return super().produce_output(parsed_args, column_names,
-                                      [cell(datum, parsed_args.formatter) for datum in data])
+        return super().produce_output(parsed_args, column_names, [cell(datum, parsed_args.formatter) for datum in data])
 
 
 class TextCommand(ShowOne):

@@ -173,8 +173,7 @@ def _plans(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
 
 
 def _names_of(path: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]]:
-    return lambda client, prefix, rest: (
-        entry['name'] for entry in client.get(f'/v2/{path}', limit=MOST_NAMES)[path])
+    return lambda client, prefix, rest: (entry['name'] for entry in client.get(f'/v2/{path}', limit=MOST_NAMES)[path])
 
 
 #: What finds the names for an argument, by its metavar.

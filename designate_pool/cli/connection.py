@@ -64,8 +64,7 @@ def path_of(environ: Mapping[str, str]) -> pathlib.Path | None:
     """The file of the environment, which must exist, else the first of :data:`PLACES` that exists."""
     if named := environ.get(VARIABLE):
         return pathlib.Path(named)
-    return next((path for place in PLACES if (path := pathlib.Path(os.path.expanduser(place))).is_file()),
-                None)
+    return next((path for place in PLACES if (path := pathlib.Path(os.path.expanduser(place))).is_file()), None)
 
 
 def names(environ: Mapping[str, str]) -> list[str]:

@@ -196,8 +196,7 @@ def _total(shown: Json) -> int:
     return len(_counting(shown)) if shown['total'] is None else int(shown['total'])
 
 
-def _report_changes(shown: Json, seen: dict[str, Any], elapsed: float,
-                    on_news: Callable[[Json, float], None]) -> None:
+def _report_changes(shown: Json, seen: dict[str, Any], elapsed: float, on_news: Callable[[Json, float], None]) -> None:
     for server in shown['servers']:
         state = tuple(server[name] for name in ('action', 'status', 'serial', 'last_error', 'current'))
         if seen.get(server['id']) != state:

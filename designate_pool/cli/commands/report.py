@@ -68,8 +68,7 @@ class ReportZone(TextCommand):
         asked = Asked(zone['name'], soa_rdata.serial_in(pairs[f'{zone["name"]}\tSOA'].split('\t')[1]),
                       served[:parsed_args.limit], not parsed_args.no_serial)
         with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
-            answers = list(pool.map(lambda each: ask(each['host'], each['port'], asked, parsed_args.timeout),
-                                    servers))
+            answers = list(pool.map(lambda each: ask(each['host'], each['port'], asked, parsed_args.timeout), servers))
         report = {'zone': zone['name'], 'serial': asked.serial, 'rrsets': len(pairs) - 1,
                   'asked': len(asked.questions), 'below_delegations': len(pairs) - 1 - len(served),
                   'servers': [_server(server, answer) for server, answer in zip(servers, answers, strict=True)]}

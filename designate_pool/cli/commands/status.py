@@ -7,7 +7,8 @@ import contextlib
 import os
 import select
 import shutil
-import time
+import termios
+import tty
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any, TextIO
@@ -182,12 +183,6 @@ def services(client: Client) -> Iterator[Json]:
             if service['service_name'] not in _OF_DESIGNATE)
 
 
-try:
-    import termios
-    import tty
-except ImportError:  # without them only Ctrl-C ends the watch
-    termios = tty = None  # type: ignore[assignment]
-
 WATCH_SECONDS = 2.0
 #: How many zones of a status are counted at most, and how many recent changes are shown.
 COUNTED, RECENT = 100, 5
@@ -206,16 +201,13 @@ class ShowStatus(TextCommand):
 
     arguments = (
         Argument('--watch', nargs='?', type=seconds, const=WATCH_SECONDS, metavar='SECONDS',
-                 help=f'refresh it at this interval until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
+                 help=f'refresh it on a terminal at this interval until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
                       'number is given (then put it last)'),)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        if parsed_args.watch is None:
+        if parsed_args.watch is None or parsed_args.formatter != 'text' or not is_live(self.app.stdout):
             return super().run(parsed_args)
-        if parsed_args.formatter == 'text' and is_live(self.app.stdout):
-            self._watch_screen(parsed_args.watch)
-        else:
-            self._watch_lines(parsed_args)
+        self._watch_screen(parsed_args.watch)
         return self.exit_code
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -306,16 +298,6 @@ class ShowStatus(TextCommand):
             stdout.write(_BACK + drawn)
             stdout.flush()
 
-    def _watch_lines(self, parsed_args: argparse.Namespace) -> None:
-        """One output after the other, for a program that reads them."""
-        try:
-            while True:
-                super().run(parsed_args)
-                self.app.stdout.flush()
-                time.sleep(parsed_args.watch)
-        except KeyboardInterrupt:  # the way to end it
-            pass
-
 
 @contextlib.contextmanager
 def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
@@ -332,7 +314,7 @@ def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _keys(stdin: TextIO) -> Iterator[Callable[[float], str]]:
     """A function that waits so many seconds for a key and returns it; an empty text when none was pressed."""
-    if termios is None or not stdin.isatty():
+    if not stdin.isatty():
         yield lambda pause: select.select([], [], [], pause) and ''
         return
     descriptor = stdin.fileno()

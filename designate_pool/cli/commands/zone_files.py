@@ -200,9 +200,7 @@ DeleteImport = delete_command(IMPORT, 'Forget an import; the zone that it made s
 class ExportZone(ApiCommand):
     """Write a zone as a zone file (RFC 1035)."""
 
-    arguments = (
-        ZONE,
-        Argument('--file', metavar='FILE', help='where to; standard output if not given'))
+    arguments = (ZONE, Argument('--file', metavar='FILE', help='where to; standard output if not given'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         # With the zone's id as that of the export, none is stored.

@@ -143,11 +143,7 @@ class ShowZone(_Zone, ShowOne):
 class SetZone(_Zone, _ChangeZone):
     """Change a zone's email, TTL or description, or the masters of a secondary zone."""
 
-    arguments = (
-        Argument('--email'),
-        Argument('--ttl', type=int, metavar='SECONDS'),
-        _MASTERS,
-        DESCRIPTION)
+    arguments = (Argument('--email'), Argument('--ttl', type=int, metavar='SECONDS'), _MASTERS, DESCRIPTION)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = changes_given(parsed_args, self.arguments)

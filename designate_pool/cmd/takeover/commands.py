@@ -116,10 +116,10 @@ def copy(conf: cfg.ConfigOpts) -> int:
     with _databases(conf) as databases:
         databases.write_pools(databases.pools)
         started = time.monotonic()
-        problems = _tell_lists(lists.copy(databases.designate, databases.storage, databases.pools))
+        problems = databases.copy_lists(databases.pools)
         report = databases.zone_copy(databases.pools, _Progress()).run()
         # Once more, for what belongs to zones.
-        problems |= _tell_lists(lists.copy(databases.designate, databases.storage, databases.pools), set(problems))
+        problems |= databases.copy_lists(databases.pools, problems)
     seconds = time.monotonic() - started
     print(f'{report.present} zones in Designate; written here: {report.zones} zones, {report.recordsets} recordsets, '
           f'{report.records} records in {seconds:.1f} s; {len(report.removed)} zones removed.')
@@ -141,10 +141,9 @@ def follow(conf: cfg.ConfigOpts) -> int:
                     changed = ', '.join(f'{count} {name}' for name, count in copied.changed.items() if count)
                     print(f'{utcnow():%H:%M:%S} {report.zones} zones written, {len(report.removed)} removed'
                           f'{changed and f", {changed}"}', flush=True)
-                problems = _tell_lists(copied, reported) | _tell_zones(report, reported, conf.command.once)
-                reported = problems
+                reported = _tell_problems(copied.refused, reported) | _tell_zones(report, reported, conf.command.once)
                 if conf.command.once:
-                    return 1 if problems else 0
+                    return 1 if reported else 0
                 time.sleep(conf.command.interval)
     return 0
 
@@ -165,10 +164,13 @@ def finish(conf: cfg.ConfigOpts) -> int:
         if resting:
             databases.write_pools(resting)
             refuse_movement(databases.zone_copy(resting), command.quiet)
-            _tell_lists(lists.copy(databases.designate, databases.storage, resting))
-            begin(databases.storage, resting, with_records)
+            databases.copy_lists(resting)
+            for pool_id, pool in resting.items():
+                refuse_differences(databases.storage, pool, pool_id, with_records, 'The servers are left as they are')
+            databases.storage.run(target.begin_service, list(resting), databases.storage.now())
         for pool_id, pool in databases.pools.items():
-            count += end(databases.storage, pool, pool_id, command.patience, with_records)
+            _wait(databases.storage, pool.name, command.patience)
+            count += refuse_differences(databases.storage, pool, pool_id, with_records, 'All have joined')
     print(f'All servers get their zones from here; each serves all {count} zones of its pool at the serials'
           f'{" and with the records" if with_records else ""} that they have here.')
     return 0
@@ -185,10 +187,6 @@ class _Progress:
             self._next = time.monotonic() + _TOLD_EVERY
 
 
-def _tell_lists(report: lists.ListReport, printed: Collection[str] = ()) -> set[str]:
-    return _tell_problems(report.refused, printed)
-
-
 def _tell_zones(report: CopyReport, printed: Collection[str] = (), with_waiting: bool = True) -> set[str]:
     problems = _tell_problems(sorted(f'zone {name}: {why}' for name, why in report.refused.items()), printed)
     if report.waiting and with_waiting:
@@ -197,7 +195,7 @@ def _tell_zones(report: CopyReport, printed: Collection[str] = (), with_waiting:
     return problems
 
 
-def _tell_problems(problems: Iterable[str], printed: Collection[str]) -> set[str]:
+def _tell_problems(problems: Iterable[str], printed: Collection[str] = ()) -> set[str]:
     for problem in problems:
         if problem not in printed:
             print(f'not copied: {problem}', file=sys.stderr)
@@ -224,6 +222,10 @@ class _Databases:
                 lists.write_pool(tx, self.theirs[pool_id], pool, self.storage.now())
 
         self.storage.run(write)
+
+    def copy_lists(self, chosen: Iterable[str], printed: Collection[str] = ()) -> set[str]:
+        """Copy what these pools have beside zones; the problems, of which those *printed* are not printed again."""
+        return _tell_problems(lists.copy(self.designate, self.storage, chosen).refused, printed)
 
     def zone_copy(self, chosen: Iterable[str], *progress: Callable[[CopyReport], None]) -> ZoneCopy:
         return ZoneCopy(self.designate, self.storage, chosen, self.networks, *progress)
@@ -312,27 +314,6 @@ def refuse_silence(storage: Storage, pool_name: str) -> None:
         if name not in live:
             raise BadInput(why=f'no {name.replace("_", " ")} of the pool {pool_name} runs; start it with this '
                                'configuration')
-
-
-def begin(storage: Storage, pools: Mapping[str, Pool], with_records: bool) -> None:
-    """Put the servers into service.
-
-    :param with_records: whether records are compared, and not serials alone
-    :raises BadInput: when a server does not serve what Designate has; then nothing has changed
-    """
-    for pool_id, pool in pools.items():
-        refuse_differences(storage, pool, pool_id, with_records, 'The servers are left as they are')
-    storage.run(target.begin_service, list(pools), storage.now())
-
-
-def end(storage: Storage, pool: Pool, pool_id: str, patience: float, with_records: bool) -> int:
-    """Wait until the servers have joined; how many zones all of them serve.
-
-    :param patience: seconds without progress after which it is given up
-    :raises BadInput: when a server has not joined, or does not serve a zone as it is here
-    """
-    _wait(storage, pool.name, patience)
-    return refuse_differences(storage, pool, pool_id, with_records, 'All have joined')
 
 
 def refuse_differences(storage: Storage, pool: Pool, pool_id: str, with_records: bool, then: str) -> int:

@@ -249,8 +249,7 @@ def _pool_mistakes(pool: source.DesignatePool) -> list[str]:
 def _left(designate: Storage, pool_id: str) -> list[str]:
     remarks = [f'the catalog zone {name} stays in Designate; servers that read it have to read the one that the pool '
                'makes here (catalog_zone)' for name in designate.read(source.catalog_zones, pool_id)]
-    deleted = sum(row.number for row in designate.read(source.zone_counts)
-                  if row.pool_id == pool_id and row.is_deleted)
+    deleted = sum(row.number for row in designate.read(source.zone_counts) if row.pool_id == pool_id and row.is_deleted)
     if deleted:
         remarks.append(f'{deleted} deleted zones stay in Designate')
     number = designate.read(source.count, tables.zone_tasks)

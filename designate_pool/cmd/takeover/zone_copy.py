@@ -47,13 +47,6 @@ _TTLS = ('ttl', 'refresh', 'retry', 'expire', 'minimum')
 _LONGEST_WORDS = {'plugin': 32, 'resource_type': 32, 'address': 45}
 
 
-def why_never(zone: Any, details: source.ZoneDetails) -> str | None:
-    """Why a zone cannot be taken over in its present state; None if it can be, at once or soon."""
-    if zone.status == 'ERROR' and not is_settled(zone, details):
-        return f'{zone.action} is in ERROR in Designate; have it repaired there'
-    return None
-
-
 def is_settled(zone: Any, details: source.ZoneDetails) -> bool:
     """Whether what Designate has stored of the zone is the contents of its serial.
 
@@ -266,14 +259,13 @@ class ZoneCopy:
         changed = []
         for zone in page:
             copy = copies.get(zone.id)
-            why = why_never(zone, details[zone.id])
             if copy is not None and copy.is_ours:
-                why = 'it was changed here since it was copied'
-            elif why is None and not is_settled(zone, details[zone.id]):
-                report.waiting.append(zone.name)
-                continue
-            if why is not None:
-                report.refused[zone.name] = why
+                report.refused[zone.name] = 'it was changed here since it was copied'
+            elif not is_settled(zone, details[zone.id]):
+                if zone.status == 'ERROR':
+                    report.refused[zone.name] = f'{zone.action} is in ERROR in Designate; have it repaired there'
+                else:
+                    report.waiting.append(zone.name)
             elif copy is None or self._differs(zone, details[zone.id], copy):
                 changed.append(zone)
         return changed

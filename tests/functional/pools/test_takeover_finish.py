@@ -334,10 +334,10 @@ def test_it_goes_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], d
     stack.launch('all')
     monitor = Monitor(binds)
     with monitor.running():
-        for where, when in (('takeover.zone_copy:ZoneCopy.run', 'after'), ('takeover.commands:begin', 'before'),
-                            ('takeover.commands:target.begin_service', 'after'), ('takeover.commands:begin', 'after'),
-                            ('takeover.commands:_wait', 'after'), ('takeover.commands:end', 'after')):
-            killed(stack, f'cmd.{where}', when, 1, 'finish', '--quiet', '0.1')
+        for where, when in (('zone_copy:ZoneCopy.run', 'after'), ('commands:refuse_differences', 'before'),
+                            ('commands:target.begin_service', 'after'), ('commands:_wait', 'before'),
+                            ('commands:_wait', 'after'), ('commands:refuse_differences', 'after')):
+            killed(stack, f'cmd.takeover.{where}', when, 1, 'finish', '--quiet', '0.1')
         code, told = designate_command(stack, 'finish', '--quiet', '0.1')
         assert code == 0, told
         ids = {each['name']: each['id'] for each in stack.request('GET', '/v2/zones', 200)['zones']}
