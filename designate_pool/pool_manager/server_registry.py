@@ -80,7 +80,9 @@ class ServerRegistry(Wakeable):
             pool = self._read_pool()
             workers = self._workers(pool)
             done = self._register(pool, self._settings(), self._former_settings, on_command=True, workers=workers)
-        LOG.info('the configuration was read again: %s', describe(done) or 'the servers are the same')
+        parts = [('joining', done.joined), ('changed', done.changed), ('draining', done.draining)]
+        said = '; '.join(f'{word}: {", ".join(labels)}' for word, labels in parts if labels)
+        LOG.info('the configuration was read again: %s', said or 'the servers are the same')
         return done
 
     def stop(self) -> None:
@@ -248,12 +250,6 @@ def fingerprint(server: Server) -> str:
     facts = (server.driver, server.host, server.port, key and (key.name, key.algorithm),
              [str(primary) for primary in server.primaries], sorted(options.items()))
     return hashlib.sha256(repr(facts).encode()).hexdigest()
-
-
-def describe(done: Reloaded) -> str:
-    """What reading the configuration has changed, for people."""
-    parts = [('joining', done.joined), ('changed', done.changed), ('draining', done.draining)]
-    return '; '.join(f'{word}: {", ".join(labels)}' for word, labels in parts if labels)
 
 
 def _changed_driver(was: Server, new: Server) -> bool:

@@ -93,7 +93,8 @@ class PoolManager:
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         """Queue the results of polls, or pass them on to another pool manager."""
         if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
-            self.spread.update_statuses(context, results)
+            _check(results, PollResult, 'results')
+            self._manager.queue_results(results)
             if self._others is not None and (foreign := self._manager.of_others(results)):
                 # Not all pool managers have these servers in their configuration, and this one does not know which do.
                 with contextlib.suppress(PoolError):  # the rows are due again

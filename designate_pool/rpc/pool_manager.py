@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
 from designate_pool.rpc.client import SPREAD, RpcClient
@@ -33,38 +32,36 @@ class PoolManagerClient:
     def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
 
-    def _cast(self, context: Context, pool_name: str, method: str, spread: bool = False, **arguments: Any) -> None:
-        self._caller.cast((spread_topic if spread else topic)(pool_name), context, method, **arguments)
-
     def create_domain(self, context: Context, domain: Domain) -> None:
-        self._cast(context, domain.pool_name, 'create_domain', domain=domain)
+        self._caller.cast(topic(domain.pool_name), context, 'create_domain', domain=domain)
 
     def update_domain(self, context: Context, domain: Domain) -> None:
-        self._cast(context, domain.pool_name, 'update_domain', domain=domain)
+        self._caller.cast(topic(domain.pool_name), context, 'update_domain', domain=domain)
 
     def delete_domain(self, context: Context, domain: Domain) -> None:
-        self._cast(context, domain.pool_name, 'delete_domain', domain=domain)
+        self._caller.cast(topic(domain.pool_name), context, 'delete_domain', domain=domain)
 
     def change_domains(self, context: Context, pool_name: str, domains: Sequence[Domain],
                        spread: bool = False) -> None:
         """Many of the three casts above in one message, as ``action`` says; *spread*: a pool manager passes them on."""
-        self._cast(context, pool_name, 'change_domains', spread, domains=list(domains))
+        self._caller.cast((spread_topic if spread else topic)(pool_name), context, 'change_domains',
+                          domains=list(domains))
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
         """Report the result of one poll of *name_server*: the server's id or ``address:port``."""
-        self._cast(context, domain.pool_name, 'update_status', domain=domain, name_server=name_server,
-                   status=status, serial_number=serial_number)
+        self._caller.cast(topic(domain.pool_name), context, 'update_status', domain=domain, name_server=name_server,
+                          status=status, serial_number=serial_number)
 
     def update_statuses(self, context: Context, pool_name: str, results: Sequence[PollResult],
                         spread: bool = False, to_all: bool = False) -> None:
         """Report the states of many domains and servers in one message, *to_all* pool managers or to one."""
-        self._cast(context, pool_name, 'update_statuses', spread, results=list(results),
-                   **({'to_all': True} if to_all else {}))
+        self._caller.cast((spread_topic if spread else topic)(pool_name), context, 'update_statuses',
+                          results=list(results), **({'to_all': True} if to_all else {}))
 
     def repeat_polls(self, context: Context, pool_name: str) -> None:
         """Poll again for all that is being polled for: a MiniDNS has started, perhaps after one that was killed."""
-        self._cast(context, pool_name, 'repeat_polls')
+        self._caller.cast(topic(pool_name), context, 'repeat_polls')
 
     def audited(self, context: Context, pool_name: str, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
@@ -74,7 +71,8 @@ class PoolManagerClient:
         :param counts: for each server that was asked (server id, domains that it answered for, domains that it did not)
         :param findings: the results with an older serial than was wanted, another answer, or no answer
         """
-        self._cast(context, pool_name, 'audited', started_at=started_at, counts=list(counts), findings=list(findings))
+        self._caller.cast(topic(pool_name), context, 'audited', started_at=started_at, counts=list(counts),
+                          findings=list(findings))
 
     def look_for_changes(self, context: Context, pool_name: str) -> None:
         """Have every pool manager of the pool look into the database now: the pool or its servers have changed.  It is

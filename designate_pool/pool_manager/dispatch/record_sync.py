@@ -60,11 +60,6 @@ class Removal:
     result: CallResult
     gone: bool = False
 
-    @property
-    def is_parked(self) -> bool:
-        """Whether a plan waits for approval."""
-        return self.result.reason is Reason.PARKED
-
 
 class RecordSync:
     """Plans and applies zones on the servers of *pool* that are fed by records."""
@@ -207,10 +202,13 @@ class _ZoneSync:
             self._deadline.left()
             self._verify(kept)
         remaining = self._existing()
-        if remaining is None or not self._is_all_of(remaining, ours):
-            return remaining
-        self._provider.delete_zone(remaining.name)
-        return None
+        if remaining is None:
+            return None
+        # Its NS records are ours if we created it.
+        if f'{remaining.name}\tNS' in ours and all(key in ours or key.endswith('\tSOA') for key in remaining.packed):
+            self._provider.delete_zone(remaining.name)
+            return None
+        return remaining
 
     def _existing(self) -> Zone | None:
         existing = Zone(self.domain.name)
@@ -226,10 +224,6 @@ class _ZoneSync:
             owner = self._registry.owner_id
             ours |= {key for key, named in self._registry.marks(existing).items() if named == owner}
         return ours
-
-    def _is_all_of(self, zone: Zone, ours: frozenset[str]) -> bool:
-        """Whether all records in *zone* are ours, and we created it: its NS records are ours."""
-        return f'{zone.name}\tNS' in ours and all(key in ours or key.endswith('\tSOA') for key in zone.packed)
 
     def _plan(self, desired: Zone) -> Plan | None:
         processors: list[BaseProcessor] = [] if self._noter is None else [self._noter]
@@ -253,7 +247,8 @@ class _ZoneSync:
         live = self._live()
         document = plan.document() if live is not None else None
         self._is_approved = live is not None and document is not None and _is_approved_in_full(live, document)
-        if self._is_approved or _is_as_new(plan.existing):
+        is_as_new = all(rrset.name == plan.zone and rrset.type in ('SOA', 'NS') for rrset in plan.existing)
+        if self._is_approved or is_as_new:
             return
         now = self._storage.now()
         # The source was read in one database transaction, so it is not incomplete: if it is empty, that is intended.
@@ -265,7 +260,8 @@ class _ZoneSync:
         if not is_known:
             raise BackendRefused(why=str(dangers[0]))
         document = document or plan.document()
-        if live is None or not (live.state is PlanState.PARKED and _is_same(live, document)):
+        digests = document['desired_digest'], document['existing_digest']
+        if live is None or live.state is not PlanState.PARKED or (live.desired_digest, live.existing_digest) != digests:
             if live is not None:
                 self._storage.run(plan_store.drop_live, self.domain.id, self._server.id,
                                   'the zone or the server has changed since', now)
@@ -488,15 +484,6 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
     zone = Zone(head.name)
     zone.add_pairs(pairs)
     return zone
-
-
-def _is_as_new(existing: Zone) -> bool:
-    """Whether the zone has only the SOA and NS records of the apex, like a newly created one."""
-    return all(rrset.name == existing.name and rrset.type in ('SOA', 'NS') for rrset in existing)
-
-
-def _is_same(live: StoredPlan, document: dict[str, object]) -> bool:
-    return (live.desired_digest, live.existing_digest) == (document['desired_digest'], document['existing_digest'])
 
 
 def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:

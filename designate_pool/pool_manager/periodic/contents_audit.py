@@ -15,7 +15,7 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from designate_pool import logs, metrics
@@ -119,13 +119,10 @@ class ContentsAudit:
         if not done:
             self._end_round()
         now = self._manager.storage.now()
-        next_at = self._next_at(audit, counts, done, now)
-        self._manager.storage.run(sweeps.advance, audit, done, counts, 0, next_at, now)
-
-    def _next_at(self, audit: Audit, found: Counts, more: str, now: datetime) -> datetime:
-        done = audit.now.domains + found.domains
-        share = done / max(self._expected, done + 1) if more else 1.0
-        return max(now, audit.started_at + timedelta(seconds=self._manager.settings.contents_audit_interval * share))
+        compared = audit.now.domains + counts.domains
+        share = compared / max(self._expected, compared + 1) if done else 1.0
+        due = audit.started_at + timedelta(seconds=self._manager.settings.contents_audit_interval * share)
+        self._manager.storage.run(sweeps.advance, audit, done, counts, 0, max(now, due), now)
 
     def _compare(self, state: DomainState, unanswering: set[str]) -> Counts:
         """Compare one domain on all servers that serve it; those that do not answer are added to *unanswering*."""
@@ -199,16 +196,12 @@ class ContentsAudit:
 
     def _end_round(self) -> None:
         """Clear the notes of servers that could be compared during all of the round."""
-        for server in self._compared - self._unknown:
-            if server in self._reported or self._has_note(server):
-                self._reported.discard(server)
-                self._note(server, None, None)
+        noted = {server.id for server in self._manager.members.servers if server.reason is Reason.UNCHECKED}
+        for server in (self._compared - self._unknown) & (self._reported | noted):
+            self._reported.discard(server)
+            self._note(server, None, None)
         self._compared.clear()
         self._unknown.clear()
-
-    def _has_note(self, server_id: str) -> bool:
-        return any(server.id == server_id and server.reason is Reason.UNCHECKED
-                   for server in self._manager.members.servers)
 
     def _note(self, server_id: str, note: str | None, reason: Reason | None) -> None:
         """Write *note* in the server's row, unless that has changed meanwhile."""

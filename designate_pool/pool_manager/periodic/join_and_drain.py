@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.backends.base import Backend
-from designate_pool.model import CallResult, Domain, PoolServer, ServerState
+from designate_pool.model import CallResult, Domain, PoolServer, Reason, ServerState
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.server_registry import ServerRegistry
@@ -158,7 +158,8 @@ class JoinAndDrain:
             return 4 * BUSY
         pause = 0.0
         if server.delete_zones:
-            backend = self._driver_of(server)
+            worker = manager.all_workers.get(server.id)
+            backend = self._registry.former.get(server.id) if worker is None else worker.backend
             if backend is None:
                 return self._stop_deleting(server, 'no pool manager has its settings any more')
             domains = manager.storage.read(domain_store.get_many, ids)
@@ -194,7 +195,7 @@ class JoinAndDrain:
         failed: list[CallResult] = []
         waiting: set[str] = set()
         for domain, done in server_zones.remove(self._manager, backend, domains):
-            if done is None or done.is_parked:
+            if done is None or done.result.reason is Reason.PARKED:
                 waiting.add(domain.id)
             elif not done.result.ok:
                 failed.append(done.result)
@@ -215,10 +216,6 @@ class JoinAndDrain:
             return True
         del self._failures[server.id]
         return False
-
-    def _driver_of(self, server: PoolServer) -> Backend | None:
-        worker = self._manager.all_workers.get(server.id)
-        return worker.backend if worker is not None else self._registry.former.get(server.id)
 
 
 def _start_join(tx: Tx, server: PoolServer, now: datetime) -> bool:

@@ -119,7 +119,6 @@ class PeriodicLoops:
         timer.start_look()
         with manager.reconciler.step() as step:
             self._claim_due(step)
-            _cancel_where_done(step)
         if step.states:
             return 0.0
         is_full = len(self._rooms()) < len(manager.workers)
@@ -212,6 +211,11 @@ class PeriodicLoops:
             # It was written while its domain left the pool, unless the pool was renamed and that is yet to be noticed.
             if row.domain_id not in step.states:
                 manager.storage.run(server_store.purge_strays, row.server_id, [row.domain_id])
+        # Nothing is left to do where deletion has begun, or another pool manager has succeeded.
+        for row in step.unchanged_claimed():
+            state, is_done = step.states[row.domain_id], row.status is Outcome.SUCCESS
+            if is_done and row.action is not Action.UPDATE or row.action is not Action.DELETE and state.domain.is_going:
+                state.change(row_transitions.cancel(row))
 
     def _probe_dns(self, server_id: str) -> None:
         """Poll the server once, with a short timeout, for a domain that it should have."""
@@ -242,14 +246,6 @@ class PeriodicLoops:
             wait(min(pause, self._longest_pause))
 
 
-def _cancel_where_done(step: Step) -> None:
-    """Cancel the claimed rows with nothing left to do: deletion has begun, or another pool manager has succeeded."""
-    for row in step.unchanged_claimed():
-        state, is_done = step.states[row.domain_id], row.status is Outcome.SUCCESS and row.action is not Action.UPDATE
-        if is_done or row.action is not Action.DELETE and state.domain.is_going:
-            state.change(row_transitions.cancel(row))
-
-
 class Gauges:
     """Sets the gauges of one pool manager; *clock* gives monotonic seconds."""
 
@@ -264,17 +260,13 @@ class Gauges:
         manager = self._manager
         for queue, length in manager.queues().items():
             metrics.QUEUE.labels(queue).set(length)
-        self._show_circuits()
+        for worker in list(manager.all_workers.values()):
+            for channel, circuit in zip(CHANNELS, (worker.control, worker.dns)):
+                metrics.CIRCUIT_OPEN.labels(manager.pool.name, worker.server.label, channel).set(circuit.is_open)
         if manager.settings.measured and self._clock() >= self._measure_at:
             self._measure_at = self._clock() + min(DATABASE_INTERVAL, manager.settings.periodic_sync_interval)
             self._measure()
         return GAUGES_INTERVAL
-
-    def _show_circuits(self) -> None:
-        manager = self._manager
-        for worker in list(manager.all_workers.values()):
-            for channel, circuit in zip(CHANNELS, (worker.control, worker.dns)):
-                metrics.CIRCUIT_OPEN.labels(manager.pool.name, worker.server.label, channel).set(circuit.is_open)
 
     def _measure(self) -> None:
         manager, pool = self._manager, self._manager.pool.name

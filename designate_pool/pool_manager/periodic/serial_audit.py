@@ -168,9 +168,12 @@ class SerialAudit:
             for result in here:
                 state = step.states.get(result.domain_id)
                 rows = [] if state is None else _rows_to_poll(state, result, step.now)
-                if state is not None and rows:
-                    state.change(*_recorded(recorder, state, result, rows))
-                    scheduled.add((result.domain_id, result.server_id))
+                if state is None or not rows:
+                    continue
+                if (done := REPAIRS.get(result.answer)) is not None:  # that it has not answered is no finding
+                    rows = recorder.marked(state, result.server_id, rows, result.error or str(result.answer), done)
+                state.change(*rows)
+                scheduled.add((result.domain_id, result.server_id))
         recorder.save(step)
         return scheduled
 
@@ -181,15 +184,6 @@ def _sum(results: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
                   unanswered=unanswered,
                   findings=sum((result.domain_id, result.server_id) in found for page in results
                                for result in page.findings))
-
-
-def _recorded(recorder: FindingRecorder, state: DomainState, result: PollResult,
-              rows: list[ServerStatus]) -> list[ServerStatus]:
-    """*rows* with the id of the finding; that a server has not answered is no finding."""
-    done = REPAIRS.get(result.answer)
-    if done is None:
-        return rows
-    return recorder.marked(state, result.server_id, rows, result.error or str(result.answer), done)
 
 
 def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list[ServerStatus]:

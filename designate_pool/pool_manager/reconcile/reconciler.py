@@ -46,7 +46,7 @@ from designate_pool.serial import newer
 from designate_pool.settings import PoolManagerSettings, Tries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import catalog
-from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
@@ -329,11 +329,11 @@ class Reconciler:
         is_retry = any(operation.row.attempts or not operation.recent for operation in operations)
         raises = is_retry and time.monotonic() > self._catalog_rests_until
         try:
-            if raises:
-                serial = self._storage.run(_raise_catalog_serial, self.pool.name, self._storage.now())
+            head = self._storage.read(catalog.head, self.pool.name)
+            serial = catalog.FIRST_SERIAL if head is None else head.serial
+            if raises and head is not None:
+                serial = self._storage.run(catalog.bump, head.pool_id, self._storage.now()) or serial
                 self._catalog_rests_until = time.monotonic() + self.fetch_patience.total_seconds()
-            else:
-                serial = self._storage.read(_catalog_serial, self.pool.name)
         except Exception as error:  # errors of the database vary; the servers refresh the catalog by themselves, later
             LOG.warning('the servers were not notified of the new catalog zone: %s', error)
             return
@@ -400,17 +400,6 @@ def fetch_delay(worker: ServerWorker, tries: Tries) -> float:
 def postpone(row: ServerStatus, now: datetime) -> ServerStatus:
     """*row*, due again in a moment: another call for the name is in flight."""
     return row_transitions.postpone(row, now + timedelta(seconds=BUSY.delay(0, random.random())))
-
-
-def _raise_catalog_serial(tx: Tx, pool_name: str, now: datetime) -> int:
-    head = catalog.head(tx, pool_name)
-    raised = None if head is None else catalog.bump(tx, head.pool_id, now)
-    return _catalog_serial(tx, pool_name) if raised is None else raised
-
-
-def _catalog_serial(tx: Tx, pool_name: str) -> int:
-    head = catalog.head(tx, pool_name)
-    return catalog.FIRST_SERIAL if head is None else head.serial
 
 
 @dataclasses.dataclass(slots=True)
