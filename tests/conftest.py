@@ -59,7 +59,7 @@ SLOWEST = ('test_planted', 'test_galera', 'test_standby', 'test_rabbitmq_nodes',
            'test_documentation_servers', 'test_documentation', 'test_documentation_guide', 'test_openapi',
            'test_machine', 'test_mixed_outages', 'test_mixed_pool', 'test_fed_pool',
            'test_devstack', 'test_backend_catalog', 'test_statuses', 'test_situations_matrix',
-           'test_devstack_running', 'test_planning_commands', 'test_mixed_settings', 'test_mixed_catalog',
+           'test_devstack_running', 'test_mixed_settings', 'test_mixed_catalog',
            'test_sync_program', 'test_situations_faults', 'test_target_rfc2136', 'test_migrations', 'test_properties',
            'test_wheel')
 

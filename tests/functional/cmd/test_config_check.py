@@ -135,14 +135,6 @@ class TestMakes:
         assert tuple(findings) == OTHER_SECRET[server.make]
         assert listed(server) == {}
 
-    def test_it_does_not_run(self, server: Any, about: Callable[..., tuple[int, str]]) -> None:
-        server.stop()
-        code, printed = about(KEY)
-        server.start()
-        assert code == 1
-        assert 'the control channel does not answer' in printed and 'it does not answer DNS' in printed
-
-
 def listed(server: Any) -> dict[str, int | None]:
     with opened(server.server([PRIMARY], tsig_key=KEY)) as backend:
         listing = backend.list_zones([])

@@ -40,23 +40,6 @@ def test_the_scripts_have_no_mistakes_that_shellcheck_knows() -> None:
     assert len(scripts) == 5
 
 
-def test_stacking_writes_a_configuration_that_is_right(stacked: Stacked) -> None:
-    devstack, _ = stacked
-    done = devstack.manage('config', 'check', '--offline')
-    assert done.stdout == f'1 server: {devstack.backend}:127.0.0.1:{devstack.port}\n'
-    assert 'transport_url = rabbit://stackrabbit:secret@127.0.0.1:5672/' in devstack.config.read_text()
-
-
-def test_named_understands_what_is_written_for_it(stacked: Stacked) -> None:
-    devstack, calls = stacked
-    [server] = [command for service, command in commands(calls).items() if service == 'designate-pool-server']
-    assert (calls_of(calls, 'install_package') == [['bind9']]) == (devstack.backend == 'bind9')
-    if devstack.backend == 'bind9':
-        done = subprocess.run([binary('named-checkconf'), server[-1]], capture_output=True, text=True, timeout=60,
-                              check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
-
-
 def test_stacking_runs_programs_that_exist_and_waits_for_the_api(stacked: Stacked) -> None:
     devstack, calls = stacked
     started = commands(calls)
