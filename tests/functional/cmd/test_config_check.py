@@ -135,6 +135,7 @@ class TestMakes:
         assert tuple(findings) == OTHER_SECRET[server.make]
         assert listed(server) == {}
 
+
 def listed(server: Any) -> dict[str, int | None]:
     with opened(server.server([PRIMARY], tsig_key=KEY)) as backend:
         listing = backend.list_zones([])
