@@ -25,7 +25,6 @@ from designate_pool.storage.reporting import invariants as store
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import zone_ancestry
 
 PAGE = 500
 #: Seconds after which a due row should have been claimed.
@@ -123,7 +122,6 @@ class InvariantReport:
     :ivar states: of each pool, by its name
     :ivar unseen: servers that could not be checked, and why
     :ivar extra: zones on a server that no pool ever had, by the server's label
-    :ivar nested: zones below a zone of another project: allowed for some, or created before that was refused
     :ivar more: whether there may be more breaches than were searched for
     """
 
@@ -132,7 +130,6 @@ class InvariantReport:
     breaches: Sequence[Breach]
     unseen: Mapping[str, str]
     extra: Mapping[str, Sequence[str]]
-    nested: Sequence[str] = ()
     more: bool = False
     pool: str = ''
     states: Mapping[str, State] = dataclasses.field(default_factory=dict)
@@ -149,7 +146,6 @@ class InvariantReport:
         lines += [f'{label} was not checked: {why}' for label, why in self.unseen.items()]
         lines += [f'{label} has {len(names)} zones of its own: {", ".join(names[:5])}{" ..." if names[5:] else ""}'
                   for label, names in self.extra.items()]
-        lines += self.nested
         for name, state in self.states.items():
             lines += [f'{label}{self._of(name)} has operations that fail: {what}'
                       for label, what in state.failing.items() if name != self.pool]
@@ -164,8 +160,8 @@ class InvariantReport:
     def json(self) -> str:
         return json.dumps({'ok': not self.code, 'domains': self.domains, 'servers': self.servers,
                            'breaches': [dataclasses.asdict(breach) for breach in self.breaches], 'more': self.more,
-                           'unseen': dict(self.unseen), 'nested': list(self.nested),
-                           'extra': {key: list(names) for key, names in self.extra.items()}, 'pool': self.pool,
+                           'unseen': dict(self.unseen), 'pool': self.pool,
+                           'extra': {key: list(names) for key, names in self.extra.items()},
                            'pools': {name: {**dataclasses.asdict(state), 'asked': name == self.pool}
                                      for name, state in self.states.items()}}, indent=2)
 
@@ -213,17 +209,8 @@ class InvariantCheck:
                          for server, domain in self._storage.read(store.servers_without_pool, ids, MOST))
         states = {rows.pool.name: rows.state() for rows in self._rows}
         return InvariantReport(sum(state.domains for state in states.values()), len(wrong_at),
-                               sorted(all_breaches)[:MOST], self._unseen,
-                               self._extra, self._nested(), len(all_breaches) >= MOST, self._pool.name, states)
-
-    def _nested(self) -> list[str]:
-        lines: list[str] = []
-        after: str | None = ''
-        while after is not None and len(lines) < MOST:
-            page, after = self._storage.read(zone_ancestry.foreign_subzones, after, PAGE)
-            lines += [f'{subzone.name} of the project {subzone.project_id or "-"} lies below {subzone.above} '
-                      f'of the project {subzone.above_project_id or "-"}.' for subzone in page]
-        return lines[:MOST]
+                               sorted(all_breaches)[:MOST], self._unseen, self._extra, len(all_breaches) >= MOST,
+                               self._pool.name, states)
 
     def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:
         checked = [server for server in self._rows[0].members.servers if server.id in self._backends

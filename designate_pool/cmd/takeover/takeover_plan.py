@@ -15,7 +15,7 @@ from designate_pool.cmd.takeover import lists, zone_copy
 from designate_pool.errors import BadInput, InvalidField
 from designate_pool.model import Endpoint, utcnow
 from designate_pool.protocol.names_and_rdata import normal_name
-from designate_pool.storage.designate import source, tables
+from designate_pool.storage.designate import source
 from designate_pool.storage.sql.database import Storage
 
 DNS_PORT = 53
@@ -221,7 +221,9 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
                 'MiniDNS' for name in zones.awaiting]
     remarks += [f'{server.name}: {remark}' for server in target_servers(pool) for remark in server.remarks
                 if server.driver]
-    return TakeoverPlan(pool['name'], counts, servers, refused, remarks + _left(designate, theirs.row.id))
+    remarks += [f'the catalog zone {name} stays in Designate; servers that read it have to read the one that the pool '
+                'makes here (catalog_zone)' for name in designate.read(source.catalog_zones, theirs.row.id)]
+    return TakeoverPlan(pool['name'], counts, servers, refused, remarks)
 
 
 def write(path: str, text: str) -> None:
@@ -244,15 +246,3 @@ def _pool_mistakes(pool: source.DesignatePool) -> list[str]:
         except InvalidField as error:
             mistakes.append(f'the name server {hostname} of the pool: {error.kwargs["why"]}')
     return mistakes
-
-
-def _left(designate: Storage, pool_id: str) -> list[str]:
-    remarks = [f'the catalog zone {name} stays in Designate; servers that read it have to read the one that the pool '
-               'makes here (catalog_zone)' for name in designate.read(source.catalog_zones, pool_id)]
-    deleted = sum(row.number for row in designate.read(source.zone_counts) if row.pool_id == pool_id and row.is_deleted)
-    if deleted:
-        remarks.append(f'{deleted} deleted zones stay in Designate')
-    number = designate.read(source.count, tables.zone_tasks)
-    if number:
-        remarks.append(f'{number} imports and exports stay in Designate')
-    return remarks

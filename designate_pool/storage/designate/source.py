@@ -69,11 +69,6 @@ def rows(tx: Tx, table: sa.Table) -> list[Any]:
     return list(tx.execute(sa.select(table).order_by(table.c.id)))
 
 
-def count(tx: Tx, table: sa.Table) -> int:
-    begin(tx)
-    return tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-
-
 class DesignatePool(NamedTuple):
     """A pool of Designate.
 
@@ -98,14 +93,6 @@ def all_pools(tx: Tx) -> list[DesignatePool]:
                           tuple((host, port) for host, port in of(pool_also_notifies, row.id, 'host', 'port')),
                           tuple((key, value) for key, value in of(pool_attributes, row.id, 'key', 'value')))
             for row in tx.execute(sa.select(pools).order_by(pools.c.name))]
-
-
-def zone_counts(tx: Tx) -> list[Any]:
-    """How many zones there are by pool, type, status and whether they are deleted."""
-    begin(tx)
-    deleted = (zones.c.deleted != ALIVE).label('is_deleted')
-    kinds = (zones.c.pool_id, zones.c.type, zones.c.status, deleted)
-    return list(tx.execute(sa.select(*kinds, sa.func.count().label('number')).group_by(*kinds)))
 
 
 def catalog_zones(tx: Tx, pool_id: str) -> list[str]:

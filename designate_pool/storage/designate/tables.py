@@ -84,4 +84,3 @@ zone_transfer_requests = _table(
     *_text('key', 'description', 'tenant_id', 'target_tenant_id'), *_words('status'))
 zone_transfer_accepts = _table('zone_transfer_accepts', *_numbers('version'), _id('zone_id'),
                                _id('zone_transfer_request_id'), *_text('tenant_id'), *_words('status'))
-zone_tasks = _table('zone_tasks', _id('zone_id'))

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from designate_pool.errors import LostRace
 from designate_pool.model import names
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import CHUNK, chunks, lost_race
+from designate_pool.storage.sql.entities import chunks, lost_race
 from designate_pool.storage.sql.schema import ALIVE, domains, name_locks, pool_attributes, recordsets
 from designate_pool.storage.zones.domains import NEWEST_FIRST
 
@@ -50,15 +50,6 @@ class Neighbourhood(NamedTuple):
     former: str = ''
 
 
-class ForeignSubzone(NamedTuple):
-    """A domain that lies below one of another project."""
-
-    name: str
-    project_id: str
-    above: str
-    above_project_id: str
-
-
 def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
     """The live domains above and below *name*, and the last one that had it, in one statement.
 
@@ -76,7 +67,7 @@ def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
 
 
 def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
-    """Those of at most :data:`CHUNK` names above or below which there is a live domain, or a name server at or above,
+    """Those of a chunk of names above or below which there is a live domain, or a name server at or above,
     or that a deleted domain had.
 
     They are found by one statement, and at most one domain below each is read.
@@ -170,20 +161,6 @@ def live_domains(tx: Tx, wanted: list[str]) -> list[Neighbour]:
     """The live domains that have one of these names."""
     return [Neighbour(*row) for part in chunks(dict.fromkeys(wanted))
             for row in tx.execute(_LIVE_NEIGHBOURS, {'names': part})]
-
-
-def foreign_subzones(tx: Tx, after_id: str = '', limit: int = CHUNK) -> tuple[list[ForeignSubzone], str | None]:
-    """The live domains below another project's, among the next *limit* domains by id after *after_id*.
-
-    :returns: these, and the id to continue after; None when there are no more domains
-    """
-    page = tx.execute(_NEIGHBOURS.where(_LIVE, domains.c.id > after_id).order_by(domains.c.id).limit(limit)).all()
-    owners = {domain.name: domain.project_id
-              for domain in live_domains(tx, [name for row in page for name in names.above(row.name)])}
-    subzones = [ForeignSubzone(row.name, row.project_id, name, owners[name])
-                for row in page for name in names.above(row.name)
-                if name in owners and owners[name] != row.project_id]
-    return subzones, page[-1].id if len(page) == limit else None
 
 
 _NEIGHBOURS = sa.select(domains.c.id, domains.c.name, domains.c.project_id)

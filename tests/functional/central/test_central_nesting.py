@@ -19,7 +19,6 @@ from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.model import Context, Domain, RecordChange, new_id, utcnow
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import zone_ancestry
 from testing.processes import patience, wait_until
 from tests.fixtures.central import WHO, create, import_zone, lock_waits
 
@@ -146,21 +145,6 @@ def test_a_parent_with_records_that_lie_in_a_child_is_refused(central: Central) 
     assert 'it lies in the zone sub.example.com.' in refused(
         import_zone, central, RED, ZONE_FILE.format('example.com.') + 'www.sub 60 IN A 192.0.2.1\n')
     create(central, 'example.com.', ('sub.example.com.', 'DS', ['1 8 2 ' + 64 * 'A']), who=RED)
-
-
-def test_what_was_nested_before_stays_and_can_be_told(central: Central, database: Storage) -> None:
-    create(central, 'example.com.', who=RED)
-    for number in range(5):
-        create(central, f'h{number}.example.org.', who=RED)
-    create(central, 'a.b.example.com.', who=CHIEF)
-    create(central, 'org.', who=CHIEF)
-    found: list[zone_ancestry.ForeignSubzone] = []
-    after: str | None = ''
-    while after is not None:
-        page, after = database.read(zone_ancestry.foreign_subzones, after, 3)
-        found += page
-    assert sorted(found) == [('a.b.example.com.', 'chief', 'example.com.', 'red'),
-                             *((f'h{number}.example.org.', 'red', 'org.', 'chief') for number in range(5))]
 
 
 class Meeting:
