@@ -159,6 +159,13 @@ class ServerTable:
         return peer
 
 
+@dataclasses.dataclass
+class PoolServers:
+    """The pool's servers as they are now: *table* is replaced when the configuration changes."""
+
+    table: ServerTable
+
+
 def make_server_table(pool: Pool, hosts: HostAddresses) -> ServerTable:
     """Make the table of the servers of *pool*, whose hosts are looked up.
 

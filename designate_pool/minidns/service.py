@@ -28,7 +28,7 @@ from designate_pool.minidns.notify_receiver import NotifyReceiver
 from designate_pool.minidns.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener, TcpLimits
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.servers import HostAddresses, make_server_table
+from designate_pool.minidns.servers import HostAddresses, PoolServers, make_server_table
 from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
                                   Server)
@@ -55,28 +55,26 @@ class MiniDns:
     def __init__(self, storage: Storage, pool: Pool, settings: MiniDnsSettings, pool_managers: PoolManagerClient,
                  runtime: Runtime, read_pool: Callable[[], Pool] | None = None, central: CentralClient | None = None,
                  tcp_limits: TcpLimits | None = None, host_addresses: HostAddresses | None = None) -> None:
-        tcp_limits = tcp_limits or TcpLimits(settings.tcp_connections)
         self._is_announced = False
         self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
                                        logging.WARNING)
         self._runtime = runtime
         self._host_addresses = host_addresses or HostAddresses()
         self._pool = pool
-        self._server_table = make_server_table(pool, self._host_addresses)
+        self._servers = PoolServers(make_server_table(pool, self._host_addresses))
         self._pool_lock = threading.Lock()
         self._tsig_grants = TsigGrants(storage)
         self._refresher, notifies = None, None
         if central is not None:
             self._refresher = SecondaryRefresher(central, pool.name, self._key_of_zone, self._no_master, settings)
             notifies = NotifyReceiver(storage, pool.name, self._refresher.request)
-        query_handler = QueryHandler(storage, lambda: self._server_table, settings.packed_zones_bytes,
-                                     lambda: self._tsig_grants.grants, self._on_transfer_sent, notifies,
+        query_handler = QueryHandler(storage, self._servers, self._tsig_grants, settings.packed_zones_bytes,
+                                     self._on_transfer_sent, notifies,
                                      functools.partial(one_ahead, runtime.workers(storage.connections,
                                                                                   'minidns-ahead')))
-        self._listener = Listener(settings.listen, query_handler,
-                                  lambda address: self._server_table.servers_at_address.get(address, 0),
-                                  settings.reuse_port, tcp_limits)
-        self._result_sender = ResultSender(pool_managers, lambda: self._server_table.verified)
+        self._listener = Listener(settings.listen, query_handler, self._servers, settings.reuse_port,
+                                  tcp_limits or TcpLimits(settings.tcp_connections))
+        self._result_sender = ResultSender(pool_managers, lambda: self._servers.table.verified)
         self._client_loop = ClientLoop(_sources(settings.listen))
         self._soa_poller = SoaPoller(self._client_loop, self._result_sender.send,
                                      is_fetching=self._listener.is_fetching)
@@ -112,7 +110,7 @@ class MiniDns:
     def announce(self) -> None:
         """Tell the pool managers that it serves its topic: they repeat polls that a killed one had."""
         self._is_announced = True
-        self._runtime.spawn(self._result_sender.repeat_polls, self._server_table.pool_name, name='minidns-announce')
+        self._runtime.spawn(self._result_sender.repeat_polls, self._servers.table.pool_name, name='minidns-announce')
 
     def stop(self) -> None:
         """Answer the queries that have arrived, send the results of polls, and end.
@@ -126,7 +124,7 @@ class MiniDns:
         self._listener.stop()
         self._client_loop.stop()
         if self._is_announced and self._soa_poller.has_polls:
-            self._result_sender.repeat_polls(self._server_table.pool_name)
+            self._result_sender.repeat_polls(self._servers.table.pool_name)
         self._soa_audit.stop()
 
     def set_pool(self, pool: Pool | None = None) -> None:
@@ -142,8 +140,8 @@ class MiniDns:
             pool = self._pool if pool is None else pool
             if pool.name != self._pool.name:
                 raise InvalidField(field='[service:pool_manager] pool_name', why='it takes a restart to change it')
-            new, former = make_server_table(pool, self._host_addresses), self._server_table
-            self._pool, self._server_table = pool, new
+            new, former = make_server_table(pool, self._host_addresses), self._servers.table
+            self._pool, self._servers.table = pool, new
             now = new.all_peers()
             changed = {key: now.get(key) for key, peer in former.all_peers().items() if now.get(key) != peer}
             if changed:
@@ -178,7 +176,7 @@ class MiniDns:
             _check_name(request.name)
             peer = self._find_peer(request.server_id) if request.poll else self._also_notify_peer(request.server_id)
             if peer is not None:
-                first, *others = self._server_table.asked(peer)
+                first, *others = self._servers.table.asked(peer)
                 orders.append(PollOrder(first, recipient, request, notified=peer))
                 orders += [PollOrder(other, recipient, dataclasses.replace(request, notify=False)) for other in others]
             elif request.poll:
@@ -200,7 +198,7 @@ class MiniDns:
         if any(len(item) != 3 or not 0 <= item[2] < SPACE for item in domains):
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
         peers = [server for server_id in server_ids if (peer := self._find_peer(server_id)) is not None
-                 for server in self._server_table.asked(peer)]
+                 for server in self._servers.table.asked(peer)]
         self._client_loop.submit(self._soa_audit.start_page, AuditPage(context, pool_name, started_at, peers, domains))
 
     def look_for_changes(self, context: Context) -> None:
@@ -209,9 +207,9 @@ class MiniDns:
 
     def _find_peer(self, server_id: str) -> AllowedPeer | None:
         """The server with this id; an unknown one triggers a reload: a pool manager may have a newer configuration."""
-        if server_id not in self._server_table.peers and self._config_reloader is not None:
+        if server_id not in self._servers.table.peers and self._config_reloader is not None:
             self._config_reloader.reload_for_unknown()
-        return self._server_table.peers.get(server_id)
+        return self._servers.table.peers.get(server_id)
 
     def _also_notify_peer(self, text: str) -> AllowedPeer | None:
         """The peer of an ``also_notify`` endpoint, None when its key is unknown; InvalidField if it is none."""
@@ -228,7 +226,7 @@ class MiniDns:
         return AllowedPeer(text, f'also:{endpoint}', (endpoint.host,), endpoint.port, key)
 
     def _key_named(self, name: dns.name.Name) -> dns.tsig.Key | None:
-        servers, grant = self._server_table.acl.peers_by_key.get(name), self._tsig_grants.grants.get(name)
+        servers, grant = self._servers.table.acl.peers_by_key.get(name), self._tsig_grants.grants.get(name)
         return servers[0] if servers else grant.key if grant else None
 
     def _key_of_zone(self, domain_id: str) -> dns.tsig.Key | None:
@@ -237,7 +235,7 @@ class MiniDns:
 
     def _no_master(self, master: Endpoint) -> str | None:
         """Why this address cannot be a master: it is one of ours, in words; None if it can."""
-        if str(master) in self._server_table.by_destination:
+        if str(master) in self._servers.table.by_destination:
             return 'it is a server of the pool, which has its zones from here'
         return 'it is this MiniDNS itself' if self._is_own(master) else None
 
@@ -247,22 +245,22 @@ class MiniDns:
             for own in self.endpoints)
 
     def _check_pool(self, pool_name: str) -> None:
-        if pool_name != self._server_table.pool_name:
-            raise InvalidField(field='pool_name', why=f'this MiniDNS is of the pool {self._server_table.pool_name}, '
+        if pool_name != self._servers.table.pool_name:
+            raise InvalidField(field='pool_name', why=f'this MiniDNS is of the pool {self._servers.table.pool_name}, '
                                                       f'not of {pool_name}')
 
     def _start_one(self, context: Context, domain: Domain, destination: str, schedule: RetrySchedule,
                    poll: bool) -> None:
         self._check_pool(domain.pool_name)
         _check_name(domain.name)
-        peer = self._server_table.find_peer(destination)
+        peer = self._servers.table.find_peer(destination)
         request = PollRequest(domain.id, domain.name, domain.serial, peer.id, notify=not poll, poll=poll)
         self._client_loop.submit(self._soa_poller.start_polls,
                                  [PollOrder(peer, ToCaller(context, domain, destination), request)], schedule)
 
     def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone) -> None:
         """A transfer has been sent: poll whether its receiver serves it."""
-        table = self._server_table
+        table = self._servers.table
         self._client_loop.submit(self._soa_poller.start_post_transfer_polls,
                                  [server for peer in peers for server in table.asked(peer)],
                                  zone.domain_id, zone.name, zone.serial, table.pool_name)

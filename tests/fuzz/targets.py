@@ -78,9 +78,7 @@ def minidns_query(octets: bytes) -> None:
         reply = responder.answer(read, HEAD, NOW)
     else:
         reply = read
-    if isinstance(reply, Transfer):
-        reply = reply.ask_for_tcp(NOW)
-    if reply is None:
+    if reply is None or isinstance(reply, Transfer):
         return
     assert reply[:2] == message[:2] and reply[2] & 0x80, reply
     assert tsig.find(reply) is not None or dns.message.from_wire(reply, ignore_trailing=False)

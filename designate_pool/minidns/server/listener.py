@@ -20,13 +20,14 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns.client.sockets import Address, bound_socket, udp_socket
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.query_handler import QueryHandler, count
 from designate_pool.minidns.server.responder import Query, Transfer
+from designate_pool.minidns.servers import PoolServers
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class TcpLimits:
     first_query: float = 1.0
 
 
+@dataclasses.dataclass(eq=False)
 class ClientConnection:
     """One client.
 
@@ -63,13 +65,12 @@ class ClientConnection:
     :ivar idle_since: since when it has been waiting for a query; None while one is answered
     """
 
-    def __init__(self, sock: socket.socket, address: str, is_stranger: bool, limits: TcpLimits) -> None:
-        self.sock = sock
-        self._limits = limits
-        self.address = address
-        self.is_stranger = is_stranger
-        self.idle_since: float | None = time.monotonic()
-        self._buffer = bytearray()
+    sock: socket.socket
+    address: str
+    is_stranger: bool
+    limits: TcpLimits
+    idle_since: float | None = dataclasses.field(default_factory=time.monotonic)
+    _buffer: bytearray = dataclasses.field(default_factory=bytearray)
 
     def read_queries(self) -> list[bytes]:
         """Wait for queries; at least one, or none when the client has closed the connection.
@@ -77,7 +78,7 @@ class ClientConnection:
         :raises OSError: when it takes too long
         """
         self.idle_since = time.monotonic()
-        deadline = self.idle_since + (self._limits.query if self._buffer else self._limits.idle)
+        deadline = self.idle_since + (self.limits.query if self._buffer else self.limits.idle)
         while True:
             messages: list[bytes] = []
             offset = 0
@@ -98,7 +99,7 @@ class ClientConnection:
                 return []
             self._buffer += chunk
             if was_empty:
-                deadline = time.monotonic() + self._limits.query
+                deadline = time.monotonic() + self.limits.query
 
     def send(self, message: bytes, timeout: float | None = None) -> None:
         """Send a message.
@@ -106,7 +107,7 @@ class ClientConnection:
         :param timeout: seconds, None for ``TcpLimits.send``
         :raises OSError: when the client does not take it in time
         """
-        deadline = time.monotonic() + (self._limits.send if timeout is None else timeout)
+        deadline = time.monotonic() + (self.limits.send if timeout is None else timeout)
         unsent = memoryview(len(message).to_bytes(2, 'big') + message)
         while unsent:
             self.sock.settimeout(max(0.01, deadline - time.monotonic()))
@@ -120,16 +121,16 @@ class ClientConnection:
 class TcpServer:
     """All TCP connections.
 
-    :param server_count: gives the number of servers that have an address.  An address may have half of the connections
-        for each of its servers; an address of no server a quarter; all strangers together half
+    An address may have half of the connections for each of its servers; an address of no server a quarter; all
+    strangers together half.
     """
 
-    def __init__(self, query_handler: QueryHandler, server_count: Callable[[str], int], limits: TcpLimits) -> None:
+    def __init__(self, query_handler: QueryHandler, servers: PoolServers, limits: TcpLimits) -> None:
         self._query_handler = query_handler
         self._limits = limits
         #: Queries whose transfers are being made or sent; replaced as a whole, so that any thread may read it.
         self._transfers: tuple[Query, ...] = ()
-        self._server_count = server_count
+        self._servers = servers
         self._open: set[ClientConnection] = set()
         self._changed = threading.Condition()
         self._listeners: list[socket.socket] = []
@@ -179,14 +180,15 @@ class TcpServer:
                 with self._changed:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
-            self._admit(ClientConnection(sock, address[0], not self._server_count(address[0]), self._limits))
+            is_stranger = address[0] not in self._servers.table.servers_at_address
+            self._admit(ClientConnection(sock, address[0], is_stranger, self._limits))
             time.sleep(0)  # let other green threads run, even while connections keep coming; so below
 
     def _admit(self, connection: ClientConnection) -> None:
         """Serve *connection*, in place of idle ones where it is beyond a limit; close it when there are none."""
         assert self._runtime is not None
         half, quarter = max(1, self._limits.connections // 2), max(1, self._limits.connections // 4)
-        server_count = self._server_count(connection.address)
+        server_count = self._servers.table.servers_at_address.get(connection.address, 0)
         with self._changed:
             has_place = not self._stopping and all(
                 len(others := [other for other in self._open if is_meant(other)]) < limit
@@ -272,16 +274,15 @@ Ancillary = list[tuple[int, int, bytes]]
 class Listener:
     """Answers queries on *endpoints*.
 
-    :param server_count: gives the number of servers that have an address
     :param reuse_port: whether other processes may bind the same ports
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, server_count: Callable[[str], int],
+    def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, servers: PoolServers,
                  reuse_port: bool, tcp_limits: TcpLimits) -> None:
         self._requested_endpoints = tuple(endpoints)
         self._reuse_port = reuse_port
         self._query_handler = query_handler
-        self._tcp_server = TcpServer(query_handler, server_count, tcp_limits)
+        self._tcp_server = TcpServer(query_handler, servers, tcp_limits)
         self.is_fetching = self._tcp_server.is_fetching
         self._udp: list[UdpServer] = []
         self._tcp: list[socket.socket] = []

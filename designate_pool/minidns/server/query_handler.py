@@ -6,17 +6,16 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from dns.name import Name
-
 from designate_pool import metrics
 from designate_pool.errors import PoolError
-from designate_pool.minidns.acl import AllowedPeer, Refusal, TsigGrant
+from designate_pool.minidns.acl import AllowedPeer, Refusal
+from designate_pool.minidns.database_watch import TsigGrants
 from designate_pool.minidns.notify_receiver import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
-from designate_pool.minidns.servers import ServerTable
+from designate_pool.minidns.servers import PoolServers
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
-from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
+from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import CATALOG_ID, ZoneHead
@@ -36,21 +35,19 @@ class QueryHandler:
     """Answers queries for the zones of one pool.
 
     :param cache_bytes: octets of packed zones to cache
-    :param grants: returns the current grants, by the names of their keys
     :param on_sent: called with each transfer that was sent completely
     :param notifies: answers NOTIFY messages; None where there are no secondary zones
     :param ahead: see :class:`ZoneLoader`
     """
 
-    def __init__(self, storage: Storage, server_table: Callable[[], ServerTable], cache_bytes: int,
-                 grants: Callable[[], Mapping[Name, TsigGrant]] = dict,
+    def __init__(self, storage: Storage, servers: PoolServers, tsig_grants: TsigGrants, cache_bytes: int,
                  on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None,
                  notifies: NotifyReceiver | None = None, ahead: Ahead = iter) -> None:
         cache = ZoneCache(cache_bytes)
-        self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache, ahead)
+        self._zone_loader = ZoneLoader(storage, servers.table.pool_name, cache, ahead)
         self._catalog_loader = CatalogLoader(storage, cache)
-        self._server_table = server_table
-        self._grants = grants
+        self._servers = servers
+        self._tsig_grants = tsig_grants
         self._on_sent = on_sent
         self._notifies = notifies
         self._refusals = RateLimitedLog()
@@ -59,15 +56,14 @@ class QueryHandler:
     def parse(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[Parsed]:
         """What each of *messages* (octets, address) is, for :meth:`answer`."""
         now = int(time.time())
-        acl, grants = self._server_table().acl, self._grants()
+        acl, grants = self._servers.table.acl, self._tsig_grants.grants
         return [responder.read(acl, grants, message, address, over_tcp, now) for message, address in messages]
 
     def answer(self, parsed: Sequence[Parsed]) -> list[bytes | Transfer | None]:
         """The replies to what :meth:`parse` has returned, in its order; None for no reply."""
         now = int(time.time())
-        server_table = self._server_table()
         names = {query.name for query in parsed if isinstance(query, Query) and not query.opcode}
-        heads = self._read_heads(names, server_table) if names else {}
+        heads = self._read_heads(names) if names else {}
         notified = dict.fromkeys(query.name for query in parsed if isinstance(query, Query) and query.opcode)
         masters = self._read_masters(notified) if notified and heads is not None else None
         return [self._answer(query, heads, masters, now) for query in parsed]
@@ -77,12 +73,14 @@ class QueryHandler:
         query, head = transfer.query, transfer.head
         try:
             zone: PackedZone | None = None
-            if query.client_serial is not None:
-                zone = self._difference(query, head, query.client_serial)
-            if zone is None and head.domain_id == CATALOG_ID:
-                zone = self._catalog_loader.load_catalog(head, query.peers)
-            elif zone is None:
-                zone = self._zone_loader.load_zone(head)
+            if head.domain_id == CATALOG_ID:
+                if query.client_serial is not None:
+                    zone = self._catalog_loader.load_difference(head, query.peers, query.client_serial)
+                zone = zone or self._catalog_loader.load_catalog(head, query.peers)
+            else:
+                if query.client_serial is not None:
+                    zone = self._zone_loader.load_difference(head, query.client_serial)
+                zone = zone or self._zone_loader.load_zone(head)
         except Exception as error:  # errors of the database are of several classes
             self._log_failure(head, error)
             return query.reply(wire.SERVFAIL, int(time.time()))
@@ -97,14 +95,9 @@ class QueryHandler:
         metrics.TRANSFER_SECONDS.labels(*labels).observe(seconds)
         self._on_sent(query.peers, zone)
 
-    def _difference(self, query: Query, head: ZoneHead, client_serial: int,
-                    max_records: int | None = None) -> PackedDifference | None:
-        if head.domain_id == CATALOG_ID:
-            return self._catalog_loader.load_difference(head, query.peers, client_serial)
-        return self._zone_loader.load_difference(head, client_serial, max_records)
-
-    def _read_heads(self, names: set[str], server_table: ServerTable) -> Mapping[str, ZoneHead | None] | None:
+    def _read_heads(self, names: set[str]) -> Mapping[str, ZoneHead | None] | None:
         """The heads of *names*, missing or None where a zone is not served; None when the database cannot be read."""
+        server_table = self._servers.table
         catalog = server_table.catalog_zone
         others = names - {catalog}
         try:
@@ -155,9 +148,8 @@ class QueryHandler:
             LOG.error('zone %s cannot be served: %s', query.name, error)
             return _fail(query, now)
         if not isinstance(answer, Transfer):
-            count(query, 'no_zone' if head is None else 'sent' if query.rtype == wire.SOA else 'current')
-        elif not query.over_tcp:
-            return self._udp_difference(answer, now)
+            count(query, 'no_zone' if head is None else 'sent' if query.rtype == wire.SOA
+                  else 'by_tcp' if answer[2] & wire.TC >> 8 else 'current')
         return answer
 
     def _answer_notify(self, query: Query, masters: Mapping[str, Masters | None] | None, now: int) -> bytes | None:
@@ -171,24 +163,6 @@ class QueryHandler:
         self._log_refusal(answer)
         metrics.REFUSED.labels(answer.kind).inc()
         return answer.answer
-
-    def _udp_difference(self, transfer: Transfer, now: int) -> bytes:
-        """The difference if it fits into a datagram, otherwise a reply that asks for TCP."""
-        query, head = transfer.query, transfer.head
-        assert query.client_serial is not None
-        started = time.monotonic()
-        try:
-            difference = self._difference(query, head, query.client_serial, query.room // MIN_RECORD_SIZE)
-            message = None if difference is None else transfer.datagram(difference, now)
-            if difference is None or message is None:
-                message = transfer.ask_for_tcp(now)
-                count(query, 'by_tcp')
-                return message
-        except Exception as error:  # errors of the database are of several classes
-            self._log_failure(head, error)
-            return _fail(query, now)
-        self.transferred(query, difference, time.monotonic() - started)
-        return message
 
     def _log_failure(self, head: ZoneHead, error: Exception) -> None:
         if isinstance(error, (ValueError, PoolError)):

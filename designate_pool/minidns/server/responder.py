@@ -73,21 +73,6 @@ class Transfer:
     query: Query
     head: ZoneHead
 
-    def datagram(self, difference: packed_zone.PackedZone, now: int) -> bytes | None:
-        """*difference* as one UDP message; None when it does not fit."""
-        query = self.query
-        if len(difference.bodies) > 1 or len(difference.bodies[0][1]) > query.room:
-            return None
-        message = query.reply(wire.NOERROR, now, wire.AA, *difference.bodies[0])
-        return message if len(message) <= query.room else None
-
-    def ask_for_tcp(self, now: int) -> bytes:
-        """The current SOA with TC set: retry over TCP (RFC 1995 section 2).
-
-        :raises ValueError: when the zone's SOA cannot be made
-        """
-        return _soa(self.query, self.head, now, wire.AA | wire.TC)
-
 
 def messages(query: Query, zone: packed_zone.PackedZone, clock: Callable[[], float]) -> Iterator[bytes]:
     """The messages of a transfer, each made and signed just before it is sent; *clock*: seconds since 1970."""
@@ -206,13 +191,12 @@ def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
     """
     if head is None:
         return query.reply(wire.REFUSED if query.rtype == wire.SOA else wire.NOTAUTH, now)
-    current = query.client_serial is not None and serial.at_least(query.client_serial, head.serial)
-    if query.rtype != wire.SOA and not current:
-        return Transfer(query, head)
-    return _soa(query, head, now, wire.AA)  # in reply to IXFR it means "up to date" (RFC 1995 section 2)
-
-
-def _soa(query: Query, head: ZoneHead, now: int, flags: int) -> bytes:
+    flags = wire.AA  # the SOA in reply to IXFR means "up to date", or with TC "retry over TCP" (RFC 1995 section 2)
+    if query.rtype != wire.SOA and (
+            query.client_serial is None or not serial.at_least(query.client_serial, head.serial)):
+        if query.over_tcp:
+            return Transfer(query, head)
+        flags |= wire.TC
     message = query.reply(wire.NOERROR, now, flags, 1, packed_zone.soa(head))
     if len(message) > query.room:
         return query.reply(wire.NOERROR, now, flags | wire.TC)

@@ -16,8 +16,6 @@ from designate_pool.protocol import soa_rdata, wire
 
 #: Most records of a difference; beyond that a whole zone needs less memory.
 MAX_RECORDS = 100_000
-#: Octets of the smallest record: a pointer for its owner, type, class, TTL and length.
-MIN_RECORD_SIZE = 12
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

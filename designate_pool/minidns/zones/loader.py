@@ -130,31 +130,20 @@ class ZoneLoader:
         """
         return self._cache.get_or_pack(head.domain_id, head.serial, functools.partial(self._pack_zone, head))
 
-    def load_difference(self, head: ZoneHead, client_serial: int,
-                        max_records: int | None = None) -> ixfr.PackedDifference | None:
+    def load_difference(self, head: ZoneHead, client_serial: int) -> ixfr.PackedDifference | None:
         """The difference from *client_serial* to the zone of *head*, or to a newer one.
 
         None when the journal does not reach back that far, or when it has more than :data:`SMALL_DIFFERENCE` records
         or the whole zone is cached, and the whole zone is no larger.  The cost depends on the size of the difference,
         not on that of the zone.
-
-        :param max_records: the most records that it may have; if given, it is not compared with the zone's size
         """
         key = f'{head.domain_id} {client_serial}'  # a whole zone has the id of its domain
-        declined_key = f'{key} declined'
 
         def pack() -> packed_zone.PackedZone | None:
             newest = self._cache.latest(key)
             if newest is not None and serials.newer(newest.serial, head.serial):
                 return newest
-            if max_records is not None:
-                return self._pack_difference(head, client_serial, max_records)
-            if self._cache.get(declined_key, head.serial) is not None:
-                return None
-            difference = self._pack_difference(head, client_serial, None)
-            if difference is None:
-                self._cache.put(declined_key, packed_zone.PackedZone(head.domain_id, head.name, head.serial, ()))
-            return difference
+            return self._pack_difference(head, client_serial)
 
         result = self._cache.get_or_pack(key, head.serial, pack)
         assert result is None or isinstance(result, ixfr.PackedDifference)
@@ -171,13 +160,11 @@ class ZoneLoader:
                 return None
             return packed_zone.pack_zone(first[0], itertools.chain([first[1]], (page for _, page in pages)))
 
-    def _pack_difference(self, head: ZoneHead, client_serial: int,
-                         max_records: int | None) -> ixfr.PackedDifference | None:
+    def _pack_difference(self, head: ZoneHead, client_serial: int) -> ixfr.PackedDifference | None:
         span = journal.Span(head.domain_id, client_serial, head.serial)
         steps: Sequence[ZoneStep] | None = self._steps.call([span]).get(span)
         if steps is None:
-            read = self._storage.read(journal.difference, head.domain_id, client_serial,
-                                      ixfr.MAX_RECORDS if max_records is None else max_records)
+            read = self._storage.read(journal.difference, head.domain_id, client_serial, ixfr.MAX_RECORDS)
             if read is None:
                 return None
             head, steps = read.head, read.steps
@@ -187,7 +174,7 @@ class ZoneLoader:
             result = ixfr.pack(head, client_serial, steps)
         except (ValueError, RecordTooLarge):  # the whole zone may no longer have that record
             return None
-        return result if max_records is not None or self._is_smaller(result) else None
+        return result if self._is_smaller(result) else None
 
     def _is_smaller(self, difference: ixfr.PackedDifference) -> bool:
         """Whether it is smaller than the whole zone: in octets if that is cached, otherwise in records."""

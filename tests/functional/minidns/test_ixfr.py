@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +18,7 @@ import sqlalchemy as sa
 from prometheus_client import REGISTRY
 
 from designate_pool.central.service import Central
-from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Endpoint, Outcome, PollRequest, Server, TsigKey, new_id
+from designate_pool.model import Endpoint, TsigKey
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
@@ -28,7 +26,6 @@ from designate_pool.storage.sql.schema import record_changes
 from testing.databases import count_statements
 from testing.processes import wait_until
 from testing.settings import central_settings
-from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.central import WHO, Caller, Clock, create
 from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, keyring, transfer
 
@@ -134,19 +131,11 @@ def test_all_serials_in_between_come_in_one_answer(zone: Zone, key: TsigKey | No
         assert zone.bring(client_serial, key) == zone.was[fourth]
 
 
-def test_over_udp_as_long_as_it_fits(zone: Zone) -> None:
+def test_over_udp_it_is_asked_for_by_tcp(zone: Zone) -> None:
     last = zone.put('new', '192.0.2.9')
-    for options in ({}, {'key': KEY}, {'use_edns': 0, 'payload': 1232}):
-        answer = zone.ask(zone.first, over=dns.query.udp, **options)
-        assert serials_in(answer) == [last, zone.first, last, last] and not answer.flags & dns.flags.TC
-    assert zone.bring(zone.first, by=dns.query.UDPMode.ONLY) == zone.was[last]
-    zone.apply(*((f'more{number}', 'A', [f'192.0.2.{number}'], None) for number in range(30)))
-    for options, fits in (({}, False), ({'key': KEY}, False), ({'use_edns': 0, 'payload': 1232}, True)):
-        answer = zone.ask(last, over=dns.query.udp, **options)
-        assert bool(answer.flags & dns.flags.TC) is not fits
-        assert serials_in(answer) == ([max(zone.was), last, max(zone.was), max(zone.was)] if fits
-                                      else [max(zone.was)])
-    assert zone.bring(last, KEY, by=dns.query.UDPMode.TRY_FIRST) == zone.was[max(zone.was)]
+    answer = zone.ask(zone.first, over=dns.query.udp)
+    assert serials_in(answer) == [last] and answer.flags & dns.flags.TC
+    assert zone.bring(zone.first, KEY, by=dns.query.UDPMode.TRY_FIRST) == zone.was[last]
 
 
 def test_a_difference_that_is_no_smaller_is_the_whole_zone(
@@ -201,19 +190,6 @@ def test_the_second_server_costs_no_look_into_the_journal(zone: Zone) -> None:
     assert zone.is_whole(zone.first)
 
 
-def test_a_difference_that_was_declined_costs_no_second_look_into_the_journal(
-        minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
-    zone = Zone(minidns, central, clock, hosts=120)
-    zone.apply(*((f'host{number}', 'A', ['192.0.2.2'], None) for number in range(75)))
-    assert zone.is_whole(zone.first)
-    loader = zone.service._listener._query_handler._zone_loader
-    head = loader.read_heads([NAME])[NAME]
-    with count_statements(minidns.storage) as counter:
-        assert loader.load_difference(head, zone.first) is None
-    assert not counter
-    assert loader.load_difference(head, zone.first, 1000) is not None, 'without regard to the size of the zone'
-
-
 def test_who_asked_before_a_later_change_gets_the_difference_that_another_server_got(
         zone: Zone) -> None:
     zone.put('new', '192.0.2.9')
@@ -246,8 +222,7 @@ def test_a_record_that_no_message_holds_makes_it_the_whole_zone(zone: Zone, mini
 def test_a_journal_that_cannot_be_read_is_servfail(zone: Zone, minidns: LocalMiniDns) -> None:
     zone.put('new', '192.0.2.9')
     minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE record_changes RENAME TO away')) and None)
-    for over in (dns.query.tcp, dns.query.udp):
-        assert zone.ask(zone.first, over=over).rcode() == dns.rcode.SERVFAIL
+    assert zone.ask(zone.first).rcode() == dns.rcode.SERVFAIL
     minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO record_changes')) and None)
     assert not zone.is_whole(zone.first)
 
@@ -257,7 +232,7 @@ def test_transfers_are_counted_by_kind(minidns: LocalMiniDns, central: Central, 
               for kind in ('axfr', 'ixfr', 'ixfr_whole')}
     zone = Zone(minidns, central, clock)  # one transfer, and one more at each change
     zone.put('new', '192.0.2.9')
-    zone.ask(zone.first), zone.ask(zone.first, over=dns.query.udp), zone.ask(zone.first - 1)
+    zone.ask(zone.first), zone.ask(zone.first), zone.ask(zone.first - 1)
 
     def grown() -> dict[str, tuple[float, float]]:
         return {kind: (counted(kind, outcome='sent') - sent, counted(kind, 'transfer_bytes_total') - octets)
@@ -267,25 +242,3 @@ def test_transfers_are_counted_by_kind(minidns: LocalMiniDns, central: Central, 
                'all are counted')
     found = {kind: octets for kind, (_, octets) in grown().items()}
     assert found['ixfr_whole'] > found['axfr'] - found['ixfr_whole'] > found['ixfr'] > 0, 'one record less at first'
-
-
-def test_a_server_that_took_a_difference_by_udp_is_polled_at_once(
-        minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
-    zone = Zone(minidns, central, clock)
-    last = zone.put('new', '192.0.2.9')
-    serving = [zone.first]
-    with contextlib.closing(Scripted(lambda query, over_tcp: [soa_answer(query, serving[0])])) as name_server:
-        server = Server(id=new_id(), driver='fake', host='127.0.0.1', port=name_server.port)
-        service = minidns.start(server)
-        (zone.endpoint,) = service.endpoints
-        poll(service, server, zone, last)
-        wait_until(name_server.polls, 'it is polled, and is behind')
-        serving[0] = last
-        zone.ask(zone.first, over=dns.query.udp)
-        wait_until(lambda: minidns.pool_manager.results, 'it is reported')
-        assert [each.status for each in minidns.pool_manager.results] == [Outcome.SUCCESS]
-
-
-def poll(service: MiniDns, server: Server, zone: Zone, serial: int) -> None:
-    """Poll once, and then not before the test is over."""
-    service.notify_and_poll(WHO, 'default', [PollRequest(zone.id, NAME, serial, server.id, notify=False)], 10, 600, 3)

@@ -10,9 +10,10 @@ import dns.rcode
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.minidns.database_watch import TsigGrants
 from designate_pool.minidns.notify_receiver import RATE, NotifyReceiver
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.servers import HostAddresses, make_server_table
+from designate_pool.minidns.servers import HostAddresses, PoolServers, make_server_table
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
 from testing.databases import count_statements
@@ -35,8 +36,8 @@ class Notified:
         storage.run(lambda tx: tx.execute(domains.update().where(domains.c.name.in_(NAMES))
                                           .values(masters=f'192.0.2.52:53,{MASTER}:53')) and None)
         self.requested: list[str] = []
-        table = make_server_table(a_pool(PLAIN), HostAddresses())
-        self._handler = QueryHandler(storage, lambda: table, 1 << 20, notifies=NotifyReceiver(
+        servers = PoolServers(make_server_table(a_pool(PLAIN), HostAddresses()))
+        self._handler = QueryHandler(storage, servers, TsigGrants(storage), 1 << 20, notifies=NotifyReceiver(
             storage, 'default', self.requested.append, clock=lambda: 100.0))
 
     def answer(self, *messages: tuple[str, dns.message.Message]) -> list[str | None]:

@@ -29,8 +29,7 @@ def test_a_transfer_holds_the_whole_zone_and_nothing_else(
     assert transfer(endpoint, key=key) == zone_of(EXAMPLE)
 
 
-@pytest.mark.parametrize(('key', 'budget'), [(None, 1 << 20), (KEY, 1 << 20), (None, 65536)],
-                         ids=['unsigned', 'signed', 'not cached'])
+@pytest.mark.parametrize(('key', 'budget'), [(KEY, 1 << 20), (None, 65536)], ids=['signed', 'not cached'])
 def test_a_large_zone_takes_several_messages_and_a_second_transfer_is_the_same(
         minidns: LocalMiniDns, key: TsigKey | None, budget: int) -> None:
     text = big_zone(4000)
