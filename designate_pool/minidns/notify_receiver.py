@@ -39,7 +39,12 @@ class NotifyReceiver:
 
     def read_masters(self, names: Collection[str]) -> Mapping[str, Masters | None]:
         """The masters of these zones, None for one that is no secondary one; without the names that are too many."""
-        admitted = self._admit(names)
+        second = int(self._clock())
+        with self._lock:
+            if second != self._second:
+                self._second, self._looked_up = second, 0
+            admitted = list(names)[:RATE - self._looked_up]
+            self._looked_up += len(admitted)
         masters = self._storage.read(secondary_zones.masters, self._pool_name, admitted) if admitted else {}
         return {name: masters.get(name) for name in admitted}
 
@@ -61,12 +66,3 @@ class NotifyReceiver:
                            f'{query.address} notifies of {query.name} and is no master of it')
         self._request(domain_id)
         return query.reply(wire.NOERROR, now, wire.AA)
-
-    def _admit(self, names: Collection[str]) -> list[str]:
-        second = int(self._clock())
-        with self._lock:
-            if second != self._second:
-                self._second, self._looked_up = second, 0
-            admitted = list(names)[:RATE - self._looked_up]
-            self._looked_up += len(admitted)
-            return admitted

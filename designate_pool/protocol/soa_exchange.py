@@ -170,7 +170,8 @@ class _SoaExchange:
             return
         number = int.from_bytes(octets[:2], 'big')
         question = self._waiting.get(number)
-        reply = None if question is None else self._parsed(octets, question)
+        reply = None if question is None else soa_query.read_reply(
+            octets, question.template, self._key, question.mac, int(time.time()), question.template)
         if question is None or reply is None:
             return
         del self._waiting[number]
@@ -181,11 +182,6 @@ class _SoaExchange:
         if not self._enough(reply):
             self._schedule(time.monotonic() + PAUSES.delay(question.answers), question)
             question.answers += 1
-
-    def _parsed(self, octets: bytes, question: _Question) -> SoaReply | None:
-        """The meaning of a message; None when it is not a reply to that query."""
-        return soa_query.read_reply(octets, question.template, self._key, question.mac, int(time.time()),
-                                    question.template)
 
     def _schedule(self, when: float, question: _Question) -> None:
         heapq.heappush(self._due, (when, next(self._order), question))

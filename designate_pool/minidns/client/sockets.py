@@ -20,7 +20,6 @@ _EXTENDED_ERROR = struct.Struct('=IBBBBII')
 _BUFFER = 4 << 20
 #: Octets of the largest reply: our queries allow 512 over UDP, and a TSIG record may come on top.
 MAX_DATAGRAM = 4096
-_LENGTH_OCTETS = 2
 
 Address = tuple[Any, ...]
 
@@ -100,7 +99,7 @@ class TcpQuery:
     def __init__(self, sockets: Any, address: tuple[str, int], message: bytes) -> None:
         family = socket.AF_INET6 if ':' in address[0] else socket.AF_INET
         self._sock = sockets.socket(family, socket.SOCK_STREAM)
-        self._unsent = len(message).to_bytes(_LENGTH_OCTETS, 'big') + message
+        self._unsent = len(message).to_bytes(2, 'big') + message
         self._received = b''
         self.writing = True
         self._sock.setblocking(False)
@@ -116,33 +115,25 @@ class TcpQuery:
         """
         try:
             if self.writing:
-                self._send()
+                error = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if error:
+                    raise OSError(error, os.strerror(error))
+                self._unsent = self._unsent[self._sock.send(self._unsent):]
+                self.writing = bool(self._unsent)
                 return None
-            return self._receive()
+            length = 2
+            if len(self._received) >= 2:
+                length += int.from_bytes(self._received[:2], 'big')
+            chunk = self._sock.recv(length - len(self._received))
         except BlockingIOError:
             return None
-
-    def close(self) -> None:
-        self._sock.close()
-
-    def _send(self) -> None:
-        error = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if error:
-            raise OSError(error, os.strerror(error))
-        self._unsent = self._unsent[self._sock.send(self._unsent):]
-        self.writing = bool(self._unsent)
-
-    def _receive(self) -> bytes | None:
-        expected_length = _LENGTH_OCTETS
-        if len(self._received) >= _LENGTH_OCTETS:
-            expected_length += int.from_bytes(self._received[:_LENGTH_OCTETS], 'big')
-        chunk = self._sock.recv(expected_length - len(self._received))
         if not chunk:
             raise ConnectionResetError(errno.ECONNRESET, 'the server closed the connection')
         self._received += chunk
-        if len(self._received) == expected_length > _LENGTH_OCTETS:
-            return self._received[_LENGTH_OCTETS:]
-        return None
+        return self._received[2:] if len(self._received) == length > 2 else None
+
+    def close(self) -> None:
+        self._sock.close()
 
 
 class NativeSelector:

@@ -44,9 +44,6 @@ class CatalogStep:
     removed: frozenset[bytes]
     added: frozenset[bytes]
 
-    def __len__(self) -> int:
-        return len(self.removed) + len(self.added)
-
 
 def append_step(steps: Sequence[CatalogStep], from_serial: int, old_blocks: Iterable[Body], serial: int,
                 new_blocks: Iterable[Body]) -> tuple[CatalogStep, ...]:
@@ -61,7 +58,7 @@ def append_step(steps: Sequence[CatalogStep], from_serial: int, old_blocks: Iter
     steps_kept: collections.deque[CatalogStep] = collections.deque()
     size = 0
     for step in (CatalogStep(from_serial, removed - added, added - removed), *reversed(steps)):
-        size += len(step)
+        size += len(step.removed) + len(step.added)
         if size > MAX_RECORDS:
             break
         steps_kept.appendleft(step)
@@ -136,7 +133,8 @@ class CatalogLoader:
     def head(self, zone: str, pool_name: str) -> ZoneHead | None:
         """The head of the catalog *zone*; None when the database has no such pool."""
         result = self._storage.read(catalog.head, pool_name)
-        return None if result is None else _head(zone, pool_name, result.serial)
+        return None if result is None else ZoneHead(CATALOG_ID, zone, pool_name, 'hostmaster@invalid', 0, result.serial,
+                                                    _REFRESH, _RETRY, _EXPIRE, 0, ('invalid.',))
 
     def load_catalog(self, head: ZoneHead, peers: Collection[AllowedPeer]) -> PackedCatalog | None:
         """The catalog of *head* as *peers* are to see it, at its serial or a newer one.
@@ -251,8 +249,3 @@ def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
         if 0 <= at < len(result) - 1 and len(result[at][1]) + len(result[at + 1][1]) <= packed_zone.ROOM:
             result[at:at + 2] = [(result[at][0] + result[at + 1][0], result[at][1] + result[at + 1][1])]
     return result
-
-
-def _head(zone: str, pool_name: str, serial: int) -> ZoneHead:
-    return ZoneHead(CATALOG_ID, zone, pool_name, 'hostmaster@invalid', 0, serial, _REFRESH, _RETRY, _EXPIRE, 0,
-                    ('invalid.',))

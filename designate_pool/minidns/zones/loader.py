@@ -114,7 +114,7 @@ class ZoneLoader:
         self._cache = cache
         self._ahead = ahead
         heads: CallCombiner[str, ZoneHead] = CallCombiner(
-            lambda names: storage.read(zone_snapshot.heads, names, pool_name))
+            functools.partial(storage.read, zone_snapshot.heads, pool_name=pool_name))
         #: The heads of those of the names that are served, and perhaps of others; one statement for all callers.
         self.read_heads = heads.call
         self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(
