@@ -9,6 +9,7 @@ from typing import Any
 
 from designate_pool.api.http.server import ApiServer
 from designate_pool.model import Endpoint
+from designate_pool.settings import ApiSettings
 
 
 class BareApi:
@@ -41,7 +42,7 @@ def main() -> None:
         start_response('200 OK', [('Content-Type', 'application/json'), ('Content-Length', str(len(body)))])
         return [body]
 
-    server = ApiServer(app, Endpoint('127.0.0.1', 0), threads=16)
+    server = ApiServer(app, Endpoint('127.0.0.1', 0), ApiSettings(waits=0))
     server.start()
     print(server.endpoint.port, flush=True)
     ended = threading.Thread(target=sys.stdin.read)

@@ -113,11 +113,13 @@ class PoolManagerSettings:
 
     :ivar name: of this process, unique among the pool managers of the pool
     :ivar measured: whether metrics are served, so that those from the database are worth their cost
+    :ivar tries: how often and how far apart a NOTIFY, a poll or a driver call is tried
     """
 
     SECTION: ClassVar = 'service:pool_manager'
     name: str = 'pool-manager'
     measured: bool = False
+    tries: Tries = dataclasses.field(init=False, repr=False)
     pool_name: str = option('default', 'The pool that this pool manager keeps in step with the database.')
     threshold_percentage: int = option(
         100, 'Percentage of the servers that must serve a change before it is ACTIVE. The number of servers is '
@@ -170,11 +172,10 @@ class PoolManagerSettings:
               'catalog. Not set: none.')
     metrics: tuple[Endpoint, ...] = _metrics()
 
-    @property
-    def tries(self) -> Tries:
-        """How often and how far apart a NOTIFY, a poll or a driver call is tried."""
-        return Tries(self.poll_timeout, self.poll_retry_interval, self.poll_max_retries, self.retry_backoff_initial,
-                     self.retry_backoff_maximum)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'tries', Tries(
+            self.poll_timeout, self.poll_retry_interval, self.poll_max_retries, self.retry_backoff_initial,
+            self.retry_backoff_maximum))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

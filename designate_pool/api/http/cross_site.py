@@ -7,7 +7,6 @@ are trusted.  Browsers without them still send the content type of a form with i
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 from collections.abc import Callable, Collection, Mapping
@@ -15,11 +14,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from designate_pool.api.http.envelope import refuse_outside
-from designate_pool.api.schema.json_types import printable
+from designate_pool.api.schema.request_fields import printable
 from designate_pool.errors import Forbidden, PoolError, WrongContentType
 
 Wsgi = Callable[..., Any]
-_HOST = re.compile(r'(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^][:@/,\s]+))(?::[0-9]{1,5})?')
+#: A host, with or without a port: an address, which cannot be rebound (a name does not end in a number), or a name.
+_HOST = re.compile(r'(?:\[[0-9a-f:.]+\]|[0-9]+(?:\.[0-9]+){3}\.?|(?P<name>[^][:@/,\s]+))(?::[0-9]{1,5})?')
 _READING = ('GET', 'HEAD')
 #: The types that a page may send to other sites without a preflight request of the browser.
 _OF_FORMS = ('application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain')
@@ -50,7 +50,9 @@ class CrossSiteGuard:
 
     def _sign_of_page(self, environ: Mapping[str, Any]) -> str | None:
         host = environ.get('HTTP_HOST', '')
-        if host and not self._is_own(host):
+        match = _HOST.fullmatch(host.lower())
+        name = match and (match['name'] or 'localhost').rstrip('.')
+        if host and not (name and (name in self._hosts or name.endswith('.localhost'))):
             return f"the header Host says {printable(host)}; if that is a name of this server, add it to 'hosts'"
         origin = environ.get('HTTP_ORIGIN')
         if origin is not None and _netloc(origin) != host.lower():
@@ -61,19 +63,6 @@ class CrossSiteGuard:
         if site not in allowed and not _is_navigation(environ):
             return f'the header Sec-Fetch-Site says {printable(site)}'
         return None
-
-    def _is_own(self, host: str) -> bool:
-        match = _HOST.fullmatch(host.lower())
-        if match is None:
-            return False
-        name = match['address'] or match['name'].rstrip('.')
-        if name in self._hosts or name.endswith('.localhost'):
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True  # an address cannot be rebound
 
 
 def _netloc(origin: str) -> str:

@@ -15,8 +15,8 @@ import falcon
 
 from designate_pool import metrics
 from designate_pool.api.schema.answers import Json
-from designate_pool.api.schema.json_types import printable
 from designate_pool.api.schema.operation import ApiOperation
+from designate_pool.api.schema.request_fields import printable
 from designate_pool.errors import InvalidField, NotFound, PoolError
 from designate_pool.model import Context, dashed
 
@@ -58,7 +58,9 @@ class Envelope:
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         req.context.began_at = time.monotonic()
         req.context.operation = None
-        _set_request_id(req, resp)
+        sent = (req.get_header(REQUEST_ID) or '').strip().lower()
+        req.context.request_id = sent if _REQUEST_ID.fullmatch(sent) else f'req-{uuid.uuid4()}'
+        resp.set_header(REQUEST_ID, req.context.request_id)
         if req.method == 'HEAD':
             # Carried out as GET, without the body at the end.
             req.context.is_head = True
@@ -80,12 +82,6 @@ class Envelope:
         name = _NO_OPERATION if req.context.operation is None else req.context.operation.name
         metrics.REQUESTS.labels(name, str(resp.status_code)).inc()
         metrics.REQUEST_SECONDS.labels(name).observe(time.monotonic() - req.context.began_at)
-
-
-def _set_request_id(req: falcon.Request, resp: falcon.Response) -> None:
-    sent = (req.get_header(REQUEST_ID) or '').strip().lower()
-    req.context.request_id = sent if _REQUEST_ID.fullmatch(sent) else f'req-{uuid.uuid4()}'
-    resp.set_header(REQUEST_ID, req.context.request_id)
 
 
 def refuse_outside(error: PoolError, start_response: Any, *headers: tuple[str, str]) -> list[bytes]:
@@ -153,7 +149,8 @@ def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, param
 def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
     if not hasattr(req.context, 'request_id'):
         # Falcon refuses some methods before it calls any middleware.
-        _set_request_id(req, resp)
+        req.context.request_id = f'req-{uuid.uuid4()}'
+        resp.set_header(REQUEST_ID, req.context.request_id)
     if isinstance(error, falcon.HTTPRouteNotFound):
         what = 'such address; the API begins at /v2, and /openapi.json describes it'
         return _of_ours(req, resp, NotFound(what=what), params)

@@ -18,6 +18,7 @@ from typing import Any
 
 from designate_pool.api.http.envelope import refuse_outside
 from designate_pool.errors import PoolError, TooManyAtOnce
+from designate_pool.settings import ApiSettings
 
 Wsgi = Callable[..., Any]
 #: In a request's environment: its :class:`Place`.
@@ -36,14 +37,12 @@ class RequestLimits:
     A request over its client's limit is answered 429 at once, so that threads are free for other clients; one over the
     total waits.
 
-    :param total: requests executed at once
-    :param per_client: how many of them one client may have; 0 for three quarters
     """
 
-    def __init__(self, app: Wsgi, total: int = 16, per_client: int = 0) -> None:
+    def __init__(self, app: Wsgi, settings: ApiSettings) -> None:
         self._app = app
-        self.per_client = min(per_client or max(total * 3 // 4, 1), total)
-        self.free = threading.Semaphore(total)
+        self.per_client = min(settings.threads_per_client or max(settings.threads * 3 // 4, 1), settings.threads)
+        self.free = threading.Semaphore(settings.threads)
         self.counts: collections.Counter[str] = collections.Counter()
         self.lock = threading.Lock()
 
@@ -59,7 +58,7 @@ class RequestLimits:
             place.is_executed = True
             return self._app(environ, start_response)
         finally:
-            place.leave()
+            place.assign_to(None)
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -71,10 +70,14 @@ class Place:
     is_executed: bool = False
 
     def assign_to(self, client: str | None) -> None:
-        """Count the request to *client*, if any, and to no other any longer.
+        """Count the request to *client* and to no other any longer.
 
+        :param client: None makes room for another request: this one has ended, or waits from now on
         :raises TooManyAtOnce: when as many of it are executed already as may
         """
+        if client is None and self.is_executed:
+            self.is_executed = False
+            self.limits.free.release()
         counts, former = self.limits.counts, self.client
         with self.limits.lock:
             if client == former:
@@ -88,13 +91,6 @@ class Place:
                 if not counts[former]:
                     del counts[former]
             self.client = client
-
-    def leave(self) -> None:
-        """Make room for another request: this one has ended, or waits from now on.  It may be called twice."""
-        if self.is_executed:
-            self.is_executed = False
-            self.limits.free.release()
-        self.assign_to(None)
 
 
 @functools.lru_cache(maxsize=4096)

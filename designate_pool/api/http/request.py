@@ -19,6 +19,8 @@ from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, InvalidU
 JSON_LIMIT = 1 << 20
 PAGE = 20
 LARGEST_PAGE = 1000
+#: Counts the JSON objects that are read.
+_OBJECTS = itertools.count(1)
 PAGING: request_fields.Table = {
     'marker': request_fields.RequestField(request_fields.identifier),
     'limit': request_fields.RequestField(request_fields.JsonType(
@@ -39,45 +41,42 @@ def body(req: falcon.Request, limit: int = JSON_LIMIT, of: Callable[[], object] 
     """
     operation: ApiOperation = req.context.operation
     table = operation.other_body or {} if operation.body is None else operation.body
-    # Without a type a page of another site could send a body without a preflight request.
-    expect(req, 'application/json', required=bool(req.content_length))
+    if req.content_type or req.content_length:
+        # Without a type a page of another site could send a body without a preflight request.
+        media(req, 'application/json')
     content = b''.join(pieces(req, limit))
     if operation.body_optional and not content:
         return {}
     try:
-        value = _decoded(content)
-        if operation.body_optional and value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise BadInput(why='the body must be a JSON object')
-        return request_fields.read(value, table)
-    except InvalidField:
-        if of is not None:
-            of()
-        raise
-
-
-def _decoded(content: bytes) -> Any:
-    objects = itertools.count(1)
-
-    def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if not next(objects) % request_fields.YIELD_EVERY:
-            time.sleep(0)  # other green threads may run
-        members = dict(pairs)
-        if len(members) < len(pairs):
-            counts = collections.Counter(name for name, _ in pairs)
-            repeated = next(name for name, count in counts.items() if count > 1)
-            raise InvalidField(field=request_fields.printable(repeated), why='given more than once')
-        return members
-
-    try:
-        return json.loads(content.decode('utf-8'), object_pairs_hook=make_object, parse_constant=_no_number)
+        value = json.loads(content.decode('utf-8'), object_pairs_hook=_make_object, parse_constant=_no_number)
     except UnicodeDecodeError:
         raise BadInput(why='the body is not UTF-8') from None
     except RecursionError:
         raise BadInput(why='the body is nested too deeply') from None
     except ValueError as error:
         raise BadInput(why=f'the body is not JSON ({error})') from None
+    if operation.body_optional and value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadInput(why='the body must be a JSON object')
+    try:
+        values: dict[str, Any] = request_fields.type_of(tuple(table.items()))('', value)
+    except InvalidField:
+        if of is not None:
+            of()
+        raise
+    return values
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if not next(_OBJECTS) % request_fields.YIELD_EVERY:
+        time.sleep(0)  # other green threads may run
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        counts = collections.Counter(name for name, _ in pairs)
+        repeated = next(name for name, count in counts.items() if count > 1)
+        raise InvalidField(field=request_fields.printable(repeated), why='given more than once')
+    return members
 
 
 def changes(req: falcon.Request, current: Callable[[], Mapping[str, Any]] = dict) -> dict[str, Any]:
@@ -124,17 +123,16 @@ def path_part(name: str, value: str) -> Any:
         raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
 
 
-def media(req: falcon.Request) -> str:
-    """The type of the body without parameters; '' if none is given."""
-    return (req.content_type or '').partition(';')[0].strip().lower()
+def media(req: falcon.Request, *accepted: str) -> str:
+    """The type of the body without parameters.
 
-
-def expect(req: falcon.Request, wanted: str, required: bool) -> None:
-    """Raise WrongContentType when the body has another type, or has none though one is *required*."""
-    media_type = media(req)
-    if media_type != wanted and (media_type or required):
-        raise WrongContentType(wanted=wanted,
+    :raises WrongContentType: when it is none of *accepted*, the usual one first
+    """
+    media_type = (req.content_type or '').partition(';')[0].strip().lower()
+    if media_type not in accepted:
+        raise WrongContentType(wanted=accepted[0],
                                found=request_fields.printable(media_type) if media_type else 'without a type')
+    return media_type
 
 
 def pieces(req: falcon.Request, limit: int, size: int = JSON_LIMIT) -> Iterator[bytes]:

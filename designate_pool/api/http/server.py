@@ -18,6 +18,7 @@ from typing import Any
 import waitress
 
 from designate_pool.model import Endpoint
+from designate_pool.settings import ApiSettings
 
 LOG = logging.getLogger(__name__)
 _BACKLOG = 1024
@@ -28,28 +29,28 @@ class ApiServer:
 
     :param app: see :func:`designate_pool.api.app.create_app`
     :param listen: where; port 0 takes a free one
-    :param threads: how many requests it is called with at once
     :param connections: how many clients may be connected at once; more wait in the backlog
-    :param body_limit: bytes that the body of a request may have
     :param idle_timeout: seconds after which a connection is closed on which nothing moves
-    :param trusted_proxy: address of the proxy whose headers tell the address of the client; None for no proxy
     """
 
-    def __init__(self, app: Callable[..., Any], listen: Endpoint, threads: int = 16, connections: int = 500,
-                 body_limit: int = 64 << 20, idle_timeout: int = 60, trusted_proxy: str | None = None) -> None:
+    def __init__(self, app: Callable[..., Any], listen: Endpoint, settings: ApiSettings, connections: int = 500,
+                 idle_timeout: int = 60) -> None:
         self._app = app
         self._listen = listen
         self._options: dict[str, Any] = {
-            'threads': threads, 'connection_limit': connections, 'ident': 'designate-pool', 'backlog': _BACKLOG,
+            # requests that wait, or are refused for they are too many, have threads beside the others
+            'threads': settings.threads + settings.waits, 'connection_limit': connections, 'ident': 'designate-pool',
+            'backlog': _BACKLOG,
             # waitress refuses what reaches its limit, the application what passes it
-            'max_request_body_size': body_limit + 1, 'channel_timeout': idle_timeout, 'cleanup_interval': 1,
+            'max_request_body_size': settings.max_body + 1, 'channel_timeout': idle_timeout, 'cleanup_interval': 1,
             # no worker waits for a client that reads slowly
             'outbuf_high_watermark': 1 << 40, 'asyncore_use_poll': True,
             # requests get 'waitress.client_disconnected'
             'channel_request_lookahead': 1,
         }
-        if trusted_proxy:
-            self._options.update(trusted_proxy=trusted_proxy, trusted_proxy_headers='x-forwarded-for x-forwarded-proto')
+        if settings.trusted_proxy:
+            self._options.update(trusted_proxy=settings.trusted_proxy,
+                                 trusted_proxy_headers='x-forwarded-for x-forwarded-proto')
         self._port = 0
         self._server: Any = None
 

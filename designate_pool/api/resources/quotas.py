@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-
 import falcon
 
 from designate_pool.api.auth.identity import changing_any_project
@@ -18,22 +16,17 @@ from designate_pool.api.schema.request_fields import RequestField
 #: Of a domain name as text, with its final dot (RFC 1035, 3.1).
 LONGEST_NAME = 255
 _LIMIT = AnswerField({'type': 'integer', 'minimum': -1})
-QUOTAS = AnswerForm('Quotas', {name: _LIMIT.of(operator.itemgetter(name)).about(description) for name, description in {
+QUOTAS = AnswerForm('Quotas', {name: _LIMIT.about(description) for name, description in {
     'api_export_size': 'Recordsets of a zone that can be exported.',
     'recordset_records': 'Records of a recordset.',
     'zone_records': 'Records of a zone, without those generated from its pool.',
     'zone_recordsets': 'Recordsets of a zone, without those generated from its pool.',
     'zones': 'Zones of the project.',
 }.items()}, description='What a project may have; -1 is without limit.')
+_MAX_QUOTAS = {f'max_{name}': name for name in ('recordset_records', 'zone_records', 'zone_recordsets', 'zones')}
 LIMITS = AnswerForm('Limits', {
-    'max_page_limit': _LIMIT.of(lambda quotas: request.LARGEST_PAGE),
-    'max_recordset_name_length': _LIMIT.of(lambda quotas: LONGEST_NAME),
-    'max_recordset_records': _LIMIT.of(operator.itemgetter('recordset_records')),
-    'max_zone_name_length': _LIMIT.of(lambda quotas: LONGEST_NAME),
-    'max_zone_records': _LIMIT.of(operator.itemgetter('zone_records')),
-    'max_zone_recordsets': _LIMIT.of(operator.itemgetter('zone_recordsets')),
-    'max_zones': _LIMIT.of(operator.itemgetter('zones')),
-    'min_ttl': maybe(COUNT).of(lambda quotas: None),
+    **dict.fromkeys(('max_page_limit', 'max_recordset_name_length', 'max_zone_name_length', *_MAX_QUOTAS), _LIMIT),
+    'min_ttl': maybe(COUNT),
 }, description='Quotas and fixed limits; -1 is without limit, and a min_ttl of null allows every TTL.')
 SET = {name: RequestField(request_fields.number_from(-1, request_fields.MAX_NUMBER)) for name in QUOTAS.fields}
 _OWN, _OF_PROJECT = '/v2/quotas', '/v2/quotas/{project_id}'
@@ -66,4 +59,7 @@ def reset_quotas(api: Api, req: falcon.Request, resp: falcon.Response, project_i
 @OPERATIONS.add('GET', '/v2/limits', "Show the limits of your project", READER, {200: LIMITS}, tag='limits')
 def show_limits(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
     request.query(req)
-    return LIMITS.show(api.central.get_quotas(requester(req), requester(req).project_id))
+    quotas = api.central.get_quotas(requester(req), requester(req).project_id)
+    return {'max_page_limit': request.LARGEST_PAGE, 'max_recordset_name_length': LONGEST_NAME,
+            'max_zone_name_length': LONGEST_NAME, **{limit: quotas[name] for limit, name in _MAX_QUOTAS.items()},
+            'min_ttl': None}

@@ -83,12 +83,10 @@ def create_zone_import(api: Api, req: falcon.Request, resp: falcon.Response) -> 
     context = zone_creator(req)
     pool_id = request.query(req).get('pool_id')
     attributes, pieces = '', request.pieces(req, api.settings.max_body, PIECE)
-    if request.media(req) == 'application/json':
+    if request.media(req, 'text/dns', 'application/json') == 'application/json':
         body = request.body(req, api.whole_zone_limit)
         attributes, pieces = body.get('attributes', ''), iter([body['zonefile'].encode('utf-8', 'surrogatepass')])
         pool_id = _named_pool(attributes) or pool_id
-    else:
-        request.expect(req, 'text/dns', required=True)
     _check_pool(api, req, context, pool_id)
     with _retry_after(resp):
         task = api.tasks.store_import(context, validated(pieces), pool_id, attributes)

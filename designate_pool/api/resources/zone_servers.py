@@ -135,7 +135,7 @@ def wait_for_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id:
             raise InvalidField(field='servers', why=f'the pool of {domain.name} has no more than {count} servers')
     place: Place | None = req.env.get(PLACE)
     if place is not None:
-        place.leave()
+        place.assign_to(None)
     try:
         state, verdict = api.watcher.wait(target, parameters.get('timeout', DEFAULT_SECONDS),
                                           req.env.get('waitress.client_disconnected', lambda: False),

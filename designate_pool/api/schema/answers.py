@@ -39,18 +39,6 @@ class AnswerField:
         """This field, with a description in the document."""
         return dataclasses.replace(self, schema={**self.schema, 'description': description})
 
-    def reader(self, name: str) -> Callable[[Any], Any]:
-        """A function that reads the field from a value of the model."""
-        read = self.source if callable(self.source) else operator.attrgetter(self.source or name)
-        convert = self.convert
-        if convert is None:
-            return read
-
-        def read_and_convert(value: Any) -> Any:
-            content = read(value)
-            return None if content is None else convert(content)
-        return read_and_convert
-
 
 class AnswerForm:
     """An object that the API answers: it has these fields and no other.
@@ -69,7 +57,9 @@ class AnswerForm:
         if links is not None:
             self.fields['links'] = AnswerField(
                 shape(dict.fromkeys(links, LINK.schema), *(link for link in links if link in optional)))
-        self._readers = {field_name: field.reader(field_name) for field_name, field in fields.items()}
+        self._readers = {field_name: (field.source if callable(field.source) else
+                                      operator.attrgetter(field.source or field_name), field.convert)
+                         for field_name, field in fields.items()}
         properties = {field_name: field.schema for field_name, field in self.fields.items()}
         self.schema: Json = shape(properties, *(field for field in optional if field in fields))
         if description is not None:
@@ -81,8 +71,13 @@ class AnswerForm:
         :param base: the URL of the API
         :param given: the fields that are not read from the value
         """
-        shown = {name: content for name, read in self._readers.items()
-                 if (content := given[name] if name in given else read(value)) is not ABSENT}
+        shown = {}
+        for name, (read, convert) in self._readers.items():
+            content = given[name] if name in given else read(value)
+            if convert is not None and content is not None and name not in given:
+                content = convert(content)
+            if content is not ABSENT:
+                shown[name] = content
         if self._links:
             shown['links'] = {name: f'{base}{path}' for name, link in self._links.items()
                               if (path := link(value)) is not None}

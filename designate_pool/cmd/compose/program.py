@@ -16,6 +16,7 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint
 from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.settings import ApiSettings
 
 
 class Signals:
@@ -66,7 +67,7 @@ class MetricsEndpoint:
     """
 
     def __init__(self, addresses: Iterable[Endpoint]) -> None:
-        self._servers = [ApiServer(_metrics, address, threads=2, idle_timeout=10)
+        self._servers = [ApiServer(_metrics, address, ApiSettings(threads=2, waits=0), idle_timeout=10)
                          for address in dict.fromkeys(addresses)]
         for server, address in zip(self._servers, dict.fromkeys(addresses)):
             try:

@@ -132,16 +132,14 @@ def make_application(parts: ServiceParts) -> tuple[Wsgi, ZoneWatcher, ApiGuard]:
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports, parts.notifications),
                      check_project=guard.check_project,
                      neutron=NeutronClient(parts.settings.neutron) if settings.auth == KEYSTONE else None)
-    return RequestLimits(guard.around(app), settings.threads, settings.threads_per_client), watcher, guard
+    return RequestLimits(guard.around(app), settings), watcher, guard
 
 
 def build_api(parts: ServiceParts) -> Service:
     settings = parts.settings.api
     application, watcher, guard = make_application(parts)
-    # The watcher stops first: it ends the waiting requests, for which there are threads beside the others.
-    servers = [ApiServer(application, endpoint, settings.threads + settings.waits, body_limit=settings.max_body,
-                         trusted_proxy=settings.trusted_proxy) for endpoint in settings.listen]
-    parts_of_api: list[Any] = [watcher, *servers]
+    # The watcher stops first: it ends the waiting requests.
+    parts_of_api: list[Any] = [watcher, *(ApiServer(application, endpoint, settings) for endpoint in settings.listen)]
     for part in parts_of_api:
         part.start()
     return ServiceGroup(parts_of_api, guard.reload)

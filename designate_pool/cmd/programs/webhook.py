@@ -21,10 +21,11 @@ from designate_pool.cmd.compose import program
 from designate_pool.cmd.compose.program import MetricsEndpoint
 from designate_pool.model import Endpoint
 from designate_pool.planner.targets.pool import KeptZone, PoolProvider
+from designate_pool.settings import ApiSettings
 from designate_pool.webhook.app import MAX_BODY, create_app
 
-#: Requests that are executed at once.
-THREADS = 4
+#: What is over the limit of a client needs a thread to be refused.
+SETTINGS = ApiSettings(threads=4, waits=4, max_body=MAX_BODY)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,9 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     kept: dict[str, KeptZone] = {}
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
-    limited = RequestLimits(CrossSiteGuard(app, options.host), THREADS)
-    # What is over the limit of a client needs a thread to be refused.
-    servers = [ApiServer(limited, endpoint, 2 * THREADS, body_limit=MAX_BODY)
+    limited = RequestLimits(CrossSiteGuard(app, options.host), SETTINGS)
+    servers = [ApiServer(limited, endpoint, SETTINGS)
                for endpoint in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:
         metrics_endpoint = MetricsEndpoint(options.metrics)

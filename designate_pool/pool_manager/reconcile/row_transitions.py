@@ -179,7 +179,7 @@ def observe(row: ServerStatus, serial: int | None) -> ServerStatus:
 
 def poll_sent(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
     """*row* while MiniDNS polls for it.  If no result arrives, it is due again when the round must have ended."""
-    deadline = now + timedelta(seconds=tries.round_seconds + tries.retry_interval)
+    deadline = now + timedelta(seconds=(1 + tries.max_retries) * (tries.timeout + tries.retry_interval))
     return _next_version(row, next_attempt_at=deadline, deadline_at=deadline)
 
 

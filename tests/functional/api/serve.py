@@ -1,10 +1,10 @@
 """The API over Central on SQLite, as a program: ``python -m tests.functional.api.serve CONCURRENCY JSON``.
 
-JSON is ApiServer's options, and the URL of the "database"; "threads" and "per_client" limit requests as well, and with
-"tokens", a file of them, clients need one.  It prints its port, serves until its standard input ends, stops in good
-order, and ends.  Some addresses beside the API's own serve the tests: /slow?SECONDS answers after so long, /large with
-32 MiB, /pair when two ask for it at the same time.  Who asks for the zone :data:`HELD` waits for an answer until
-somebody asks for /released, and /held tells how many do.
+JSON is the URL of the "database", ApiServer's options and those of the API; with "tokens_file" clients need a token.
+It prints its port, serves until its standard input ends, stops in good order, and ends.  Some addresses beside the
+API's own serve the tests: /slow?SECONDS answers after so long, /large with 32 MiB, /pair when two ask for it at the
+same time.  Who asks for the zone :data:`HELD` waits for an answer until somebody asks for /released, and /held tells
+how many do.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def main() -> None:
     pair = threading.Barrier(2)
     options = json.loads(sys.argv[2])
     central = Holding(options.pop('database'))
-    tokens, threads, per_client = (options.pop(name, default) for name, default in (
-        ('tokens', None), ('threads', 16), ('per_client', 0)))
-    gate = None if tokens is None else AuthMiddleware(TokenAuth(tokens), AllowAll(), RateLimits(0, 1))
-    api = create_app(central, POOL, ApiSettings(max_body=options.get('body_limit', 64 << 20)),
-                     pool_managers=PoolManager(), storage=central.storage, gate=gate)
+    connections, idle_timeout = options.pop('connections', 500), options.pop('idle_timeout', 60)
+    # As many threads again, as for waiting requests.
+    settings = ApiSettings(**{'max_body': 64 << 20, 'waits': options.get('threads', 16), **options})
+    gate = settings.tokens_file and AuthMiddleware(TokenAuth(settings.tokens_file), AllowAll(), RateLimits(0, 1))
+    api = create_app(central, POOL, settings, pool_managers=PoolManager(), storage=central.storage, gate=gate)
 
     def app(environ, start_response):
         if environ['PATH_INFO'] == '/slow':
@@ -78,8 +78,7 @@ def main() -> None:
         start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', '4')])
         return [b'done']
 
-    # As many threads again, as for waiting requests.
-    server = ApiServer(RequestLimits(app, threads, per_client), Endpoint('127.0.0.1', 0), 2 * threads, **options)
+    server = ApiServer(RequestLimits(app, settings), Endpoint('127.0.0.1', 0), settings, connections, idle_timeout)
     server.start()
     print(server.endpoint.port, flush=True)
     ended = threading.Event()

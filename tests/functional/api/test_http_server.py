@@ -49,7 +49,7 @@ def served(concurrency, **options):
 
 @pytest.fixture(scope='module', params=['threading', 'eventlet'])
 def api(request):
-    with served(request.param, threads=4, connections=100, body_limit=1 << 20, idle_timeout=1) as found:
+    with served(request.param, threads=4, connections=100, max_body=1 << 20, idle_timeout=1) as found:
         yield found
 
 
@@ -259,10 +259,11 @@ def test_an_address_whose_requests_take_long_leaves_threads_to_others(concurrenc
 @pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
 def test_a_project_whose_requests_take_long_leaves_threads_to_others(concurrency, tmp_path):
     tokens = {'blue': new_secret(), 'blue-too': new_secret(), 'red': new_secret()}
-    path = tmp_path / 'tokens'
-    path.write_text('\n'.join(make_token(name, name.partition('-')[0], ('member',), digest(secret)).line()
+    file = tmp_path / 'tokens'
+    file.write_text('\n'.join(make_token(name, name.partition('-')[0], ('member',), digest(secret)).line()
                               for name, secret in tokens.items()))
-    with served(concurrency, threads=8, per_client=3, tokens=str(path)) as (port, _), held(port) as clients:
+    with served(concurrency, threads=8, threads_per_client=3, tokens_file=str(file)) as (port, _), \
+            held(port) as clients:
         clients.ask(HELD, tokens['blue'], times=2)
         clients.ask(HELD, tokens['blue-too'], '127.0.0.2')
         wait_until(lambda: clients.executed() == 3, 'the tokens of a project have as many requests as one')

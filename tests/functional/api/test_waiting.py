@@ -36,7 +36,7 @@ from testing.settings import central_settings
 
 EVERYBODY = Context(all_projects=True)
 IDS = tuple(digit * 32 for digit in '123')
-WAITS = 200
+WAITS = 60
 
 
 class NoPool:
@@ -120,9 +120,10 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     storage.run(pools.publish, pool, utcnow())
     [found] = central.find_pools(EVERYBODY, {'name': pool.name})
     central.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.']})
-    watch = ZoneWatcher(storage, ApiSettings(waits=waits))
+    settings = ApiSettings(threads=2, threads_per_client=2, waits=waits)
+    watch = ZoneWatcher(storage, settings)
     app = create_app(central, pool, pool_managers=PoolManagerClient(direct), storage=storage, watcher=watch)
-    server = ApiServer(RequestLimits(app, 2, 2), Endpoint('127.0.0.1', 0), threads=2 + waits)
+    server = ApiServer(RequestLimits(app, settings), Endpoint('127.0.0.1', 0), settings)
     watch.start()
     server.start()
 

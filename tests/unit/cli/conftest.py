@@ -10,6 +10,7 @@ from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.model import Endpoint
+from designate_pool.settings import ApiSettings
 from tests.fixtures import root_log
 from tests.fixtures.commands import Ran
 from tests.fixtures.observed_central import POOL, PoolManager, observed_central
@@ -30,7 +31,7 @@ def pool_manager():
 @pytest.fixture
 def api(central, pool_manager):
     server = ApiServer(create_app(central, POOL, pool_managers=pool_manager, storage=central.storage),
-                       Endpoint('127.0.0.1', 0), threads=2)
+                       Endpoint('127.0.0.1', 0), ApiSettings(threads=2, waits=0))
     server.start()
     yield f'http://{server.endpoint}'
     server.stop()

@@ -19,6 +19,7 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.cli.commands import zone_files
 from designate_pool.model import Endpoint
+from designate_pool.settings import ApiSettings
 from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager
 
 ZONE = b'$ORIGIN example.com.\n@ 60 SOA ns1.example.org. hostmaster.example.com. 1 60 60 60 60\n' \
@@ -30,7 +31,7 @@ def url(central: ObservedCentral) -> Iterator[str]:
     """Of an API that takes one request a second."""
     gate = AuthMiddleware(NoAuth(), AllowAll(), RateLimits(1, 1))
     server = ApiServer(create_app(central, POOL, pool_managers=PoolManager(), storage=central.storage,
-                                  gate=gate), Endpoint('127.0.0.1', 0))
+                                  gate=gate), Endpoint('127.0.0.1', 0), ApiSettings(threads=2, waits=0))
     server.start()
     yield f'http://{server.endpoint}'
     server.stop()

@@ -7,6 +7,7 @@ import concurrent.futures
 import pytest
 
 from designate_pool.api.http.limits import PLACE, RequestLimits, network_of
+from designate_pool.settings import ApiSettings
 from testing.processes import wait_until
 
 
@@ -15,7 +16,7 @@ class Caller:
 
     def __init__(self, total: int, per_client: int, during=lambda place: None) -> None:
         self._during = during
-        self.limits = RequestLimits(self._app, total, per_client)
+        self.limits = RequestLimits(self._app, ApiSettings(threads=total, threads_per_client=per_client))
 
     def _app(self, environ, start_response):
         self._during(environ[PLACE])
@@ -34,7 +35,7 @@ def test_more_than_the_total_wait_and_who_has_left_makes_room() -> None:
             waiting.append(threads.submit(caller.call, '192.0.2.2'))
             wait_until(lambda: len(caller.limits.counts) == 2, 'the second waits')
             assert not waiting[0].done()
-            place.leave()
+            place.assign_to(None)
             assert waiting[0].result(10)[0] == '200 OK'
 
     waiting: list[concurrent.futures.Future] = []

@@ -36,8 +36,7 @@ def served_by(pool: ScriptedPool, domain: Domain, server: str) -> Domain:
 
 def fail_at_once(pool: ScriptedPool) -> None:
     """A row's first failure ends its round."""
-    settings = pool.manager.settings
-    object.__setattr__(settings, 'poll_max_retries', 0)
+    pool.manager.reconciler.settings = dataclasses.replace(pool.manager.settings, poll_max_retries=0)
 
 
 def filled(editable: EditablePool) -> Domain:
