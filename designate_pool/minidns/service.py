@@ -19,10 +19,9 @@ from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.poll_results import ResultSender
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
-from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
+from designate_pool.minidns.client.soa_poller import PollOrder, ResultSender, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.database_watch import ConfigReloader, DatabaseWatch, TsigGrants
 from designate_pool.minidns.notify_receiver import NotifyReceiver
 from designate_pool.minidns.refresher import SecondaryRefresher

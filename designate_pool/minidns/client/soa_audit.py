@@ -20,8 +20,8 @@ from datetime import datetime
 from designate_pool import metrics
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.poll_results import worst
 from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule
+from designate_pool.minidns.client.soa_poller import worst
 from designate_pool.model import Answer, Context, Outcome, PollResult
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire

@@ -20,9 +20,8 @@ from designate_pool.backends import catalog
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.acl import AllowedPeer
-from designate_pool.minidns.client.poll_results import ResultSender
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
-from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToPool
+from designate_pool.minidns.client.soa_poller import PollOrder, ResultSender, SoaPoller, ToPool
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.model import (Answer, Context, Domain, Outcome, PageRequest, PollRequest, PollResult, Pool,

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from designate_pool.minidns.acl import AllowedPeer
-from designate_pool.minidns.client.poll_results import ResultSender
-from designate_pool.minidns.client.soa_poller import AddressedResult, ToCaller, ToPool
+from designate_pool.minidns.client.soa_poller import AddressedResult, ResultSender, ToCaller, ToPool
 from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
