@@ -95,20 +95,6 @@ def test_extra_zones_are_deleted_only_when_they_are_as_many_as_was_said(pool: Mi
     assert pool.serials(make, everything) == everything
 
 
-def test_a_zone_that_came_back_is_extra_also_where_zones_cannot_be_listed(pool: Mixed) -> None:
-    name = 'came-back.example.com.'
-    zone, _ = pool.create(name)
-    pool.stack.delete_zone(zone)
-    pool.stack.wait_for(zone, 'gone')
-    pool.wait_until_gone([name], ['bind9'])
-    pool.servers['bind9'].command(f'addzone {name} {{ type secondary; primaries {{ 127.0.0.1 port 9; }}; }};')
-    assert name in found(pool, 'bind9', code=1)['extra']
-    extra = found(pool, 'bind9', code=1)['extra']
-    pool.stack.command('server', 'resync', pool.ids['bind9'], '--delete-extra', str(len(extra)))
-    assert found(pool, 'bind9')['extra'] == []
-    pool.wait_until_gone([name], ['bind9'])
-
-
 def test_a_wrong_file_is_told_and_changes_nothing(pool: Mixed) -> None:
     before = pool.stack.servers_state()
     wrong = [pool.section('bind9').replace('rndc_port', 'rndc_prot'), pool.section('nsd', call_timeout='soon'),

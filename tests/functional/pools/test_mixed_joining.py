@@ -14,49 +14,37 @@ NAMES = [f'domain{number}.example.org.' for number in range(120)]
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
-    """With all servers but the one that comes late, and with the domains."""
+    """With the domains, and then a server that comes late."""
     folder = tmp_path_factory.mktemp('mixed')
     with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', makes=all_but(LATE),
                manager={'delete_zones_of_removed_servers': 'true'}) as running:
         running.import_all(NAMES)
         running.wait_for_all()
+        joins(running, LATE)
         yield running
         running.stack.must_be_sound()
 
 
-@pytest.fixture(scope='module')
-def full(pool: Mixed) -> Mixed:
-    """With all servers."""
-    if pool.server_state(LATE) is None:
-        joins(pool, LATE)
-    return pool
-
-
-def test_a_server_that_is_added_late_gets_every_domain(pool: Mixed) -> None:
-    assert pool.listed(LATE, NAMES) == {}
-    joins(pool, LATE)
-
-
 @pytest.mark.parametrize('make', MAKES)
-def test_a_server_is_taken_out_emptied_and_filled_again(full: Mixed, make: str) -> None:
-    leaves(full, make)
-    assert full.server_state(make)['note'] == 'it was drained'
-    joins(full, make)
+def test_a_server_is_taken_out_emptied_and_filled_again(pool: Mixed, make: str) -> None:
+    leaves(pool, make)
+    assert pool.server_state(make)['note'] == 'it was drained'
+    joins(pool, make)
 
 
-def test_changes_are_active_while_a_server_that_joins_is_silent(full: Mixed) -> None:
+def test_changes_are_active_while_a_server_that_joins_is_silent(pool: Mixed) -> None:
     make = 'nsd'
-    leaves(full, make)
-    with full.servers[make].standing_still():
-        full.stack.reload(full.sections())
-        full.wait_for_state(make, 'joining')
-        zone, recordset = full.create(f'now.{make}.example.com.', makes=all_but(make))
-        full.stack.set_recordset(zone, recordset, '192.0.2.2')
-        full.stack.wait_for(zone)
-        full.all_serve(f'now.{make}.example.com.', '192.0.2.2', all_but(make))
-        assert full.server_state(make)['state'] == 'joining'
-    is_filled(full, make)
-    full.all_serve(f'now.{make}.example.com.', '192.0.2.2')
+    leaves(pool, make)
+    with pool.servers[make].standing_still():
+        pool.stack.reload(pool.sections())
+        pool.wait_for_state(make, 'joining')
+        zone, recordset = pool.create(f'now.{make}.example.com.', makes=all_but(make))
+        pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+        pool.stack.wait_for(zone)
+        pool.all_serve(f'now.{make}.example.com.', '192.0.2.2', all_but(make))
+        assert pool.server_state(make)['state'] == 'joining'
+    is_filled(pool, make)
+    pool.all_serve(f'now.{make}.example.com.', '192.0.2.2')
 
 
 def all_but(make: str) -> tuple[str, ...]:

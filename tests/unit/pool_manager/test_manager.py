@@ -23,15 +23,6 @@ from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, A, C, Clock, D, 
                                               held_up, later, new_domain, some)
 
 
-def test_the_same_cast_once_more_does_nothing(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    before = pool.rows(domain)
-    pool.endpoint.create_domain(CONTEXT, domain)
-    pool.deliver()
-    assert pool.rows(domain) == before
-    assert all(len(server.calls) == 1 for server in pool.servers.values())
-
-
 @all_needed
 def test_an_update_while_an_update_is_in_flight_ends_at_the_last_serial(pool: ScriptedPool) -> None:
     domain = pool.create()
@@ -143,15 +134,6 @@ def test_a_server_that_lost_its_zones_gets_them_again_and_only_that_server(pool:
     assert [len(pool.servers[server].calls) for server in SERVERS] == [1, 2, 1]
 
 
-def test_sweeps_over_a_healthy_pool_write_nothing(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    before = pool.rows(domain)
-    for _ in range(2):
-        pool.sweep()
-        assert not pool.asked
-    assert pool.rows(domain) == before
-
-
 def test_a_report_that_central_never_got_is_sent_again(pool: ScriptedPool, clock: Clock,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     def deaf(context: Context, reports: Any) -> None:
@@ -177,27 +159,6 @@ def test_polls_are_repeated_but_for_those_of_a_server_that_may_be_fetching(pool:
     later(pool, clock, 2)
     assert pool.get(domain).reported_serial == changed.serial
     assert not any(row.next_attempt_at for row in pool.rows(domain).values())
-
-
-def test_a_server_that_says_it_has_the_zone_and_does_not_is_an_error_with_a_reason(
-        pool: ScriptedPool, clock: Clock) -> None:
-    server = pool.servers[SERVERS[0]]
-    server.zones = Forgetful()
-    domain = pool.create()
-    later(pool, clock, 1)
-    row = pool.rows(domain)[SERVERS[0], Action.UPDATE]
-    assert (row.status, row.last_error) == (Outcome.ERROR, 'REFUSED')
-    assert pool.get(domain).status is Status.ACTIVE
-    calls = len(server.calls)
-    later(pool, clock, 1)
-    assert len(server.calls) == calls
-
-
-class Forgetful(dict[str, 'int | None']):
-    """Takes every zone and keeps none."""
-
-    def setdefault(self, key: str, default: int | None = None) -> int | None:  # type: ignore[override]
-        return default
 
 
 def test_a_new_server_of_the_pool_is_given_every_domain_by_the_sweep(pool: ScriptedPool) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.errors import UnknownPool
 from designate_pool.model import Action, Pool, Status, new_id, utcnow
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.runtime import Threads
@@ -70,18 +68,6 @@ def test_one_that_is_made_again_is_worked_for_again(editable: EditablePool) -> N
     domain = editable.create()
     editable.deliver()
     assert editable.get(domain).status is Status.ACTIVE
-
-
-def test_to_read_the_configuration_makes_none_in_a_database_that_looks_unused(editable: EditablePool) -> None:
-    pool_id = editable.storage.read(server_store.of_pool, 'default').pool_id
-    editable.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
-    assert editable.storage.run(pool_store.delete, pool_id)
-    editable.storage.run(lambda tx: tx.execute(sa.update(schema.pools).values(name='default')).close())
-    editable.manager.reconciler.pool = dataclasses.replace(editable.manager.pool, name='silver')
-    editable.pool = editable.manager.pool
-    with pytest.raises(UnknownPool):
-        editable.registry.reload()
-    assert editable.storage.read(server_store.of_pool, 'silver').pool_id == ''
 
 
 def test_rows_stay_when_the_pool_has_another_name_before_that_is_noticed(pool: ScriptedPool, clock: Clock) -> None:

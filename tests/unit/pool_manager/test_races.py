@@ -84,19 +84,6 @@ def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
         assert pool.get(domain).status is Status.PENDING
 
 
-@pytest.mark.parametrize('pool', [100], indirect=True)
-def test_two_managers_that_hear_of_a_server_each_find_it_where_one_has_an_older_serial_to_tell(
-        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = new_domain(pool)
-    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    other = pool.new_manager('two')
-    pool.manager.queue_results([served(changed, SERVERS[0])])
-    pool.manager.queue_results([served(domain, SERVERS[1])])
-    overtaken(pool, monkeypatch, lambda: other.queue_results([served(changed, SERVERS[1])]))
-    pool.manager.queue_results([served(changed, SERVERS[2])])
-    assert pool.get(domain).status is Status.ACTIVE
-
-
 def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_rows(
         pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = pool.create()

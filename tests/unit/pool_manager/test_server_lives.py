@@ -17,8 +17,8 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BadConfiguration, InvalidField, ServerNotFound, WrongServerState
-from designate_pool.model import (Action, Answer, Context, Domain, Endpoint, Outcome, PageRequest, PollResult, Server,
-                                  ServerState, Status, TsigKey, utcnow)
+from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, PageRequest, Server, ServerState, Status,
+                                  TsigKey, utcnow)
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
@@ -281,21 +281,6 @@ def test_a_server_at_another_address_counts_when_it_is_filled_there(editable: Ed
     assert not any(verb == 'delete' for verb, _ in editable.servers[B].calls[before:])
 
 
-def test_what_was_heard_of_the_machine_at_the_former_address_says_nothing_of_the_new_one(
-        editable: EditablePool) -> None:
-    domain, = some(editable, 1)
-    former = editable.servers[B].server.label
-    editable.configured[B] = dataclasses.replace(editable.configured[B], host='192.0.2.77')
-    editable.registry.reload()
-    editable.filling.run()
-    changed = editable.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    heard = PollResult(domain.id, B, Outcome.SUCCESS, Answer.SERIAL, changed.serial, None, changed.serial, former)
-    editable.endpoint.update_statuses(CONTEXT, [heard])
-    assert editable.rows(domain)[B, Action.UPDATE].serial_number != changed.serial
-    editable.endpoint.update_statuses(CONTEXT, [dataclasses.replace(heard, label=editable.servers[B].server.label)])
-    assert editable.rows(domain)[B, Action.UPDATE].serial_number == changed.serial
-
-
 def test_a_wrong_configuration_changes_nothing(editable: EditablePool) -> None:
     some(editable)
     editable.wrong = 'no'
@@ -327,23 +312,6 @@ def test_others_follow_and_an_older_file_undoes_nothing(editable: EditablePool) 
     editable.registry.reload()
     elsewhere.refresh()
     assert D in manager.workers
-
-
-def test_another_takes_over_the_draining_when_the_one_that_read_the_configuration_dies(editable: EditablePool) -> None:
-    some(editable)
-    editable.deleting = True
-    editable.start('one')
-    other = ServerRegistry(manager := editable.new_manager('two'), editable.runtime, editable.read_pool,
-                           ServerSettingsCache(str(editable.folder / 'two')))
-    other.start()
-    del editable.configured[C]
-    editable.registry.reload()
-    other.refresh()
-    follower = JoinAndDrain(manager, other)
-    for _ in range(10):
-        follower.run()
-    assert editable.states[C] == 'removed'
-    assert editable.machines[C, 'fake'].zones == {}
 
 
 def test_settings_that_no_zone_is_made_with_replace_the_driver_and_refill_nothing(editable: EditablePool) -> None:
@@ -394,18 +362,6 @@ def test_nothing_more_is_begun_while_too_much_that_was_heard_waits(
         periodic.run_due()
         editable.deliver()
     assert editable.serial(C, changed.name) == changed.serial
-
-
-def test_a_pool_whose_servers_all_rest_agrees_on_nothing(editable: EditablePool) -> None:
-    domain = some(editable, 1)[0]
-    for key in SERVERS:
-        editable.put(key, ServerState.MAINTENANCE)
-    editable.change(domain)
-    assert editable.get(domain).status is Status.PENDING
-    editable.put(A, ServerState.ACTIVE)
-    PeriodicLoops(editable.manager, editable.registry, editable.runtime).run_due()
-    editable.deliver()
-    assert editable.get(domain).status is Status.ACTIVE
 
 
 def test_what_a_server_lacks_is_found_and_mended(editable: EditablePool) -> None:
@@ -493,21 +449,6 @@ def due_later(editable: EditablePool, clock: Clock, *managers: Manager) -> None:
         clock.offset += timedelta(seconds=3)
         PeriodicLoops(manager, editable.registry, editable.runtime).run_due()
         editable.deliver()
-
-
-def test_a_domain_that_is_made_while_its_name_is_deleted_as_extra_is_created_after_that(
-        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    some(editable)
-    editable.join(D)
-    machine = editable.servers[D]
-    machine.zones['stranger.example.'] = 7
-    most = most_calls(editable, D, 'stranger.example.', monkeypatch)
-    machine.before_return = lambda: editable.central.create_domain(
-        CONTEXT, {'name': 'stranger.example.', 'email': 'hostmaster@example.com'})
-    found = ServerCompare(editable.manager, editable.runtime).compare(D, fix=False, delete_extra=1)
-    assert (found.deleted, most) == (1, [1])
-    due_later(editable, clock, editable.manager)
-    assert editable.serial(D, 'stranger.example.') is not None and most == [1]
 
 
 def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_time_waits_too(

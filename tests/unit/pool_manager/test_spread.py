@@ -78,17 +78,6 @@ def test_a_pool_manager_that_hears_no_more_of_a_silent_server_tries_it_again(
     assert A in {each.server_id for each in pool.asked}
 
 
-def test_servers_are_notified_before_the_rows_are_written(
-        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = pool.create()
-    asked: list[str] = []
-    overtaken(pool, monkeypatch, lambda: asked.extend(each.server_id for each in pool.asked))
-    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    assert sorted(asked) == sorted(SERVERS)
-    pool.deliver()
-    assert {pool.rows(changed)[key, Action.UPDATE].serial_number for key in SERVERS} == {changed.serial}
-
-
 def test_a_write_that_fails_after_the_servers_were_notified_is_made_up_for(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = pool.create()

@@ -511,15 +511,6 @@ def test_a_change_while_the_zone_is_made_there_is_brought_as_well(pool: FedPool)
     assert f'www.{NAME} 3600 A 192.0.2.1' in pool.there()
 
 
-def test_a_zone_that_was_made_there_by_hand_is_taken_over(pool: FedPool) -> None:
-    zone = Zone(NAME)
-    zone.add_record(rrset(NAME, 'NS', 300, ['ns.example.net.']))
-    zone.add_record(rrset(NAME, 'SOA', 300, ['ns.example.net. hostmaster.example.net. 1 3600 600 86400 300']))
-    pool.fed.provider.put(zone)
-    assert is_settled(pool, pool.create())
-    assert pool.there() == [f'{NAME} 3600 NS ns1.example.org.']
-
-
 @pytest.mark.parametrize('ownership', ['database', 'txt'])
 def test_deleting_a_domain_leaves_what_others_have_in_a_shared_zone(pool: FedPool, clock: Clock,
                                                                     ownership: str) -> None:

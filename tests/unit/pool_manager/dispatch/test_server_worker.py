@@ -151,12 +151,6 @@ def test_what_is_not_called_when_the_database_fails_is_released(backend: Bulky) 
     assert [each.operation for each in done] == [third] and backend.calls == [('create', ['c.'])]
 
 
-def test_a_claim_that_ran_out_is_left_alone(backend: Bulky) -> None:
-    done = called(backend, [work('a.', seconds=-1), work('b.')])
-    assert backend.calls == [('create', ['b.'])]
-    assert len(done) == 1
-
-
 def longer(operations: Sequence[Operation], seconds: float) -> list[ServerStatus]:
     return [dataclasses.replace(work.row, claimed_until=utcnow() + timedelta(seconds=seconds)) for work in operations]
 

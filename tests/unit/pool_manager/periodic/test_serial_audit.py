@@ -20,7 +20,7 @@ from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later, overtaken
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, overtaken
 
 NAMES = [f'{letter}.example.com.' for letter in 'abcde']
 
@@ -256,22 +256,6 @@ def test_a_server_that_was_never_worked_on_here_is_forgotten(pool: ScriptedPool)
     gauges.run()
     assert REGISTRY.get_sample_value('designate_pool_rows_due', {
         'pool': 'default', 'server': removed.label}) is None
-
-
-@all_needed
-def test_a_zone_that_is_lost_while_another_server_keeps_the_domain_in_error(
-        pool: ScriptedPool, clock: Clock) -> None:
-    pool.servers[SERVERS[1]].refuses = True
-    domain = pool.create()
-    assert pool.get(domain).status is Status.ERROR
-    del pool.servers[SERVERS[0]].zones[domain.name]
-    pool.sweep()
-    pool.deliver()
-    assert pool.serial(SERVERS[0]) == domain.serial
-    assert present(pool).last == Counts(domains=1, pairs=3, asked=3, findings=1)
-    pool.servers[SERVERS[1]].refuses = False
-    later(pool, clock, 10)
-    assert pool.get(domain).status is Status.ACTIVE
 
 
 def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(pool: ScriptedPool, clock: Clock,

@@ -53,17 +53,6 @@ def test_a_row_that_another_has_changed_is_read_again(pool: ScriptedPool) -> Non
 
 
 @all_needed
-def test_a_deletion_that_has_begun_meanwhile_is_not_undone(pool: ScriptedPool) -> None:
-    domain, asked = begun(pool)
-    results = [pool.poll(each) for each in asked.values()]
-    pool.delete(domain)
-    before = pool.rows(domain)
-    pool.manager.queue_results(results)
-    assert pool.get(domain).status is Status.DELETED
-    assert pool.rows(domain) == before
-
-
-@all_needed
 def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool: ScriptedPool) -> None:
     domain, asked = begun(pool)
     other = pool.new_manager('two')

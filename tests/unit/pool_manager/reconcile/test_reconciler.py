@@ -14,14 +14,13 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Domain, Outcome, Server, ServerStatus, Status, utcnow
 from designate_pool.pool_manager.dispatch.server_worker import CircuitBreaker, Operation, ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import Match
-from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.reconcile import reconciler
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.reconciler import DueTimer
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.runtime import Inline
-from designate_pool.storage.operations import pool_servers, server_statuses
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, D, EditablePool, ScriptedPool, all_needed, some
+from designate_pool.storage.operations import pool_servers
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, D, EditablePool, ScriptedPool, all_needed, some
 from tests.unit.pool_manager.test_races import overtaken, served, silence
 
 
@@ -110,21 +109,6 @@ def test_what_another_manager_wrote_first_is_weighed_and_not_what_was_decided_wi
     pool.manager.queue_results([silence(changed, SERVERS[0])])
     assert pool.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
     assert reported == [] and pool.get(domain).status is Status.PENDING
-
-
-def test_two_managers_that_each_give_up_on_a_server_find_that_too_many_have_failed(
-        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = pool.create()
-    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    other = pool.new_manager('two')
-    pool.manager.workers[SERVERS[0]].dns.failed(3)
-    fail_at_once(pool)
-    row = pool.rows(domain)[SERVERS[0], Action.UPDATE]
-    pool.storage.run(server_statuses.write, [dataclasses.replace(
-        row, next_attempt_at=clock(), deadline_at=None, version=row.version + 1)], utcnow())
-    overtaken(pool, monkeypatch, lambda: other.queue_results([silence(changed, SERVERS[1])]))
-    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_due()
-    assert pool.get(domain).status is Status.ERROR
 
 
 NOW = utcnow()
