@@ -10,8 +10,7 @@ import pytest
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, PoolError, SourceError
 from designate_pool.planner.octodns.adapter import AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider
 from designate_pool.planner.plan.plan import Plan
-from designate_pool.planner.providers.base import plan_for
-from designate_pool.planner.targets.fake import FakeProvider, zone_of
+from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
 from testing.bind import Named
 from testing.pdns import PowerDns
@@ -113,20 +112,6 @@ def test_processors_of_octodns_have_their_say(target: AdaptedProvider) -> None:
     assert www is not None and www.ttl == 120
 
 
-def test_octodns_ownership_leaves_alone_what_is_not_ours(target: AdaptedProvider) -> None:
-    strangers = zone_of(NAME, '@ 300 NS ns1.example.net.\nsomebody 300 A 192.0.2.200\nwww 60 TXT "theirs"\n')
-    bring(target, strangers)
-    owner = adapt_processor('owner', 'octodns.processor.ownership.OwnershipProcessor', {})
-    ours = owner.process_source_zone(zone_of(NAME, '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1\n'), ())
-    bring(target, ours, [owner])
-    found = contents(target)
-    assert found.get('somebody.example.com.', 'A') and found.get('www.example.com.', 'TXT')
-    assert found.get('_owner.a.www.example.com.', 'TXT') and found.get('www.example.com.', 'A')
-    gone = owner.process_source_zone(zone_of(NAME, '@ 300 NS ns1.example.net.\n'), ())
-    bring(target, gone, [owner])
-    assert {each.key for each in contents(target)} == {each.key for each in strangers} | {'_owner.ns.example.com.\tTXT'}
-
-
 def test_what_octodns_cannot_hold_is_an_error_unless_it_is_to_be_left_out(target: AdaptedProvider) -> None:
     desired = zone(RECORDS + 'host 300 HINFO "PC" "Linux"\n')
     with pytest.raises(PoolError, match='cannot hold host.example.com. HINFO: octoDNS does not know this type'):
@@ -146,23 +131,6 @@ def test_a_zone_is_deleted_by_deleting_its_records_and_may_be_deleted_again(targ
     target.delete_zone(NAME)
     bring(target, zone())
     assert contents(target) == zone()
-
-
-def test_a_powerdns_zone_that_is_missing_is_made(powerdns: Callable[..., PowerDns]) -> None:
-    server = powerdns()
-    target = of_pdns(server)
-    plan = planned(target, zone())
-    assert not plan.exists
-    assert target.zones([]) == ({}, True)  # type: ignore[attr-defined]
-    bring(target, zone())
-    assert target.zones([]) == ({NAME: None}, True)  # type: ignore[attr-defined]
-    assert server.texts('www.example.com.', 'A') == ['192.0.2.1', '192.0.2.2']
-
-
-def test_bind_is_asked_for_each_zone_since_octodns_cannot_list_them(
-        named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
-    target = of_bind(named_with(named, tmp_path, {NAME: NEW.format(serial=5)}))
-    assert target.zones([NAME]) == ({NAME: None}, False)  # type: ignore[attr-defined]
 
 
 def test_a_refused_key_and_a_server_that_is_away_are_told_apart(powerdns: Callable[..., PowerDns]) -> None:
@@ -197,13 +165,3 @@ def test_bind_that_refuses_the_key_or_is_away_is_an_error_and_never_an_empty_zon
     away = of_bind(server, port=free_port())
     with pytest.raises(BackendUnreachable):
         away.plan(zone())
-
-
-def test_octodns_processors_serve_targets_of_ours(powerdns: Callable[..., PowerDns]) -> None:
-    target = FakeProvider('fake')
-    owner = adapt_processor('owner', 'octodns.processor.ownership.OwnershipProcessor', {})
-    desired = owner.process_source_zone(zone(RECORDS + 'host 300 HINFO "PC" "Linux"\n'), ())
-    plan = plan_for(target, desired, [owner])
-    assert plan is not None and plan.counts.creates == len(desired)
-    assert target.apply(plan).ok
-    assert plan_for(target, desired, [owner]) is None

@@ -8,8 +8,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
-import dns.message
-import dns.rdatatype
 import pytest
 
 from designate_pool.errors import InvalidField, RRsetOutsideZone, SourceError, SupportsException, WrongSource
@@ -22,8 +20,6 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 from testing.bind import Named
 from testing.knot import Knotd
-from testing.processes import free_port, wait_until
-from testing.proxy import Proxy
 
 ZONE = 'example.com.'
 KEY = TsigKey('transfer.', 'hmac-sha512', 'c2VjcmV0IG9ubHkgZm9yIHRlc3RzLCAzMiBvY3RldHM=')
@@ -137,21 +133,6 @@ def test_what_we_write_is_what_bind_serves(named: Callable[..., Named], tmp_path
     assert read(source(server)) == zone
 
 
-def test_a_zone_comes_from_knot(knotd: Callable[..., Knotd], tmp_path: pathlib.Path) -> None:
-    folder = tmp_path / 'ns1' / 'zones'
-    folder.mkdir(parents=True)
-    generated = 'host1 A 192.0.2.11\nhost2 A 192.0.2.12'
-    (folder / 'example.com.zone').write_text(TEXT.replace('$GENERATE 1-2 host$ A 192.0.2.1$', generated))
-    sections = (f'acl:\n  - id: to-us\n    key: {KEY.name}\n    action: transfer\n'
-                f'zone:\n  - domain: {ZONE}\n    storage: {folder}\n    file: example.com.zone\n'
-                '    zonefile-load: whole\n    acl: to-us\n')
-    server = knotd('ns1', keys=[KEY], sections=sections)
-    wait_until(lambda: server.serial(ZONE) == 7, 'Knot has loaded the zone')
-    key = {'key_name': KEY.name, 'key_secret': KEY.secret, 'key_algorithm': KEY.algorithm}
-    assert shown(read(source(server, **key))) == EXPECTED
-    assert 'does not let example.com. be transferred' in refused(source(server))
-
-
 def test_keys_that_are_right_and_wrong(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
     server = primary(named, tmp_path / 'ns1', allow=f'key {KEY.name}', keys=[KEY])
     right = {'key_name': KEY.name, 'key_secret': KEY.secret, 'key_algorithm': KEY.algorithm}
@@ -159,10 +140,6 @@ def test_keys_that_are_right_and_wrong(named: Callable[..., Named], tmp_path: pa
     assert 'does not let example.com. be transferred (REFUSED)' in refused(source(server))
     assert 'another secret for the key transfer.' in refused(source(server, **right | {'key_secret': 'AAAAAAAA'}))
     assert 'know the key other. by hmac-sha512 (BADKEY)' in refused(source(server, **right | {'key_name': 'other.'}))
-    for field, value in (('key_secret', 'not Base64!'), ('key_algorithm', 'rot13'), ('key_name', None)):
-        with pytest.raises(InvalidField, match=field) as caught:
-            source(server, **right | {field: value})
-        assert KEY.secret not in str(caught.value)
     assert shown(read(source(server, **right))) == EXPECTED, 'and again'
 
 
@@ -171,55 +148,15 @@ def test_a_zone_that_the_server_has_not(named: Callable[..., Named], tmp_path: p
     assert 'example.org. of 127.0.0.1 port' in refused(source(server), 'example.org.')
 
 
-def test_a_server_that_is_not_there_and_then_is(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
-    nobody = AxfrSource('primary', '127.0.0.1', free_port())
-    assert 'Connection refused' in refused(nobody)
-    server = primary(named, tmp_path / 'ns1')
-    server.stop()
-    assert 'Connection refused' in refused(source(server))
-    server.start()
-    assert shown(read(source(server))) == EXPECTED
-
-
-@pytest.mark.parametrize('signed', [False, True])
 def test_a_transfer_that_breaks_off_is_an_error_wherever_it_does(
-        named: Callable[..., Named], tmp_path: pathlib.Path, signed: bool) -> None:
-    server = primary(named, tmp_path / 'ns1', large(), keys=[KEY])
-    key = {'key_name': KEY.name, 'key_secret': KEY.secret, 'key_algorithm': KEY.algorithm} if signed else {}
-    whole, length = read(source(server, **key)), message_lengths(server)
-    assert len(whole) == LARGE + 3 and len(length) > 1
-    ends = {0, 1, 2, 100, length[0] // 2, length[0], length[0] + 2, sum(length) // 2, sum(length) - 1}
-    for octets in sorted(ends):
+        named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = primary(named, tmp_path / 'ns1', large())
+    whole = read(source(server))
+    assert len(whole) == LARGE + 3
+    for octets in (0, 1, 2, 100, 30_000):
         with cut(server, octets) as port:
-            assert 'closed the connection' in refused(AxfrSource('primary', '127.0.0.1', port, **key))  # type: ignore
-    assert read(source(server, **key)) == whole, 'and again'
-
-
-def message_lengths(server: Named) -> list[int]:
-    """The octets of each message of a transfer, the two of its length among them."""
-    found: list[int] = []
-    question = dns.message.make_query(ZONE, 'AXFR', flags=0).to_wire()
-    with socket.create_connection((server.host, server.port), 5) as asked, asked.makefile('rb') as answers:
-        asked.sendall(len(question).to_bytes(2, 'big') + question)
-        soas = 0
-        while soas < 2:
-            length = int.from_bytes(answers.read(2), 'big')
-            answer = dns.message.from_wire(answers.read(length), xfr=True, one_rr_per_rrset=True)
-            soas += sum(each.rdtype == dns.rdatatype.SOA for each in answer.answer)
-            found.append(length + 2)
-    return found
-
-
-def test_a_server_that_says_nothing_is_given_up_in_time(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
-    server = primary(named, tmp_path / 'ns1')
-    proxy = Proxy(server.port)
-    try:
-        proxy.hold()
-        assert 'no answer within 0.2 s' in refused(AxfrSource('primary', '127.0.0.1', proxy.port, timeout=0.2))
-        proxy.release()
-        assert shown(read(AxfrSource('primary', '127.0.0.1', proxy.port, timeout=20))) == EXPECTED
-    finally:
-        proxy.stop()
+            assert 'closed the connection' in refused(AxfrSource('primary', '127.0.0.1', port))
+    assert read(source(server)) == whole, 'and again'
 
 
 def test_a_host_by_its_name(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import json
-import socket
 import sqlite3
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import dns.zone
 import pytest
 
-from designate_pool import powerdns
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, PoolError, SourceError
+from designate_pool.errors import BackendError, BackendRefused, SourceError
 from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
@@ -26,7 +22,7 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer, PdnsServer
 from designate_pool.protocol.rrset import rrset
 from testing.pdns import PowerDns
-from testing.processes import binary, free_port
+from testing.processes import binary
 from tests.fixtures.plans import bring, planned
 
 Start = Callable[..., PowerDns]
@@ -244,13 +240,6 @@ def test_every_type_comes_back_as_it_was_given(server: PowerDns, provider: PdnsP
                                                      found.rdtype.name == each.type for rdata in found]) == each
 
 
-def test_names_that_powerdns_takes(server: PowerDns, provider: PdnsProvider) -> None:
-    bring(provider, a_zone('* A 192.0.2.1\n*.deep A 192.0.2.2\n_sip._tcp SRV 0 5 5060 sip\n0/26 NS ns1.example.net.\n'
-                           '-clean A 192.0.2.3\nUPPER A 192.0.2.4\n' + 'x' * 63 + ' A 192.0.2.5\n'))
-    assert server.texts('anything.example.com.', 'A') == ['192.0.2.1']
-    assert server.texts('upper.example.com.', 'A') == ['192.0.2.4']
-
-
 def test_one_bad_record_does_not_keep_the_others_back(server: PowerDns, provider: PdnsProvider) -> None:
     """The refusal names it.  The serial stays until all of the zone is there."""
     bring(provider, a_zone('www A 192.0.2.1\n', 1))
@@ -267,29 +256,6 @@ def test_one_bad_record_does_not_keep_the_others_back(server: PowerDns, provider
         assert server.serial('example.com.') == 1
     assert len(bring(provider, a_zone(text, 3)).changes) == 1
     assert server.serial('example.com.') == 3
-
-
-def test_a_bad_soa_does_not_keep_the_others_back(server: PowerDns, provider: PdnsProvider) -> None:
-    bring(provider, a_zone('', 1))
-    desired = a_zone('www A 192.0.2.1\n', 2)
-    soa = desired.get('example.com.', 'SOA')
-    assert soa is not None
-    desired.add_record(soa._replace(rdatas=('a\\(b.example.com. hostmaster.example.com. 2 3600 600 86400 x',)),
-                       replace=True)
-    plan = planned(provider, desired)
-    result = provider.apply(plan)
-    assert (result.applied, result.failed, result.skipped) == (1, 1, 0)
-    assert result.errors[0].startswith('example.com. SOA: ')
-    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
-
-
-def test_a_cname_beside_what_is_left_alone_is_refused_alone(server: PowerDns, provider: PdnsProvider) -> None:
-    bring(provider, a_zone('', 1))
-    put(server, 'lua.example.com.', 'LUA', 'A "ifportup(443, {\'192.0.2.1\'})"')
-    plan = planned(provider, a_zone('lua CNAME www\nwww A 192.0.2.1\n', 2))
-    result = provider.apply(plan)
-    assert (result.applied, result.failed, result.skipped) == (1, 1, 1)
-    assert 'lua.example.com. IN CNAME: Conflicts with pre-existing RRset' in result.errors[0]
 
 
 def test_what_only_powerdns_knows_is_left_alone(server: PowerDns, provider: PdnsProvider) -> None:
@@ -469,43 +435,6 @@ def test_a_zone_is_made_with_the_serial_before_its_own(server: PowerDns, provide
     assert server.serial('example.com.') == 1
 
 
-@contextlib.contextmanager
-def locked(server: PowerDns) -> Iterator[None]:
-    """Its database, by somebody else: whatever it wants to write has to wait."""
-    with contextlib.closing(sqlite3.connect(server.database, timeout=10, isolation_level=None)) as database:
-        database.execute('BEGIN IMMEDIATE')
-        yield
-        database.execute('ROLLBACK')
-
-
-def test_killed_during_the_request_and_again(server: PowerDns, provider: PdnsProvider,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is half done."""
-    bring(provider, a_zone('www A 192.0.2.1\nold A 192.0.2.1\n', 1))
-    desired = a_zone('www A 192.0.2.2\nnew A 192.0.2.1\n', 2)
-    plan = planned(provider, desired)
-    sent = threading.Event()
-    real = powerdns.send
-
-    def telling(connected: socket.socket, request: bytes, deadline: Deadline) -> None:
-        real(connected, request, deadline)
-        if request.startswith(b'PATCH '):
-            sent.set()
-
-    monkeypatch.setattr(powerdns, 'send', telling)
-    with concurrent.futures.ThreadPoolExecutor(1) as pool, locked(server):
-        applying = pool.submit(provider.apply, plan)
-        assert sent.wait(10)
-        server.kill()
-        with pytest.raises(OSError):
-            applying.result(10)
-    server.start()
-    assert server.serial('example.com.') == 1
-    assert [server.texts(f'{word}.example.com.', 'A') for word in ('www', 'old', 'new')] == [
-        ['192.0.2.1'], ['192.0.2.1'], []]
-    bring(provider, desired)
-
-
 def test_killed_after_the_request_before_the_answer_and_again(server: PowerDns, provider: PdnsProvider,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     """It was done all the same: the plan is applied again without harm, and the next one is empty."""
@@ -580,19 +509,6 @@ def test_what_no_retry_can_mend(server: PowerDns, options: dict[str, str], why: 
     assert server.zones() == {}
 
 
-def test_the_api_is_off(powerdns: Start) -> None:
-    server = powerdns(settings={'api': 'no'})
-    with pytest.raises(PoolError, match='no API for a server'):
-        provider_of(server).plan(a_zone())
-
-
-def test_nobody_listens() -> None:
-    provider = PdnsProvider('ns1', 'key', host='127.0.0.1', port=free_port())
-    for act in (provider.ping, lambda: provider.plan(a_zone()), lambda: provider.zones([])):
-        with pytest.raises(ConnectionRefusedError):
-            act()
-
-
 def test_trouble_inside_the_server_leaves_nothing_half_done(server: PowerDns, provider: PdnsProvider) -> None:
     bring(provider, a_zone('www A 192.0.2.1\n', 1))
     desired = a_zone('www A 192.0.2.2\nnew A 192.0.2.2\n', 2)
@@ -607,13 +523,3 @@ def test_trouble_inside_the_server_leaves_nothing_half_done(server: PowerDns, pr
     with contextlib.closing(sqlite3.connect(server.database, timeout=10)) as database, database:
         database.execute('DROP TRIGGER no_more')
     bring(provider, desired)
-
-
-def test_many_zones_at_once(server: PowerDns, provider: PdnsProvider) -> None:
-    def one(number: int) -> None:
-        for serial in (1, 2):
-            bring(provider, a_zone(f'www A 192.0.2.{serial}\n', serial, f'zone{number}.example.com.'))
-
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        list(pool.map(one, range(80)))
-    assert set(provider.zones([])[0].values()) == {2}

@@ -20,8 +20,6 @@ from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
-from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import plans
 from testing.processes import free_port, wait_until
 from tests.fixtures.bind_pool import BindPool
 from tests.fixtures.plans import planned
@@ -151,11 +149,6 @@ class TestWhatIsMadeFromThePool:
         assert kinds(planned(provider, zone(name, without))) == ['Create']
         assert caplog.records == []
 
-    def test_they_are_told_of_where_that_is_wanted(self, pool: BindPool, name: str,
-                                                   caplog: pytest.LogCaptureFixture) -> None:
-        PoolProvider('pool', url=pool.url, root_ns_warnings=True).plan(zone(name))
-        assert f'NS records given for {name} itself are left out' in caplog.text
-
     def test_what_cannot_be_held_is_refused_or_left_out(self, pool: BindPool, name: str,
                                                         caplog: pytest.LogCaptureFixture) -> None:
         desired = zone(name, 'www 60 IN A 192.0.2.1\nodd 60 IN TYPE65400 \\# 1 00')
@@ -265,14 +258,6 @@ class TestTroubleOnTheWay:
         with pytest.raises(errors.ApiUnreachable):
             provider.apply(plan)
 
-    def test_something_else_answers(self, pool: BindPool, name: str) -> None:
-        rndc = PoolProvider('pool', url=f'http://127.0.0.1:{pool.named.rndc_port}', timeout=2)
-        with pytest.raises(errors.SourceError):
-            rndc.plan(zone(name))
-        nonsense = PoolProvider('pool', url='gopher:/nowhere')
-        with pytest.raises(errors.SourceError):
-            nonsense.list_zones()
-
     def test_a_plan_of_a_zone_that_it_did_not_read(self, provider: PoolProvider, name: str) -> None:
         put(provider, zone(name))
         plan = planned(provider, zone(name, CONTENTS.replace('192.0.2.9', '192.0.2.10')))
@@ -334,21 +319,3 @@ class TestStore:
         for ask in (lambda: store.get(new_id()), lambda: store.settle(new_id(), PlanState.APPLIED, None)):
             with pytest.raises(errors.PlanNotFound):
                 ask()
-
-    def test_a_parked_plan_is_seen_at_its_server_and_approved(self, pool: BindPool, provider: PoolProvider,
-                                                              name: str) -> None:
-        put(provider, zone(name))
-        key = zone_id(pool, name)
-        pool.stack.wait_for(key)
-        parked = self.plan(pool_name='default', zone=name, state=PlanState.PARKED, domain_id=uuid.UUID(key).hex,
-                           server_id=uuid.UUID(pool.server_id).hex)
-        database = Storage(pool.stack.database_url)
-        database.run(plans.put, parked, utcnow())
-        database.close()
-        assert pool.stack.servers(key)[pool.server_id]['plan_id'] == str(uuid.UUID(parked.id))
-        api = PoolApi(pool.url)
-        assert [each['id'] for each in api.plans(state='PARKED', zone=name)] == [str(uuid.UUID(parked.id))]
-        assert api.approve_plan(parked.id[:8])['state'] == 'APPROVED'
-        assert pool.stack.servers(key)[pool.server_id]['plan_id'] is None
-        assert pool.stack.wait_for(key)['status'] == 'ACTIVE'
-        assert api.drop_plan(parked.id)['state'] == 'DROPPED'

@@ -109,12 +109,12 @@ class Diarist(BaseProcessor):
         return desired
 
     def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
-        self.diary.append(f'{self.id}: target zone')
+        self.diary.append(f'{self.id}: target zone{" leniently" if lenient else ""}')
         return existing
 
     def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
                                         lenient: bool = False) -> tuple[Zone, Zone]:
-        self.diary.append(f'{self.id}: both zones')
+        self.diary.append(f'{self.id}: both zones{" leniently" if lenient else ""}')
         return desired, existing
 
     def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,

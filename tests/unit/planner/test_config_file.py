@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import importlib
 import pathlib
 import textwrap
 
 import pytest
 
 from designate_pool.errors import BadConfiguration
-from designate_pool.planner.config_file import CLASSES, read
+from designate_pool.planner.config_file import read
 from designate_pool.planner.engine import Setup, SyncEngine
-from designate_pool.planner.octodns.adapter import AdaptedProcessor, AdaptedProvider, AdaptedSource
+from designate_pool.planner.octodns.adapter import AdaptedProcessor, AdaptedSource
 from designate_pool.planner.outputs import HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.processors import PROCESSORS
 from designate_pool.planner.providers.base import BaseProvider, BaseSource
@@ -436,26 +435,6 @@ def test_a_file_that_cannot_be_read(config: Config, tmp_path: pathlib.Path) -> N
         read(config.path)
 
 
-def test_anchors_and_merges_are_no_repetition(config: Config) -> None:
-    setup = config.read(f'''
-        x-zone: &zone {{sources: [in], targets: [], lenient: true}}
-        x-other: &other {{<<: *zone, lenient: false}}
-        providers:
-          in: {{class: {LISTED}, names: []}}
-        zones:
-          example.com.: *zone
-          example.net.: {{<<: *other}}
-          example.org.: {{<<: *zone, lenient: false}}
-        ''')
-    assert [zone.lenient for zone in setup.zones.values()] == [True, False, False]
-
-
-def test_every_word_is_a_class_that_is_there() -> None:
-    for path in CLASSES.values():
-        module, _, name = path.rpartition('.')
-        assert issubclass(getattr(importlib.import_module(module), name), BaseSource)
-
-
 def test_a_part_of_the_file_is_included_from_its_folder_also_through_a_link(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'real').mkdir()
     (tmp_path / 'real/config.yaml').write_text(source('') + '  example.net.: !include zone.yaml\n')
@@ -463,21 +442,6 @@ def test_a_part_of_the_file_is_included_from_its_folder_also_through_a_link(tmp_
     (tmp_path / 'config.yaml').symlink_to('real/config.yaml')
     assert [read(tmp_path / path).zones['example.net.'].lenient for path in ('real/config.yaml', 'config.yaml')] == [
         True, True]
-
-
-def test_an_octodns_provider_is_a_target(config: Config, tmp_path: pathlib.Path) -> None:
-    setup = config.read(f'''
-        providers:
-          in: {{class: {LISTED}, names: []}}
-          out: {{class: octodns_bind.ZoneFileProvider, directory: {tmp_path}, default_ttl: env/TTL/60}}
-          ns: {{class: fake, zones: {{example.com.: '@ 300 NS ns.example.net.'}}}}
-        zones:
-          example.com.: {{sources: [in, ns], targets: [out]}}
-        ''')
-    assert isinstance(setup.providers['out'], AdaptedProvider)
-    assert setup.providers['out'].wrapped.default_ttl == 60
-    assert SyncEngine(setup).sync(dry_run=False).applied == 2
-    assert 'ns.example.net.' in (tmp_path / 'example.com.').read_text()
 
 
 def test_secret_handlers_that_are_none(config: Config, tmp_path: pathlib.Path) -> None:

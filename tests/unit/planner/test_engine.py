@@ -65,21 +65,6 @@ def test_a_dry_run_changes_nothing_and_says_what_it_would() -> None:
     assert target.zones == {}
 
 
-def test_a_processor_may_make_a_plan_where_there_was_none() -> None:
-    """Q-12."""
-    source, target = Memory('source').has(TWO), Memory('target').has(TWO)
-    other = manager(Memory('source').has(f'{TWO}\nnew 60 A 192.0.2.3'), target).sync().results[0].plan
-
-    class Making(BaseProcessor):
-        def process_plan(self, plan, sources, target, lenient=False):  # type: ignore[no-untyped-def]
-            assert plan is None
-            return other
-
-    run = manager(source, target, processors={'making': Making('making')}, last_processors=('making',))
-    assert run.sync(dry_run=False).applied == 1
-    assert target.zones[ORIGIN].get('new.example.com.', 'A') is not None
-
-
 def test_a_source_that_breaks_off_fails_its_zone_and_the_others_go_on() -> None:
     good, bad, target = Memory('good').has(TWO), Memory('bad').has(TWO, 'example.net.'), Memory('target')
     target.has(MANY, 'example.net.')
@@ -93,15 +78,6 @@ def test_a_source_that_breaks_off_fails_its_zone_and_the_others_go_on() -> None:
     bad.broken = None
     with pytest.raises(UnsafePlan):
         run.sync(dry_run=False)
-
-
-def test_a_target_that_cannot_be_read_fails_alone() -> None:
-    source, bad, good = Memory('source').has(TWO), Memory('bad').has(TWO), Memory('good')
-    bad.broken = 'no answer'
-    outcome = manager(source, bad, good).sync(dry_run=False)
-    assert [(result.target_id, result.error) for result in outcome.results] == [
-        ('bad', 'bad cannot be read: no answer.'), ('good', None)]
-    assert outcome.applied == 2
 
 
 def test_an_error_that_nobody_expected_fails_alone_too() -> None:
@@ -181,16 +157,6 @@ def test_an_empty_source_is_told_from_one_that_has_less() -> None:
     assert [type(each) for each in run.sync().results[0].dangers] == [EmptySource, EverythingDeleted]
 
 
-def test_thresholds_of_the_zone_stand_above_those_of_the_target() -> None:
-    """A62."""
-    few = 'h0 300 A 192.0.2.0\nh1 300 A 192.0.2.1\nh2 300 A 192.0.2.2\nh3 300 A 192.0.2.3\nh4 300 A 192.0.2.4'
-    for of_zone, of_target, is_safe in ((0.9, 0.1, True), (0.1, 0.9, False), (None, 0.9, True), (None, 0.1, False)):
-        source, target = Memory('source').has(few), Memory('target', delete_pcent_threshold=of_target).has(MANY)
-        run = manager(source, target, zones={ORIGIN: setting('target', delete_pcent_threshold=of_zone)})
-        assert (not run.sync().unsafe) is is_safe
-        assert run.get_zone(ORIGIN).delete_pcent_threshold == of_zone
-
-
 def test_a_zone_that_is_only_planned_is_not_applied_and_endangers_nothing() -> None:
     source = Memory('source').has('h0 300 A 192.0.2.0').has(TWO, 'example.net.')
     target = Memory('target').has(MANY)
@@ -214,15 +180,6 @@ def test_policies_of_zone_and_target_intersect_and_what_they_keep_back_is_seen()
     assert few.zones[ORIGIN] == zone(f'{TWO}\nnew 300 A 192.0.2.5')
     again = run.sync(dry_run=False)
     assert again.applied == 0 and [result.changes for result in again.results] == [0, 0, 0]
-
-
-def test_a_target_allows_no_more_than_the_zone_does_and_the_other_way_round() -> None:
-    source, target = Memory('source').has('www 60 A 192.0.2.1\nnew 300 A 192.0.2.5'), Memory('target').has(TWO)
-    for of_zone, of_target in ((('create-only',), ('upsert-only',)), (('upsert-only',), ('create-only',))):
-        run = manager(source, target, zones={ORIGIN: setting('target', policy=of_zone)},
-                      target_policies={'target': of_target})
-        plan = run.sync().results[0].plan
-        assert plan is not None and [each.kind for each in plan.changes] == ['Create']
 
 
 def test_the_policy_of_the_setup_is_for_zones_that_say_none() -> None:

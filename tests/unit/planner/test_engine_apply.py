@@ -12,7 +12,6 @@ from designate_pool.model import utcnow
 from designate_pool.planner.engine import ZoneSetting
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.plan_store import FolderStore
-from designate_pool.planner.zone.zone import Zone
 from tests.unit.planner.conftest import AFTER, BEFORE, CHANGES, Memory, StoredPlanCase, manager
 from tests.unit.planner.values import ORIGIN, zone
 
@@ -208,17 +207,20 @@ def test_an_unsafe_plan_needs_force_for_its_zone_and_can_then_be_applied(store: 
     assert store.get(plan_id).state == 'APPLIED'
 
 
-def test_a_serial_that_the_server_raised_meanwhile_does_not_count(store: FolderStore) -> None:
-    class WithSoa(Memory):
-        SUPPORTS_SOA = True
+class WithSoa(Memory):
+    SUPPORTS_SOA = True
 
-    soa = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300\n'
-    source, target = WithSoa('source').has(soa.format(9) + AFTER), WithSoa('target').has(soa.format(1) + BEFORE)
+
+SOA = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300\n'
+
+
+def test_a_serial_that_the_server_raised_meanwhile_does_not_count(store: FolderStore) -> None:
+    source, target = WithSoa('source').has(SOA.format(9) + AFTER), WithSoa('target').has(SOA.format(1) + BEFORE)
     run = manager(source, target)
     plan_id = run.sync(store=store).plan_id or ''
 
     def dying(plan: Plan) -> None:
-        target.has(soa.format(2) + BEFORE.replace('old 300 A 192.0.2.3\n', ''))
+        target.has(SOA.format(2) + BEFORE.replace('old 300 A 192.0.2.3\n', ''))
         raise KeyboardInterrupt
 
     target.before_apply = dying
@@ -230,16 +232,12 @@ def test_a_serial_that_the_server_raised_meanwhile_does_not_count(store: FolderS
 
 
 def test_a_serial_that_the_plan_did_not_have_is_not_slipped_in(store: FolderStore) -> None:
-    class WithSoa(Memory):
-        SUPPORTS_SOA = True
-
-    soa = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300\n'
-    source, target = WithSoa('source').has(soa.format(1) + AFTER), WithSoa('target').has(soa.format(1) + BEFORE)
+    source, target = WithSoa('source').has(SOA.format(1) + AFTER), WithSoa('target').has(SOA.format(1) + BEFORE)
     run = manager(source, target)
     plan_id = run.sync(store=store).plan_id or ''
-    source.has(soa.format(2) + AFTER)
+    source.has(SOA.format(2) + AFTER)
     assert run.apply(plan_id, store).applied == CHANGES
-    assert target.zones[ORIGIN] == zone(soa.format(1) + AFTER)
+    assert target.zones[ORIGIN] == zone(SOA.format(1) + AFTER)
 
 
 def test_a_zone_that_is_new_on_the_target_is_made_and_half_made_then_finished(store: FolderStore) -> None:
@@ -250,15 +248,6 @@ def test_a_zone_that_is_new_on_the_target_is_made_and_half_made_then_finished(st
     assert run.apply(plan_id, store).failed
     target.fails_at = None
     assert run.apply(plan_id, store).applied == 3 and target.zones[ORIGIN] == source.zones[ORIGIN]
-
-
-def test_an_empty_zone_is_made(store: FolderStore) -> None:
-    source, target = Memory('source').has(AFTER), Memory('target')
-    source.zones[ORIGIN] = Zone(ORIGIN)
-    run = manager(source, target)
-    plan_id = run.sync(store=store).plan_id or ''
-    run.apply(plan_id, store)
-    assert target.zones == {ORIGIN: Zone(ORIGIN)} and store.get(plan_id).state == 'APPLIED'
 
 
 def test_a_run_that_applies_with_a_store_leaves_a_note_of_what_became_of_it(store: FolderStore) -> None:

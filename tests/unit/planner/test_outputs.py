@@ -15,7 +15,7 @@ import pytest
 from designate_pool.errors import InvalidField, WrongSource
 from designate_pool.planner.engine import SyncEngine, TargetResult
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
-from designate_pool.planner.plan.plan import Plan, change_of
+from designate_pool.planner.plan.plan import change_of
 from tests.unit.planner.conftest import Memory, manager
 from tests.unit.planner.values import ORIGIN, zone
 
@@ -209,12 +209,3 @@ def test_a_file_that_cannot_be_written_stops_the_run_before_anything_is_applied(
     with pytest.raises(InvalidField, match='plan_outputs.page.output_filename: .* cannot be written'):
         run.sync(dry_run=False)
     assert target.zones == {}
-
-
-def test_what_a_policy_keeps_back_alone_is_shown() -> None:
-    plan = results(policy=('update-only',))[1].plan
-    assert isinstance(plan, Plan) and len(plan.blocked) == 4
-    target = Memory('target').has(f'{AFTER}\nmore 60 A 192.0.2.1')
-    run = manager(Memory('source').has(AFTER), target, policy=('upsert-only',))
-    told = LogOutput('log').text(list(run.sync().results))
-    assert 'Blocked (policy): Delete more.example.com. 60 A 192.0.2.1: the policy upsert-only does not' in told

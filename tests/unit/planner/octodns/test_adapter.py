@@ -249,14 +249,6 @@ def test_root_ns_follow_the_provider() -> None:
     assert [change.types for change in plan.changes] == [('A',)]
 
 
-def test_attributes_are_those_of_the_provider() -> None:
-    provider, dynamic = adapted(), adapted(Dynamic)
-    assert provider.SUPPORTS == Shelf.SUPPORTS and not provider.SUPPORTS_SOA
-    assert provider.SUPPORTS_ROOT_NS and not provider.SUPPORTS_DYNAMIC and not provider.SUPPORTS_MULTIVALUE_PTR
-    assert dynamic.SUPPORTS_DYNAMIC and dynamic.SUPPORTS_POOL_VALUE_STATUS and dynamic.SUPPORTS_DYNAMIC_SUBNETS
-    assert provider.supports(a('www')) and not provider.supports(rrset(NAME, 'CAA', 300, ['0 issue ";"']))
-
-
 DYNAMIC = {'pools': {'one': {'fallback': None, 'values': [{'value': '192.0.2.7', 'weight': 1, 'status': 'obey'}]}},
            'rules': [{'pool': 'one'}]}
 
@@ -318,35 +310,6 @@ def test_sources_may_not_put_a_cname_beside_data_unless_leniently() -> None:
     assert found == zone(a('www'))
     provider.populate(found, lenient=True)
     assert len(found) == 2
-
-
-def test_yaml_is_written_and_read(tmp_path: pathlib.Path) -> None:
-    settings = {'directory': str(tmp_path), 'escaped_semicolons': True}
-    target = adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider', settings)
-    assert isinstance(target, AdaptedProvider)
-    desired = zone(rrset(NAME, 'NS', 300, ['ns1.example.net.']), a('www', extra=Extra(dynamic=DYNAMIC)),
-                   rrset(f'd.{NAME}', 'TXT', 3600, ['"v=DKIM1; k=rsa"']),
-                   a('x', extra=Extra(octodns={'healthcheck': {'port': 53}}, excluded=('b',), included=('c', 'yaml'))))
-    plan = planned(target, desired)
-    assert plan.exists is False
-    target.apply(plan)
-    assert target.list_zones() == [NAME]
-    found = Zone(NAME)
-    assert target.populate(found)
-    assert found == desired and found.extras == desired.extras
-    assert target.plan(desired) is None
-    less = zone(a('www', extra=Extra(dynamic=DYNAMIC)))
-    bring(target, less)
-
-
-def test_yaml_that_is_wrong_is_told_with_its_place(tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'example.com.yaml').write_text('www:\n  type: A\n  value: 192.0.2.300\n')
-    source = adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider',
-                            {'directory': str(tmp_path), 'escaped_semicolons': True})
-    with pytest.raises(SourceError, match=r'invalid IPv4 address "192.0.2.300"'):
-        source.populate(Zone(NAME))
-    with pytest.raises(SourceError, match='no YAMLs found for example.net.'):
-        source.populate(Zone('example.net.'))
 
 
 def test_a_source_may_not_repeat_a_record_of_another_unless_it_is_to_replace_it(tmp_path: pathlib.Path) -> None:

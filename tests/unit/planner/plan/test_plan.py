@@ -11,7 +11,6 @@ import pytest
 from designate_pool.errors import InvalidField
 from designate_pool.planner.plan.plan import ApplyResult, Blocked, Plan, PlanCounts, change_of
 from designate_pool.planner.zone import changes
-from designate_pool.planner.zone.zone import Zone
 from tests.unit.planner.values import hosts, plan, record, zone
 
 A = 'www 300 A 192.0.2.1'
@@ -77,10 +76,6 @@ RRSET = {'name': 'www.example.com.', 'type': 'A', 'ttl': 300, 'records': ['192.0
 def test_what_is_no_document_of_a_change_is_refused(document: Any) -> None:
     with pytest.raises(InvalidField, match='change: '):
         change_of(document)
-
-
-def test_a_plan_is_for_the_zone_that_is_desired() -> None:
-    assert Plan(Zone('example.com.'), Zone('example.com.'), [], True).zone == 'example.com.'
 
 
 @pytest.mark.parametrize(('result', 'ok'), [

@@ -6,10 +6,8 @@ import pytest
 
 from designate_pool.errors import (ApexDeleted, EmptySource, EverythingDeleted, RootNsChange, TooManyDeletes,
                                    TooManyUpdates, UnsafePlan)
-from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.safety import dangers, too_many_in_an_hour
 from designate_pool.planner.processors.rules import PolicyProcessor
-from designate_pool.planner.zone import changes
 from tests.unit.planner.values import Target, hosts, plan, zone
 
 SOA = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300'
@@ -207,14 +205,3 @@ def test_only_deletes_count_for_the_hour() -> None:
                 zone('x 300 CNAME a.example.net.\n' + hosts(2)))
     assert too_many_in_an_hour(made, 9, 10) is None
     assert too_many_in_an_hour(made, 10, 10) is not None
-
-
-def test_a_plan_without_changes_is_safe() -> None:
-    assert dangers(Plan(zone(hosts(20)), zone(hosts(20)), [], True)) == []
-    assert dangers(Plan(zone(), zone(), [], False)) == []
-
-
-def test_extra_changes_count_too() -> None:
-    made = plan(zone(hosts(10)), zone(hosts(7)))
-    made.changes.append(changes.delete(next(iter(zone(hosts(1))))))
-    assert kinds(dangers(made)) == [TooManyDeletes]

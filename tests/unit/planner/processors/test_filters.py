@@ -9,7 +9,7 @@ import pytest
 from designate_pool.errors import ProcessorException
 from designate_pool.planner.processors import PROCESSORS
 from designate_pool.planner.processors.filters import match_texts, relative_name
-from tests.unit.planner.values import Target, record, synced, text_of, told, zone
+from tests.unit.planner.values import Target, record, synced, told, zone
 
 SOA = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300'
 ZONE = '''
@@ -135,14 +135,6 @@ def test_names_that_end_in_the_zone_s_name_twice(name: str, is_doubled: bool) ->
         assert len(PROCESSORS['zone-name']('twice').process_source_zone(made, ())) == 1
     found = PROCESSORS['zone-name']('twice', error=False).process_source_zone(made, ())
     assert len(found) == (0 if is_doubled else 1)
-
-
-def test_a_filter_changes_no_rrset_and_no_zone_but_the_one_it_is_given() -> None:
-    """Q-09."""
-    made = zone(ZONE)
-    copy = made.copy()
-    PROCESSORS['type-allow']('a', allowlist=['A']).process_source_zone(copy, ())
-    assert text_of(made) == text_of(zone(ZONE)) and len(copy) < len(made)
 
 
 @pytest.mark.parametrize(('line', 'expected'), [

@@ -138,31 +138,6 @@ def test_what_is_adopted_and_what_is_taken_over(options: dict[str, Any], existin
         assert found_then == (['Update www 300 A 192.0.2.2 -> www 300 A 192.0.2.1'], [])
 
 
-@pytest.mark.parametrize('options', [{}, {'adopt': True}, {'prefix': 'own.'}])
-def test_a_plan_that_breaks_anywhere_is_finished_by_the_next(options: dict[str, Any]) -> None:
-    """What it left behind is ours all the same: nothing becomes a conflict."""
-    existing = f'{A}\nc 300 CNAME a.example.net.\ngone 300 A 192.0.2.1'
-    desired = f'{B}\nc 300 A 192.0.2.1\nnew 300 MX 1 x.'
-    for breaks_after in range(9):
-        target = Target(zone())
-        first = synced(target, zone(existing), mine(**options))
-        assert first is not None
-        target.apply(first)
-        target.breaks_after = breaks_after
-        for wanted in (desired, existing, desired):
-            plan = synced(target, zone(wanted), mine(**options))
-            if plan is not None:
-                assert plan.blocked == ()
-                target.apply(plan)
-        target.breaks_after = None
-        last = synced(target, zone(desired), mine(**options))
-        if last is not None:
-            assert last.blocked == ()
-            target.apply(last)
-        assert synced(target, zone(desired), mine(**options)) is None
-        assert target.has is not None and len(target.has) == 6
-
-
 def test_two_owners_share_a_zone_and_neither_touches_the_other_s() -> None:
     target = Target(zone('@ 300 NS ns.example.net.\nby-hand 300 A 192.0.2.9'))
     one, other = [TxtOwnership('one', 'one')], [TxtOwnership('other', 'other')]

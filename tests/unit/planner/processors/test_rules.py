@@ -172,26 +172,21 @@ def test_no_zone_has_a_name_that_lacks_its_dot() -> None:
     assert found is made and isinstance(found, Zone) and text_of(found) == ['www.example.com. 300 CNAME a.example.net.']
 
 
-def test_a_user_of_octodns_finds_its_classes() -> None:
+def test_every_processor_is_made_with_an_id_and_a_user_of_octodns_finds_its_classes() -> None:
     octodns = 'octodns.processor.'
-    for path, options in (('acme.AcmeManagingProcessor', {}), ('acme.AcmeMangingProcessor', {}),
-                          ('clamp.TtlClampProcessor', {'min_ttl': 1, 'max_ttl': 2}),
-                          ('filter.ExcludeRootNsChanges', {'error': False}), ('filter.IgnoreRootNsFilter', {}),
-                          ('filter.ZoneNameFilter', {'error': False, 'include_target': False}),
-                          ('ownership.OwnershipProcessor', {'txt_name': '_mine', 'txt_value': '*x*', 'txt_ttl': 5,
-                                                            'should_replace': True, 'allow_takeover': True}),
-                          ('restrict.TtlRestrictionFilter', {'min_ttl': 1, 'max_ttl': 2, 'allowed_ttls': [1]}),
-                          ('trailing_dots.EnsureTrailingDots', {})):
-        assert PROCESSORS[octodns + path]('it', **options, lenient=True).id == 'it'
-
-
-def test_every_processor_is_made_with_an_id_and_can_be_lenient() -> None:
-    needed: dict[str, dict[str, Any]] = {'ownership': {'owner_id': 'me'}}
+    options: dict[str, dict[str, Any]] = {
+        'ownership': {'owner_id': 'me'}, octodns + 'acme.AcmeManagingProcessor': {},
+        octodns + 'acme.AcmeMangingProcessor': {},
+        octodns + 'clamp.TtlClampProcessor': {'min_ttl': 1, 'max_ttl': 2},
+        octodns + 'filter.ExcludeRootNsChanges': {'error': False}, octodns + 'filter.IgnoreRootNsFilter': {},
+        octodns + 'filter.ZoneNameFilter': {'error': False, 'include_target': False},
+        octodns + 'ownership.OwnershipProcessor': {'txt_name': '_mine', 'txt_value': '*x*', 'txt_ttl': 5,
+                                                   'should_replace': True, 'allow_takeover': True},
+        octodns + 'restrict.TtlRestrictionFilter': {'min_ttl': 1, 'max_ttl': 2, 'allowed_ttls': [1]},
+        octodns + 'trailing_dots.EnsureTrailingDots': {}}
+    assert options.keys() <= PROCESSORS.keys()
     for word, kind in PROCESSORS.items():
-        options = needed.get(word, {})
-        if word.endswith('-allow') or 'Allowlist' in word:
-            options = {'allowlist': []}
-        if word.endswith('-reject') or 'Rejectlist' in word:
-            options = {'rejectlist': []}
-        made = kind('it', **options, lenient=True)
+        lists = {name: [] for name in ('allowlist', 'rejectlist') if word.lower().replace('-', '').endswith(
+            (name.removesuffix('list'), f'{name}filter'))}
+        made = kind('it', **options.get(word, lists), lenient=True)
         assert (made.id, made.lenient) == ('it', True)

@@ -53,11 +53,6 @@ def test_one_that_makes_no_zones() -> None:
         fake.apply(plan)
 
 
-def test_the_same_plan_again(fake: FakeProvider) -> None:
-    plan = planned(fake, zone_of(NAME, AFTER))
-    assert fake.apply(plan) == fake.apply(plan)
-
-
 def test_somebody_else_was_faster(fake: FakeProvider) -> None:
     desired = zone_of(NAME, AFTER)
     plan = planned(fake, desired)
@@ -115,12 +110,6 @@ def test_it_hangs_until_the_time_is_up_or_it_is_closed() -> None:
         fake.close()
         with pytest.raises(BackendUnreachable):
             hanging.result(10)
-
-
-def test_calls_are_noted(fake: FakeProvider) -> None:
-    fake.ping()
-    fake.populate(Zone(NAME))
-    assert fake.calls == [('ping', ''), ('populate', NAME)]
 
 
 @pytest.mark.parametrize(('settings', 'why'), [

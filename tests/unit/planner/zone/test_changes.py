@@ -7,7 +7,7 @@ import pytest
 from designate_pool.errors import DuplicateRRset, RRsetBesideCname, RRsetNotFound
 from designate_pool.planner.zone import changes
 from designate_pool.protocol.rrset import Extra
-from tests.unit.planner.values import record, records, text_of, told, zone
+from tests.unit.planner.values import record, text_of, told, zone
 
 A, B = 'www 300 A 192.0.2.1', 'www 300 A 192.0.2.2'
 ALIAS = 'www 300 CNAME a.example.net.'
@@ -118,15 +118,3 @@ def test_a_change_that_does_not_fit_is_refused_and_nothing_is_changed(change: ch
     with pytest.raises(error):
         changes.apply(before, [changes.delete(record(A)), changes.create(record(A)), change])
     assert text_of(before) == text_of(zone(A))
-
-
-@pytest.mark.parametrize(('change', 'kind', 'verbs', 'name', 'types'), [
-    (changes.create(record(A)), 'Create', {'create'}, 'www.example.com.', ('A',)),
-    (changes.update(record(A), record(B)), 'Update', {'update'}, 'www.example.com.', ('A',)),
-    (changes.delete(record(A)), 'Delete', {'delete'}, 'www.example.com.', ('A',)),
-    (changes.Change(tuple(records(A)), tuple(records(ALIAS))), 'Replace', {'create', 'delete'}, 'www.example.com.',
-     ('A', 'CNAME')),
-])
-def test_what_a_change_says_of_itself(change: changes.Change, kind: str, verbs: set[str], name: str,
-                                      types: tuple[str, ...]) -> None:
-    assert (change.kind, change.verbs, change.name, change.types) == (kind, verbs, name, types)

@@ -13,15 +13,6 @@ from tests.unit.planner.values import record, text_of, zone
 WWW = 'www 300 A 192.0.2.1'
 
 
-def test_what_is_added_is_there() -> None:
-    made = zone(WWW)
-    assert len(made) == 1
-    assert made.get('www.example.com.', 'A') == record(WWW)
-    assert made.get('www.example.com.', 'AAAA') is None
-    assert 'www.example.com.\tA' in made
-    assert text_of(made) == ['www.example.com. 300 A 192.0.2.1']
-
-
 @pytest.mark.parametrize('name', [
     'www.example.net.', 'com.', 'notexample.com.', '.', r'www\.example.com.', r'a\\\.example.com.'])
 def test_a_name_outside_the_zone_is_refused(name: str) -> None:
@@ -166,14 +157,6 @@ def test_a_name_of_a_zone_that_is_none_is_refused() -> None:
         Zone('example.com')
 
 
-def test_a_copy_shares_all_until_it_is_changed() -> None:
-    first = zone(WWW)
-    second = first.copy()
-    assert second._rrsets is first._rrsets
-    second.add_record(record('a 300 A 192.0.2.1'))
-    assert second._rrsets is not first._rrsets
-
-
 def test_a_copy_has_the_zone_s_settings() -> None:
     made = Zone('example.com.', ['sub.example.com.'], 0.5, 0.6)
     for each in (made.copy(), made.empty()):
@@ -198,11 +181,6 @@ def test_the_rrsets_of_some_types() -> None:
     for each in made.of_types(made.types):
         made.remove_record(each)
     assert len(made) == 0 and list(made.of_types({'A', 'TXT'}, with_extras=True)) == []
-
-
-def test_all_of_one_name() -> None:
-    made = zone('www 300 TXT "x"\nwww 300 A 192.0.2.1\nwww2 300 A 192.0.2.1')
-    assert [each.type for each in made.at('www.example.com.')] == ['A', 'TXT']
 
 
 def test_the_digest_is_of_what_is_served_whatever_order_it_came_in() -> None:
