@@ -32,7 +32,7 @@ from designate_pool.errors import BackendError, BadInput, InvalidField, SourceEr
 from designate_pool.minidns.acl import Refusal
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
-from designate_pool.model import Answer, Reason
+from designate_pool.model import Answer
 from designate_pool.nameserver.faults import Faults
 from designate_pool.nameserver.server import Responder as ServerResponder
 from designate_pool.nameserver.zones import ZoneTable
@@ -286,14 +286,9 @@ def knot_answer(octets: bytes) -> None:
 def pdns_answer(octets: bytes) -> None:
     """What PowerDNS's HTTP API answers."""
     try:
-        _pdns()._parsed(octets, 'GET')
+        PdnsServer('http://192.0.2.1:8081', 'key')._parsed(octets, 'GET')
     except BackendError:
         pass
-
-
-@functools.cache
-def _pdns() -> PdnsServer:
-    return PdnsServer('http://192.0.2.1:8081', 'key')
 
 
 @target
@@ -311,12 +306,6 @@ def yaml_zone(octets: bytes) -> None:
 @functools.cache
 def _folder() -> pathlib.Path:
     return pathlib.Path(tempfile.mkdtemp(prefix='fuzz-'))
-
-
-@target
-def reason(octets: bytes) -> None:
-    """A word of a newer version."""
-    Reason(octets.decode('utf-8', 'replace'))
 
 
 def _json(octets: bytes) -> Any:

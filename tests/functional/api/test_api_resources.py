@@ -123,10 +123,7 @@ def test_who_is_no_server_is_notified_of_each_change(stack: Stack, other_zone: s
     ({'name': 'For-One-Zone.'}, 409, 'duplicate_tsigkey'),
     ({'name': 'key-of-a-server'}, 409, 'duplicate_tsigkey'),
     ({'secret': '***'}, 400, 'invalid_object'),
-    ({'algorithm': 'sha256'}, 400, 'invalid_object'),
     ({'resource_id': str(uuid.uuid4())}, 400, 'invalid_object'),
-    ({'scope': 'HOST'}, 400, 'invalid_object'),
-    ({'name': ' '}, 400, 'invalid_object'),
 ])
 def test_a_key_that_cannot_be(stack: Stack, zone: str, values: dict[str, str], status: int, type: str) -> None:
     if not stack.request('GET', '/v2/tsigkeys?name=for-one-zone')['tsigkeys']:

@@ -101,12 +101,6 @@ def test_what_is_not_there_is_named_as_it_was_asked_for(place: Place) -> None:
     assert answer.json['message'] == f'There is no zone {ABSENT}.'
 
 
-def test_a_repeated_record_counts_once(place: Place, zone: Any) -> None:
-    made = place.ask('POST', f'/v2/zones/{zone["id"]}/recordsets', status=202, json={
-        'name': zone['name'], 'type': 'A', 'records': ['192.0.2.1', '192.0.2.2', '192.0.2.1']})
-    assert sorted(made.json['records']) == ['192.0.2.1', '192.0.2.2']
-
-
 class TestManagedRecords:
     HEADER = {'X-Designate-Edit-Managed-Records': 'true'}
 

@@ -7,6 +7,8 @@ changed needs it changed here too.
 from __future__ import annotations
 
 import dataclasses
+import logging
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +16,7 @@ import falcon.testing
 import pytest
 
 from designate_pool.api import operation_registry
+from designate_pool.api.auth.token_file import digest
 from designate_pool.api.schema.operation import ApiOperation
 from designate_pool.model import Context, dashed
 from tests.fixtures.api import ROLES, Place, opened, token
@@ -291,3 +294,34 @@ def test_a_plan_that_an_operator_stored_is_seen_by_operators_alone(place: Place)
     shown = place.api.simulate_get(f'/v2/plans/{stored.json["id"]}',
                                    headers={'X-Auth-Token': token('alpha', 'operator')})
     assert shown.json['zone_name'] == things['zone_name']
+
+
+def test_no_token_or_key_is_in_any_answer_or_log(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    wrong_token, tsig_secret, other_secret = 'dpt_guessed', 'c2VjcmV0', 'no-base64-and-yet-secret'
+    answers = []
+    for operation in OPERATIONS.values():
+        body = LINES[operation.name].body
+        for secret in (token('alpha', 'admin'), token('alpha', 'reader'), wrong_token):
+            things = place.things('alpha', operation.path)
+            answers.append(ask(place, operation, things, secret))
+            for wrong in () if body is None else (
+                    {**body, 'secret': other_secret}, {**body, 'other': tsig_secret}, [tsig_secret],
+                    {'secret': [tsig_secret]}):
+                answers.append(place.api.simulate_request(
+                    operation.method, filled(operation.path, things), json=filled(wrong, things),
+                    headers={'X-Auth-Token': secret}))
+    digests = [digest(token('alpha', role)) for role in ROLES]
+    for secret in ('dpt_', tsig_secret, other_secret, *digests):
+        assert secret not in caplog.text
+        for answer in answers:
+            assert secret not in f'{answer.text} {answer.headers}', answer.text
+    assert len(answers) > 100 and not [answer.text for answer in answers if answer.status_code == 500]
+
+
+def test_the_request_id_is_that_of_the_answer_and_of_the_zone(place: Place) -> None:
+    request_id = f'req-{uuid.uuid4()}'
+    made = place.ask('POST', '/v2/zones', status=202, headers={'X-Openstack-Request-Id': request_id},
+                     json={'name': 'with-an-id.example.', 'email': 'hostmaster@example.com'})
+    assert made.headers['X-Openstack-Request-Id'] == request_id
+    assert place.ask('GET', f'/v2/zones/{made.json["id"]}/explain').json['request_id'] == request_id

@@ -232,34 +232,6 @@ def test_a_zone_goes_out_and_comes_in(place: Place, tmp_path: pathlib.Path) -> N
     assert place.user.run('zone', 'show', 'golden.example.com.')['attributes'].strip() == 'tier:gold'
 
 
-RECENT = {
-    'SVCB': ('svc', '1 svc.example.net. alpn="h2" port="8443"'),
-    'HTTPS': ('@', '1 . alpn="h2,h3" ipv4hint="192.0.2.1"'),
-    'TLSA': ('_443._tcp', '3 1 1 ' + 'ab' * 32),
-}
-
-
-def test_types_of_recent_versions_in_all_ways(place: Place, tmp_path: pathlib.Path) -> None:
-    first, second = 'recent.example.com.', 'recent-copy.example.com.'
-    place.create(first)
-    made = {}
-    for rtype, (owner, record) in RECENT.items():
-        name = first if owner == '@' else f'{owner}.{first}'
-        made[rtype] = place.user.run('recordset', 'create', first, name, '--type', rtype, '--record', record)
-        assert place.user.run('recordset', 'show', first, made[rtype]['id'])['records'] == made[rtype]['records']
-    place.wait_for(first)
-    export = place.user.run('zone', 'export', 'create', first)
-    written = place.user.run('zone', 'export', 'showfile', export['id'])['data']
-    path = tmp_path / 'zone'
-    path.write_text(written.replace(first, second))
-    place.user.run('zone', 'import', 'create', str(path), '--attributes', 'tier:gold')
-    wait_until(lambda: place.user.run('zone', 'list', '--name', second), 'it has come in')
-    place.wait_for(second)
-    for rtype, recordset in made.items():
-        served = place.server.texts(recordset['name'], rtype)
-        assert len(served) == 1 and place.server.texts(recordset['name'].replace(first, second), rtype) == served
-
-
 @pytest.mark.parametrize('words', [
     'ptr record list',
     'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',

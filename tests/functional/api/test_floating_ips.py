@@ -58,10 +58,6 @@ class Cloud:
         self.neutron.stop()
         self.keystone.stop()
 
-    def sdk(self, user: OpenStack) -> Any:
-        return openstack.connection.Connection(
-            session=session.Session(auth=token_endpoint.Token(user.endpoint, user.token))).dns
-
     def served(self, address: str) -> list[str]:
         return self.server.texts(f'{address.rpartition(".")[2]}.{ZONE}', 'PTR')
 
@@ -139,7 +135,8 @@ def test_our_command_does_the_same(cloud: Cloud) -> None:
 
 def test_the_sdk_does_the_same(cloud: Cloud) -> None:
     made = cloud.neutron.floating_ip('alpha')
-    dns, key = cloud.sdk(cloud.alpha), key_of(made)
+    key, auth = key_of(made), token_endpoint.Token(cloud.alpha.endpoint, cloud.alpha.token)
+    dns = openstack.connection.Connection(session=session.Session(auth=auth)).dns
     changed = dns.update_floating_ip(key, ptrdname='sdk.example.com.', ttl=60, description='by the library')
     assert (changed.ptrdname, changed.ttl, changed.description, changed.address) == (
         'sdk.example.com.', 60, 'by the library', made['floating_ip_address'])

@@ -124,8 +124,7 @@ def test_a_flood_of_an_address_ends_at_the_proxy(proxy: Proxy) -> None:
 
 
 def test_the_api_knows_addresses_behind_the_proxy(proxy: Proxy) -> None:
-    clients = Held(proxy.encrypted)
-    with many(clients.sockets):
+    with Held(proxy.encrypted) as clients:
         clients.ask(HELD, address='127.0.0.7', times=8)
         wait_until(lambda: clients.executed() == 6, 'three quarters of the threads are used')
         assert_served(proxy)

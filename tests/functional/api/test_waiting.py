@@ -33,22 +33,11 @@ from designate_pool.storage.zones import pools
 from testing.databases import count_statements, upgraded_sqlite
 from testing.processes import wait_until
 from testing.settings import central_settings
+from tests.fixtures.api import Quiet
 
 EVERYBODY = Context(all_projects=True)
 IDS = tuple(digit * 32 for digit in '123')
 WAITS = 60
-
-
-class NoPool:
-    """A pool manager that does nothing."""
-
-    def change_domains(self, context: Context, domains: list[Domain]) -> None:
-        """The test does what is to be done."""
-
-    def create_domain(self, context: Context, domain: Domain) -> None:
-        """The test does what is to be done."""
-
-    update_domain = delete_domain = create_domain
 
 
 @dataclasses.dataclass
@@ -113,7 +102,7 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     direct = Direct(threads.workers(2, 'casts'))
     pool = Pool('default', threshold_percentage=66)
     central = Central(storage, PoolManagerClient(direct), threads, settings=central_settings())
-    direct.serve(topic(pool.name), PoolManagerClient, NoPool())
+    direct.serve(topic(pool.name), PoolManagerClient, Quiet())
     storage.run(pool_servers.register, 'default', [
         PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number)
         for number, each in enumerate(IDS, 1)], False, True, utcnow())

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from designate_pool.model import PageRequest, PlanState, StoredPlan, utcnow
+from designate_pool.model import PlanState, StoredPlan, utcnow
 from designate_pool.storage.sql import schema
 from designate_pool.storage.zones import plans
 from tests.fixtures.observed_central import EVERYBODY, FIRST_SERIAL, SERVER_IDS
@@ -90,8 +90,7 @@ def test_settled(api):
 
 
 @pytest.mark.parametrize('field, body', [
-    ('zone_name', {'zone_name': None}), ('target', {'target': ''}), ('document', {'document': []}),
-    ('creates', {'creates': -1}), ('id', {'id': 'abcd'}), ('why', {'why': 'bell\x07'}), ('why', {'why': ['a']}),
+    ('document', {'document': []}), ('id', {'id': 'abcd'}), ('why', {'why': 'bell\x07'}),
     ('state', {'state': 'APPLIED'}),
     ('expires_at', {'expires_at': 'tomorrow'}), ('expires_at', {'expires_at': '0001-01-01T00:00:00+14:00'}),
 ])
@@ -133,30 +132,16 @@ def test_changes_of_a_zone(api, central, zone):
 
 
 @pytest.mark.parametrize('path, body', [
-    ('changes', {}), ('changes', {'changes': {}}), ('changes.0', {'changes': ['x']}),
+    ('changes', {}), ('changes.0', {'changes': ['x']}),
     ('changes.1.type', {'changes': [{'name': 'a.', 'type': 'A', 'records': []}, {'name': 'b.', 'records': []}]}),
-    ('changes.0.records', {'changes': [{'name': 'a.', 'type': 'A'}]}),
     ('changes.0.records.1', {'changes': [{'name': 'a.', 'type': 'A', 'records': ['192.0.2.1', 7]}]}),
-    ('changes.0.ttl', {'changes': [{'name': 'a.', 'type': 'A', 'records': [], 'ttl': -1}]}),
     ('changes.0.weight', {'changes': [{'name': 'a.', 'type': 'A', 'records': [], 'weight': 1}]}),
-    ('serial', {'changes': [], 'serial': 2**32}), ('serial', {'changes': [], 'serial': '1'}),
+    ('serial', {'changes': [], 'serial': 2**32}),
 ])
 def test_wrong_changes(api, central, zone, path, body):
     answer = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json=body)
     assert (answer.status_code, answer.json['errors']['errors'][0]['path']) == (400, path.split('.'))
     assert central.domain(uuid.UUID(zone['id']).hex).serial == FIRST_SERIAL
-
-
-def test_a_zone_is_made_with_its_recordsets(api, central):
-    answer = api.simulate_post('/v2/zones', json={
-        'name': 'example.com.', 'email': 'hostmaster@example.com',
-        'recordsets': [{'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1'], 'ttl': 60}]})
-    assert (answer.status_code, answer.json['serial']) == (202, FIRST_SERIAL)
-    (found,) = central.find_recordsets(EVERYBODY, uuid.UUID(answer.json['id']).hex, PageRequest({'type': 'A'}))
-    assert (found.name, found.ttl, [each.data for each in found.records]) == ('www.example.com.', 60, ['192.0.2.1'])
-    answer = api.simulate_post('/v2/zones', json={'name': 'example.org.', 'email': 'hostmaster@example.com',
-                                                  'recordsets': [{'name': 'www.example.org.', 'type': 'A'}]})
-    assert answer.json['errors']['errors'][0]['path'] == ['recordsets', '0', 'records']
 
 
 def test_what_holds_a_whole_zone_may_be_large(api, central, zone):
