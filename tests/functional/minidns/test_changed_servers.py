@@ -280,20 +280,6 @@ def serves(minidns: LocalMiniDns, service: MiniDns) -> Callable[[], bool]:
     return lambda: ask(service.endpoints[0]).rcode() == dns.rcode.NOERROR
 
 
-def test_without_a_reload_the_configuration_is_not_read(minidns: LocalMiniDns) -> None:
-    configuration = Configuration(KEYED)
-    service = minidns.start(KEYED, read_pool=configuration)
-    wait_until(lambda: configuration.read == 1, 'it is read once at the start')
-    looks = []
-    read = minidns.storage.read
-    minidns.storage.read = lambda work, *args: looks.append(work) or read(work, *args)  # type: ignore[method-assign]
-    for number in (1, 2):
-        service.look_for_changes(Context())
-        wait_until(lambda: len(looks) >= number, 'it has looked once more')
-    assert configuration.read == 1
-    service.stop()
-
-
 def test_a_pool_that_is_gone_is_told_of_once(minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
     configuration = Configuration(KEYED)
     service = minidns.start(KEYED, read_pool=configuration)

@@ -17,8 +17,6 @@ from designate_pool.storage.sql.database import Storage
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Clock
 
-pytestmark = pytest.mark.all_databases
-
 SECONDARY = {'name': 'example.com.', 'masters': ['192.0.2.1']}
 
 
@@ -26,6 +24,7 @@ def is_due(database: Storage, clock: Clock, pool_name: str = 'default') -> bool:
     return database.read(watched.look, pool_name, datetime.fromtimestamp(clock(), timezone.utc)).has_due_refresh
 
 
+@pytest.mark.all_databases
 def test_a_secondary_zone_is_due_until_it_is_claimed_and_when_the_claim_has_ended(central: Central, database: Storage,
                                                                                   clock: Clock) -> None:
     assert not is_due(database, clock)
@@ -37,6 +36,7 @@ def test_a_secondary_zone_is_due_until_it_is_claimed_and_when_the_claim_has_ende
     assert is_due(database, clock)
 
 
+@pytest.mark.all_databases
 def test_a_pool_that_is_not_there_has_no_reloads(central: Central, database: Storage, clock: Clock) -> None:
     found = [database.read(watched.look, name, datetime.fromtimestamp(clock(), timezone.utc)).reloads
              for name in ('default', 'silver')]
@@ -61,32 +61,12 @@ def test_a_follower_that_fails_is_told_again_and_does_not_keep_it_from_others(
     assert len(told) == len(others) == 2 and 'can be read from the database again' in caplog.text
 
 
-def test_a_follower_that_fails_hides_no_outage_of_the_database(
-        database: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    caplog.set_level('INFO')
-
-    def fail(*arguments: object) -> None:
-        raise RuntimeError('a key cannot be read')
-
-    def away(*arguments: object) -> None:
-        raise RuntimeError('the database is away')
-
-    watch = DatabaseWatch(database, 'default', [fail])
-    watch.look()
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(watched, 'look', away)
-        watch.look()
-    watch.look()
-    errors = [each.getMessage() for each in caplog.records if each.levelname == 'ERROR']
-    assert ['a key' in each for each in errors] == [True, False] and 'the database is away' in errors[1]
-    assert 'can be read from the database again' in caplog.text
-
-
 def test_one_that_is_not_done_is_told_again_soon(database: Storage) -> None:
     assert DatabaseWatch(database, 'default', [lambda found: None, lambda found: True], 60.0).look() == 60.0
     assert DatabaseWatch(database, 'default', [lambda found: None, lambda found: False], 60.0).look() == SOON
 
 
+@pytest.mark.all_databases
 def test_a_refresh_is_waited_for_and_while_it_is_under_way_so_is_its_end(central: Central, database: Storage,
                                                                          clock: Clock) -> None:
     watch = DatabaseWatch(database, 'default', [], 60.0)

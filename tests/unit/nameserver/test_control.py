@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import designate_pool
 from designate_pool.errors import BackendRefused, InvalidField
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.server import ControlServer, NameServer
+from designate_pool.nameserver.server import NameServer
 from testing.processes import wait_until
 from tests.fixtures.nameservers import ControlClient, Primary, zone_text
 
@@ -116,10 +116,3 @@ def test_loopback_only_and_never_without_a_secret() -> None:
         NameServer(LOOPBACK, Endpoint('192.0.2.1', 0), 'the secret').start()
     with pytest.raises(InvalidField, match='the control socket needs one'):
         NameServer(LOOPBACK, LOOPBACK)
-
-
-def test_a_verb_that_fails_is_said_to(server: NameServer, caplog: pytest.LogCaptureFixture) -> None:
-    control = ControlServer('the secret', {'fail': lambda request: 1 / 0})
-    assert control._handle(b'{"secret": "the secret", "verb": "fail"}') == {
-        'ok': False, 'kind': 'failed', 'error': 'ZeroDivisionError: division by zero'}
-    assert 'fail failed' in caplog.text

@@ -172,17 +172,6 @@ def test_a_port_that_refuses_ends_the_try_at_once(polling: Polling, host: str) -
     assert time.monotonic() - started < patience(5)
 
 
-def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(polling: Polling) -> None:
-    """The error goes to whoever sends next, in the middle of a burst to another server."""
-    _, good = polling.server(serving(7), keyed=True)
-    bad = polling.peer(free_port(), keyed=True)
-    before_it_is_sent_again = RetrySchedule(0.9, 0.01, 0)
-    polling.start([PollOrder(peer, POOL, PollRequest(name, name, 7, peer.id)) for peer in (good, bad)
-                   for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
-    wait_until(lambda: len(polling.results) == 4, 'all results', 10)
-    assert {result.error for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
-
-
 def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polling) -> None:
     silent, peer = polling.server(lambda query, over_tcp: [])
     before_it_is_sent_again = RetrySchedule(0.4, 0.01, 0)
