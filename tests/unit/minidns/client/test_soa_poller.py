@@ -23,6 +23,7 @@ from designate_pool.minidns.client.soa_poller import (POST_TRANSFER, AddressedRe
                                                       ToCaller, ToPool)
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import tsig
+from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.runtime import Threads
 from testing.processes import free_port, patience, wait_until
 from tests.fixtures.answering import Answers, Scripted, soa_answer
@@ -129,6 +130,23 @@ def test_a_stale_server_is_asked_again_and_then_given_up_with_its_serial(polling
     assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.SERIAL, 6)
     assert (result.error, result.reason) == ('the server serves serial 6, not yet 7', Reason.STALE)
     assert len(server.queries) == 2
+
+
+def test_a_datagram_that_waits_to_be_sent_again_is_dropped_with_its_try(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [])
+    polling.ask(peer, schedule=RetrySchedule(60, 60, 1, first_resend=30))
+    wait_until(lambda: server.queries, 'the first try')
+    (poll,) = polling.poller._polls.values()
+
+    def end_try() -> None:  # by a late reply, while no more queries may be in flight
+        poll.channel.in_flight.extend([time.monotonic()] * MAX_IN_FLIGHT)
+        polling._loop.run_timer_now(poll)
+        polling._loop._apply(poll, poll.on_reply(SoaReply(Answer.SERIAL, 6), time.monotonic()))
+        poll.channel.in_flight.clear()
+
+    polling._loop.submit(end_try)
+    polling.settled()
+    assert not poll.queued and not poll.in_try and len(server.queries) == 1
 
 
 def wrong_id(query: dns.message.Message, over_tcp: bool) -> Answers:
