@@ -16,10 +16,14 @@ SHARED = 'it belongs to another project, which shares it with yours for recordse
 
 
 class PoolError(Exception):
-    """Something went wrong in the pool."""
+    """Something went wrong in the pool.
+
+    :cvar seconds: after which the same request may succeed, for HTTP clients; None where that is not known
+    """
 
     code = 500
     type = 'internal_error'
+    seconds: int | None = None
 
     def __init__(self, **facts: Any) -> None:
         super().__init__()
@@ -111,6 +115,7 @@ class TooManyAtOnce(PoolError):
 
     code = 429
     type = 'over_limit'
+    seconds = 1
 
 
 class NotFound(PoolError):
@@ -255,6 +260,7 @@ class TooManyWaits(PoolError):
 
     code = 503
     type = 'too_many_waits'
+    seconds = 5
 
     def __init__(self, limit: int, whose: str = '') -> None:
         """*whose* is '', or 'of the project ' with the space at the end."""

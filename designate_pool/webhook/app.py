@@ -14,7 +14,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import falcon
 
@@ -36,13 +36,6 @@ class RefusedEndpoint(NamedTuple):
 
     endpoint: Any
     why: str
-
-
-class ZoneLookup(Protocol):
-    """Zones by name."""
-
-    def get(self, name: str, /) -> Zone | None:
-        """The zone of exactly this name; None where there is none."""
 
 
 #: Types whose data ends with a name.
@@ -91,7 +84,7 @@ def key_of(given: Any) -> tuple[str, str] | None:
         return None
 
 
-def apply_changes(zones: ZoneLookup, default_ttl: int, given: Any) -> None:
+def apply_changes(zones: Mapping[str, Zone] | EditedZones, default_ttl: int, given: Any) -> None:
     """Change *zones* as external-dns has requested.
 
     Deleting what does not exist and creating what exists does nothing, because requests may be repeated.
@@ -115,7 +108,7 @@ def apply_changes(zones: ZoneLookup, default_ttl: int, given: Any) -> None:
         zone_of(zones, new.name).add_record(new, replace=True)
 
 
-def zone_of(zones: ZoneLookup, name: str) -> Zone:
+def zone_of(zones: Mapping[str, Zone] | EditedZones, name: str) -> Zone:
     """The zone that contains *name*: the one with the longest name.
 
     :raises InvalidField: when none does
@@ -127,7 +120,8 @@ def zone_of(zones: ZoneLookup, name: str) -> Zone:
     raise InvalidField(field=name, why='it lies in none of the zones that are served here')
 
 
-def _new_rrsets(zones: ZoneLookup, default_ttl: int, changes: Mapping[str, Any]) -> Sequence[RRset]:
+def _new_rrsets(zones: Mapping[str, Zone] | EditedZones, default_ttl: int,
+                changes: Mapping[str, Any]) -> Sequence[RRset]:
     """The new RRsets; endpoints of one name and type become one, with the TTL of the last."""
     by_key: dict[str, list[RRset]] = {}
     for kind in ('create', 'updatenew'):
@@ -188,8 +182,6 @@ def _without_dot(name: str) -> str:
 MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
 #: Bytes; some 100,000 endpoints.
 MAX_BODY = 64 << 20
-#: Refused endpoints of one request that are logged one by one.
-MAX_LOGGED = 20
 #: Types that the pool makes at a zone's apex, which external-dns must not see.
 _MADE_BY_POOL = ('SOA', 'NS')
 
@@ -291,12 +283,9 @@ class Webhook:
         lines = frozenset(
             f'{(key_of(refusal.endpoint) or ("an endpoint without a name", ""))[0]}: {refusal.why}'
             for refusal in refused)
-        new = sorted(lines - self._logged)
-        self._logged = lines
-        for line in new[:MAX_LOGGED]:
+        for line in sorted(lines - self._logged):
             LOG.warning('an endpoint is left out: %s', line)
-        if len(new) > MAX_LOGGED:
-            LOG.warning('and %d more endpoints are left out', len(new) - MAX_LOGGED)
+        self._logged = lines
 
 
 class EditedZones:

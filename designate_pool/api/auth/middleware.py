@@ -18,9 +18,9 @@ import falcon
 from designate_pool.api.auth import policy
 from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
 from designate_pool.api.http import request
-from designate_pool.api.http.limits import PLACE, RETRY_AFTER, Place, RateLimits, network_of
+from designate_pool.api.http.limits import PLACE, Place, RateLimits, network_of
 from designate_pool.api.schema.operation import ADMIN, ANYONE, ApiOperation
-from designate_pool.errors import Forbidden, InvalidField, OverLimit, TooManyAtOnce, Unauthorized
+from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
 from designate_pool.model import Context, new_id
 
 TOKEN = 'X-Auth-Token'
@@ -75,24 +75,20 @@ class AuthMiddleware:
                          params: Mapping[str, Any]) -> None:
         operation: ApiOperation | None = req.context.operation
         if operation is not None and operation.role == ANYONE and self._rules.allow(operation.name, NOBODY):
-            self._limit_rate(req, resp, None)
+            self._limit_rate(req, None)
             req.context.requester = Context(request_id=req.context.request_id, operation_id=new_id())
             return
         try:
             identity = self._authenticator.identify(req)
         except Unauthorized as error:
-            self._limit_rate(req, resp, None)
+            self._limit_rate(req, None)
             self._refuse(req, resp, error)
-        self._limit_rate(req, resp, identity)
+        self._limit_rate(req, identity)
         if identity is None:
             self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
         place: Place | None = req.env.get(PLACE)
         if place is not None:
-            try:
-                place.assign_to(identity.key)
-            except TooManyAtOnce:
-                resp.set_header('Retry-After', str(RETRY_AFTER))
-                raise
+            place.assign_to(identity.key)
         req.context.requester = context = self._context(req, identity)
         req.context.allows = lambda rule: self._rules.allow(rule, identity)
         req.context.sees_pool = (identity.needs_project or not identity.project) \
@@ -115,11 +111,10 @@ class AuthMiddleware:
         if not req.context.allows(policy.IS_READER):
             raise Forbidden(what='see what there is', why=f'the policy {policy.IS_READER} does not allow your role')
 
-    def _limit_rate(self, req: falcon.Request, resp: falcon.Response, identity: Identity | None) -> None:
+    def _limit_rate(self, req: falcon.Request, identity: Identity | None) -> None:
         """Count the request: by its identity, or by its network if that is not known."""
         seconds = self._rates.take(f'address {network_of(req.remote_addr)}' if identity is None else identity.key)
         if seconds:
-            resp.set_header('Retry-After', str(seconds))
             raise OverLimit(limit=self._rates.text, seconds=seconds)
 
     def _context(self, req: falcon.Request, identity: Identity) -> Context:

@@ -84,12 +84,13 @@ class Envelope:
         metrics.REQUEST_SECONDS.labels(name).observe(time.monotonic() - req.context.began_at)
 
 
-def refuse_outside(error: PoolError, start_response: Any, *headers: tuple[str, str]) -> list[bytes]:
+def refuse_outside(error: PoolError, start_response: Any) -> list[bytes]:
     """Answer *error* in a WSGI wrapper of the application, as the application does."""
     request_id = f'req-{uuid.uuid4()}'
     body = json.dumps(fault(error, request_id)).encode()
     start_response(f'{error.code} {http.HTTPStatus(error.code).phrase}', [
-        ('Content-Type', falcon.MEDIA_JSON), ('Content-Length', str(len(body))), (REQUEST_ID, request_id), *headers])
+        ('Content-Type', falcon.MEDIA_JSON), ('Content-Length', str(len(body))), (REQUEST_ID, request_id),
+        *([] if error.seconds is None else [('Retry-After', str(error.seconds))])])
     return [body]
 
 
@@ -143,6 +144,8 @@ def handle_errors(app: falcon.App[Any, Any], admit: Callable[[falcon.Request, fa
 def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
     if error.code >= 500 and error.code != 501:
         LOG.error('%s %s: %s [%s]', req.method, printable(req.path, _LONGEST_PATH), error, req.context.request_id)
+    if error.seconds is not None:
+        resp.set_header('Retry-After', str(error.seconds))
     answer(resp, fault(error, req.context.request_id), error.code)
 
 

@@ -23,8 +23,6 @@ from designate_pool.settings import ApiSettings
 Wsgi = Callable[..., Any]
 #: In a request's environment: its :class:`Place`.
 PLACE = 'designate_pool.place'
-#: Seconds after which to repeat a request that was refused because too many were executed.
-RETRY_AFTER = 1
 #: Buckets that are kept; the least recently used is dropped first, and starts again full.
 MOST_REMEMBERED = 10000
 #: Bits of an IPv6 address that are its network: who has one address of it has all (RFC 4291 section 2.5).
@@ -51,7 +49,7 @@ class RequestLimits:
         try:
             place.assign_to(f'address {network_of(environ.get("REMOTE_ADDR", ""))}')
         except PoolError as error:
-            return refuse_outside(error, start_response, ('Retry-After', str(RETRY_AFTER)))
+            return refuse_outside(error, start_response)
         environ[PLACE] = place
         try:
             self.free.acquire()

@@ -8,6 +8,8 @@ shown.
 from __future__ import annotations
 
 import dataclasses
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import falcon
@@ -94,9 +96,7 @@ def _add_operations(kind: Kind, to_list: str, to_create: str, to_show: str, to_c
     name, tag, page, entry = kind.name, f'{kind.name}s', kind.page, kind.page.entry
     every, one = f'/v2/{tag}', f'/v2/{tag}/{{{name}_id}}'
 
-    def entries(api: Api) -> Entries[Any]:
-        of_kind: Entries[Any] = getattr(api.central, tag)
-        return of_kind
+    entries: Callable[[Api], Entries[Any]] = operator.attrgetter(f'central.{tag}')
 
     @OPERATIONS.add('GET', every, to_list, ADMIN, {200: page}, f'list_{tag}', tag, query=kind.filters, is_list=True)
     def list_all(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:

@@ -6,10 +6,8 @@ when it is fetched.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
-from collections.abc import Iterator
 
 import falcon
 
@@ -22,7 +20,7 @@ from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, Answer
                                                member, one, zone_path)
 from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, Operations
 from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, validated
-from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound, OverLimit
+from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound
 from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
 from designate_pool.storage.zones import zone_tasks
 
@@ -88,8 +86,7 @@ def create_zone_import(api: Api, req: falcon.Request, resp: falcon.Response) -> 
         attributes, pieces = body.get('attributes', ''), iter([body['zonefile'].encode('utf-8', 'surrogatepass')])
         pool_id = _named_pool(attributes) or pool_id
     _check_pool(api, req, context, pool_id)
-    with _retry_after(resp):
-        task = api.tasks.store_import(context, validated(pieces), pool_id, attributes)
+    task = api.tasks.store_import(context, validated(pieces), pool_id, attributes)
     api.central.announce_import(context)
     return api.tasks.wait_for(task)
 
@@ -103,8 +100,7 @@ def create_zone_import_batch(api: Api, req: falcon.Request, resp: falcon.Respons
     attributes = body.get('attributes', '')
     pool_id = _named_pool(attributes)
     _check_pool(api, req, context, pool_id)
-    with _retry_after(resp):
-        tasks = api.tasks.store_imports(context, zone_files, pool_id, attributes)
+    tasks = api.tasks.store_imports(context, zone_files, pool_id, attributes)
     api.central.announce_import(context)
     return {'imports': [IMPORT.show(task, req.prefix) for task in api.tasks.wait_for_all(tasks, WAIT_SECONDS)]}
 
@@ -191,13 +187,3 @@ def _small_file(field: str, text: str) -> bytes:
         return b''.join(validated([content]))
     except BadInput as error:
         raise InvalidField(field=field, why=error.kwargs['why']) from None
-
-
-@contextlib.contextmanager
-def _retry_after(resp: falcon.Response) -> Iterator[None]:
-    """Says when to try again where too many imports are under way."""
-    try:
-        yield
-    except OverLimit as error:
-        resp.set_header('Retry-After', str(error.kwargs['seconds']))
-        raise

@@ -20,7 +20,7 @@ from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
 from designate_pool.api.views import explain
 from designate_pool.api.views.zone_servers import (RECORDSET_SERVERS, ZONE_SERVER, ZONE_SERVERS, recordset_servers,
                                                    zone_servers)
-from designate_pool.errors import DomainNotFound, InvalidField, ServiceUnavailable, TooManyWaits
+from designate_pool.errors import DomainNotFound, InvalidField
 from designate_pool.model import Context, Domain, PageRequest, PlanState, Pool, ServerState, Status
 from designate_pool.storage.reporting import audit_findings, dashboard
 from designate_pool.storage.zones import secondary_zones
@@ -29,8 +29,6 @@ from designate_pool.storage.zones import secondary_zones
 FINDINGS = 5
 MOST_SECONDS = 300
 DEFAULT_SECONDS = 30.0
-#: Seconds after which to ask again when too many are waiting.
-RETRY_AFTER = 5
 _COUNTS = ('threshold_percentage', 'needed', 'current', 'total')
 REPORTED = maybe(SERIAL).of('reported_serial').about('The newest that the pool agreed on.')
 QUERY = {
@@ -136,18 +134,13 @@ def wait_for_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id:
     place: Place | None = req.env.get(PLACE)
     if place is not None:
         place.assign_to(None)
-    try:
-        state, verdict = api.watcher.wait(target, parameters.get('timeout', DEFAULT_SECONDS),
-                                          req.env.get('waitress.client_disconnected', lambda: False),
-                                          context.project_id)
-    except (TooManyWaits, ServiceUnavailable):
-        resp.set_header('Retry-After', str(RETRY_AFTER))
-        raise
+    state, verdict = api.watcher.wait(target, parameters.get('timeout', DEFAULT_SECONDS),
+                                      req.env.get('waitress.client_disconnected', lambda: False), context.project_id)
     now = state.domain or domain
     status = Status.DELETED if state.domain is None else now.status
     servers = wait_verdict.current(target, state)
-    return ZONE_WAIT.show(now, serial=target.serial, status=status.value,
-                          needed=target.servers or wait_verdict.needed(state), current=len(servers),
+    needed = target.servers or wait_verdict.needed(len(wait_verdict.counting(state)), state.pool)
+    return ZONE_WAIT.show(now, serial=target.serial, status=status.value, needed=needed, current=len(servers),
                           servers_current=[server.label for server in servers], done=verdict.done,
                           timed_out=not verdict.over, failed=verdict.failed,
                           seconds=round(time.monotonic() - began, 3))

@@ -168,6 +168,11 @@ def moment(value: datetime | None) -> str | None:
     return value.isoformat(timespec='microseconds')[:-6]  # without +00:00
 
 
+def read_moment(text: str) -> datetime:
+    """A time that :func:`moment` has written."""
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
+
 def zone_path(domain_id: str) -> str:
     """The path of a zone's resource."""
     return f'/v2/zones/{dashed(domain_id)}'

@@ -103,19 +103,14 @@ def _operation(each: ApiOperation, bodies: dict[str, Schema]) -> dict[str, Any]:
 
 
 def _parameters(each: ApiOperation) -> list[dict[str, Any]]:
-    parameters = [_parameter(name, 'path', RequestField(
-        request_fields.PATH_PARTS.get(name, request_fields.identifier), required=True))
-                  for name in re.findall(r'\{(\w+)\}', each.path)]
+    path = {name: RequestField(request_fields.PATH_PARTS.get(name, request_fields.identifier), required=True)
+            for name in re.findall(r'\{(\w+)\}', each.path)}
     query = {**each.query, **(request.PAGING if each.is_list else {}),
              **(request_fields.EVERYWHERE if each.role != ANYONE else {})}
-    parameters.extend(_parameter(name, 'query', field) for name, field in query.items())
     headers = {**each.headers, **(HEADERS if each.role != ANYONE else {})}
-    parameters.extend(_parameter(name, 'header', field) for name, field in headers.items())
-    return parameters
-
-
-def _parameter(name: str, place: str, field: RequestField) -> dict[str, Any]:
-    return {'name': name, 'in': place, 'required': field.required, 'schema': field.schema}
+    return [{'name': name, 'in': place, 'required': field.required, 'schema': field.schema}
+            for place, fields in (('path', path), ('query', query), ('header', headers))
+            for name, field in fields.items()]
 
 
 def _answers(each: ApiOperation) -> dict[int, dict[str, Any]]:

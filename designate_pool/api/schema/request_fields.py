@@ -70,12 +70,11 @@ class JsonType:
         try:
             is_valid = self._validator.is_valid(value)
             errors = [] if is_valid else self._errors(value)
-        except UnicodeEncodeError:
+        except ValueError as error:
             # Half a surrogate pair is JSON, but no text in any encoding.
-            at = next(_unencodable(value, ()), ())
-            raise InvalidField(field=_dotted(name, at), why='has characters in it that do not exist') from None
-        except ValueError:
-            raise InvalidField(field=name or 'body', why='is nested too deeply') from None
+            why = 'has characters in it that do not exist' if isinstance(error, UnicodeEncodeError) else \
+                'is nested too deeply'
+            raise InvalidField(field=name or 'body', why=why) from None
         if is_valid:
             return value if self.convert is None else self.convert(name, value)
         # The first mistake of each field: a value of a wrong type is not in the enum either.
@@ -152,20 +151,6 @@ def _count(value: Any, enough: int) -> int:
         count += len(inner)
         waiting.extend(inner[:enough])
     return count
-
-
-def _unencodable(value: Any, path: Path) -> Iterator[Path]:
-    """Where in *value* texts are that cannot be encoded."""
-    if isinstance(value, str) and _CONTROL.search(value):
-        yield path
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unencodable(item, (*path, str(index)))
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            if _CONTROL.search(name):
-                yield (*path, printable(name))
-            yield from _unencodable(item, (*path, printable(name)))
 
 
 T = TypeVar('T')

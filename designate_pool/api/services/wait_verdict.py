@@ -89,11 +89,6 @@ def counting(state: ZoneState) -> list[PoolServer]:
     return [server for server in state.servers if consensus.counts(server, joining)]
 
 
-def needed(state: ZoneState) -> int | None:
-    """How many servers the threshold asks for; None where no threshold was published."""
-    return None if state.pool is None else needed_of(len(counting(state)), state.pool)
-
-
-def needed_of(total: int, pool: Pool) -> int | None:
+def needed(total: int, pool: Pool | None) -> int | None:
     """How many of *total* counting servers the threshold asks for; None where none was published."""
-    return None if pool.published_at is None else consensus.needed(total, pool.threshold_percentage)
+    return None if pool is None or pool.published_at is None else consensus.needed(total, pool.threshold_percentage)

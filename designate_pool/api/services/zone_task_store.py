@@ -114,16 +114,14 @@ class ZoneTaskStore:
         if following is None:
             task = dataclasses.replace(task, size=size)
         self._begin_imports([task], [first])
-        if following is None:
-            put_zone_task(self._notifications, 'create', task)
-            return task
         try:
             number = len(first)
             while following is not None:
                 self._storage.run(zone_tasks.put_pieces, task.id, number, following)
                 number, size = number + len(following), size + sum(map(len, following))
                 following = next(batches, None)
-            self._storage.run(zone_tasks.complete_upload, task.id, size, self._storage.now())
+            if task.size is None:
+                self._storage.run(zone_tasks.complete_upload, task.id, size, self._storage.now())
         except BaseException:  # the zone file is not complete
             self._storage.run(zone_tasks.remove, ZoneTaskKind.IMPORT, task.id, None)
             raise

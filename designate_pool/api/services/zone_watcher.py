@@ -83,7 +83,7 @@ class ZoneWatcher:
         wait = _Wait(wanted, now, now, project_id)
         with self._changed:
             if self._stopping or self._thread is None:
-                raise ServiceUnavailable(service='the API', why='it stops')
+                raise ServiceUnavailable(service='the API', why='it stops', seconds=5)
             if len(self._waits) >= self._settings.waits:
                 raise TooManyWaits(limit=self._settings.waits)
             of_project = sum(wait.project_id == project_id for wait in self._waits)
@@ -101,7 +101,7 @@ class ZoneWatcher:
         if wait.seen is not None and wait.seen[1].over:
             return wait.seen
         if self._stopping:
-            raise ServiceUnavailable(service='the API', why='it stops')
+            raise ServiceUnavailable(service='the API', why='it stops', seconds=5)
         state = self.state_of(wanted.domain_id)
         return state, judge(wanted, state)
 

@@ -70,11 +70,6 @@ def moment(value: datetime | None) -> Html:
     return el('time', shown.strftime('%Y-%m-%d %H:%M:%S'), datetime=shown.isoformat(timespec='milliseconds'))
 
 
-def read_moment(text: str | None) -> datetime | None:
-    """A time as the API writes it: in UTC, without a time zone."""
-    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
-
-
 def span(seconds: float) -> str:
     """A duration in a fitting unit, without a line break."""
     seconds = max(0.0, seconds)

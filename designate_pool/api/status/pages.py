@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from designate_pool.api.status.html import (Content, Html, age, el, facts, join, moment, number, page, read_moment,
-                                            section, span, state, table, until)
+from designate_pool.api.schema.answers import read_moment
+from designate_pool.api.status.html import (Content, Html, age, el, facts, join, moment, number, page, section, span,
+                                            state, table, until)
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, ServerReport, ServerState, ServiceStatus,
                                   Status, dashed)
 from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure
@@ -264,11 +265,11 @@ def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int, bas
 
 
 def _on_server(each: Mapping[str, Any], now: datetime) -> tuple[Content, ...]:
-    begun = each['created_at'] is not None
+    begun, at = each['created_at'] is not None, each['next_attempt_at']
     return (each['name'], state(each['state']), each['action'],
             state('DIVERGED' if each['diverged'] else each['status']) if begun else 'not begun', number(each['serial']),
             'gone' if each['action'] == 'DELETE' else str(each['expected_serial']), each['attempts'],
-            until(read_moment(each['next_attempt_at']), now), each['last_error'] or '–')
+            until(at and read_moment(at), now), each['last_error'] or '–')
 
 
 def _history(domain: Domain, explained: Mapping[str, Any]) -> list[tuple[Content, ...]]:
@@ -282,9 +283,9 @@ def _history(domain: Domain, explained: Mapping[str, Any]) -> list[tuple[Content
         took = span((domain.converged_at - domain.changed_at).total_seconds())
         events.append((domain.converged_at, f'The pool agreed on serial {domain.serial}, after {took}.'))
     for server in explained['servers']:
-        at = read_moment(server['updated_at'])
-        if at is not None:
-            events.append((at, f'{server["name"]}: {server["action"]} is {server["status"]}.'))
+        if server['updated_at'] is not None:
+            what = f'{server["name"]}: {server["action"]} is {server["status"]}.'
+            events.append((read_moment(server['updated_at']), what))
     return [(moment(at), what) for at, what in sorted(events, key=lambda pair: pair[0], reverse=True)]
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
-from designate_pool.api.schema.answers import Json
+from designate_pool.api.schema.answers import Json, read_moment
 from designate_pool.model import Reason
 
 _UNITS = ((86400, 'day'), (3600, 'hour'), (60, 'minute'), (1, 'second'))
@@ -156,7 +156,7 @@ def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> st
     if resting:
         return f'{sentence}; {resting}.'
     at = each['next_attempt_at']
-    seconds = None if at is None else (_moment(at) - now).total_seconds()
+    seconds = None if at is None else (read_moment(at) - now).total_seconds()
     when = 'under way' if seconds is None else 'due now' if seconds <= 0 else f'due in {round(seconds, 1):g} s'
     return f'{sentence}; a forced transfer is {when}.'
 
@@ -200,7 +200,7 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: 
 
 def age(since: str, now: datetime) -> str:
     """How long ago *since* was, in its largest unit."""
-    passed = max(0, int((now - _moment(since)).total_seconds()))
+    passed = max(0, int((now - read_moment(since)).total_seconds()))
     seconds, unit = next(((size, unit) for size, unit in _UNITS if passed >= size), _UNITS[-1])
     count = passed // seconds
     return f'{count} {unit}' if count == 1 else f'{count} {unit}s'
@@ -224,7 +224,7 @@ def _next_try(each: Mapping[str, Any], now: datetime) -> str:
     at = each['next_attempt_at']
     if at is None:
         return 'it is being worked on'
-    seconds = (_moment(at) - now).total_seconds()
+    seconds = (read_moment(at) - now).total_seconds()
     return 'the next try is due now' if seconds <= 0 else f'the next try is in {round(seconds, 1):g} s'
 
 
@@ -232,10 +232,5 @@ def _asked_for(each: Mapping[str, Any], now: datetime) -> int | None:
     """Seconds, whole ones, in which the tries of a server that is being asked are over; None for any other."""
     if each['deadline_at'] is None or each['current'] or not each['counts']:
         return None
-    seconds = (_moment(each['deadline_at']) - now).total_seconds()
+    seconds = (read_moment(each['deadline_at']) - now).total_seconds()
     return math.ceil(seconds) if seconds > 0 else None
-
-
-def _moment(text: str) -> datetime:
-    """A time as the API writes it: in UTC, without saying so."""
-    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)

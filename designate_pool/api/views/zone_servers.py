@@ -133,7 +133,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     return ZONE_SERVERS.show(
         domain, base,
         threshold_percentage=pool.threshold_percentage if published else None,
-        needed=wait_verdict.needed_of(total, pool),
+        needed=wait_verdict.needed(total, pool),
         total=total if published else None,
         current=sum(server_status['counts'] and server_status['current'] for server_status in shown),
         resting=[server_status['id'] for server_status in shown
@@ -185,7 +185,7 @@ def recordset_servers(domain: Domain, recordset: RecordSet, serial: int, state: 
     :returns: ``needed`` and ``total`` are null where the pool's threshold is not known
     """
     counting = wait_verdict.counting(state)
-    needed = wait_verdict.needed(state)
+    needed = wait_verdict.needed(len(counting), state.pool)
     rows = consensus.by_server(state.rows)
     servers = []
     for server in state.servers:
