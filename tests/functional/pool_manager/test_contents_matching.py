@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Iterator
+from typing import Any
 
 import dns.zone
 import dns.zonetypes
@@ -81,34 +82,28 @@ def test_the_same_contents_are_the_same(server: Server, name: str, text: str, ke
     assert (found.match, found.serial) == (Match.SAME, 7), found
 
 
-def test_other_contents_of_the_serial_are_told_with_a_sample(server: Server) -> None:
-    mine = HEAD + RECORDS.replace('192.0.2.3', '192.0.2.4') + 'more TXT "more"\n'
-    found = compare(server, ours('plain.example.', mine), Pace(0))
-    assert found.match is Match.OTHER
-    assert found.why == ('serves serial 7 with other contents than ours: 12 records ours, 11 theirs; e.g. '
-                         'more.plain.example. TXT, www.plain.example. A')
+MORE = HEAD + RECORDS.replace('192.0.2.3', '192.0.2.4') + 'more TXT "more"\n'
 
 
-def test_a_zone_that_is_much_larger_than_ours_is_not_read_to_its_end(server: Server) -> None:
-    found = compare(server, ours('large.example.', HEAD), Pace(0))
-    assert found.match is Match.OTHER and '3 records ours, more than ' in found.why
-
-
-def test_another_serial_is_no_finding(server: Server) -> None:
-    found = compare(server, dataclasses.replace(ours('plain.example.', HEAD), serial=8), Pace(0))
-    assert (found.match, found.serial, found.why) == (Match.ELSEWHERE, 7, 'serves serial 7, not 8')
-
-
-def test_a_zone_that_the_server_signs_is_not_compared(server: Server) -> None:
-    assert compare(server, ours('signed.example.', HEAD), Pace(0)).match is Match.UNKNOWN
-
-
-def test_a_server_that_refuses_and_has_no_digest_is_not_compared(server: Server) -> None:
-    found = compare(server, ours('shut.example.', HEAD), Pace(0))
-    assert found.match is Match.UNKNOWN
+@pytest.mark.parametrize(('name', 'text', 'serial', 'facts', 'match', 'why'), [
+    ('plain.example.', MORE, 7, {}, Match.OTHER, 'serves serial 7 with other contents than ours: 12 records ours, 11 '
+     'theirs; e.g. more.plain.example. TXT, www.plain.example. A'),
+    ('large.example.', HEAD, 7, {}, Match.OTHER, '3 records ours, more than '),  # it is not read to its end
+    ('plain.example.', HEAD, 8, {}, Match.ELSEWHERE, 'serves serial 7, not 8'),
+    ('signed.example.', HEAD, 7, {}, Match.UNKNOWN, 'it signs its zones'),
     # Told of the whole server, to operators of any project, so it names no zone.
-    assert found.why == ('it does not let the zone be transferred (REFUSED), and has no ZONEMD record of this '
-                         'serial')
+    ('shut.example.', HEAD, 7, {}, Match.UNKNOWN,
+     'it does not let the zone be transferred (REFUSED), and has no ZONEMD record of this serial'),
+    ('plain.example.', HEAD + RECORDS, 7, {'tsig_key': STRANGER}, Match.UNKNOWN, 'BADKEY'),
+    ('plain.example.', HEAD + RECORDS, 7, {'tsig_key': WRONG}, Match.UNKNOWN, 'BADSIG'),
+    ('absent.example.', HEAD, 7, {}, Match.UNKNOWN, ''),
+    ('plain.example.', HEAD, 7, {'port': 1}, Match.SILENT, 'connection failed: Connection refused')],
+    ids=['other contents', 'much larger', 'another serial', 'signed', 'refused', 'key unknown', 'key wrong', 'absent',
+         'silent'])
+def test_what_is_not_the_same_is_told_apart(server: Server, name: str, text: str, serial: int, facts: dict[str, Any],
+                                            match: Match, why: str) -> None:
+    found = compare(dataclasses.replace(server, **facts), dataclasses.replace(ours(name, text), serial=serial), Pace(0))
+    assert found.match is match and why in found.why, found
 
 
 @pytest.mark.parametrize('key', [None, KEY], ids=['no key', 'a key'])
@@ -118,18 +113,3 @@ def test_a_server_that_refuses_is_taken_at_its_own_digest(server: Server, key: T
     found = compare(server, ours('mistold.example.', HEAD + RECORDS), Pace(0))
     assert found.match is Match.OTHER
     assert found.why == 'serves serial 7 with other contents than ours, by its own ZONEMD record'
-
-
-@pytest.mark.parametrize(('key', 'why'), [(STRANGER, 'BADKEY'), (WRONG, 'BADSIG')])
-def test_a_key_that_is_not_accepted_is_said_in_words(server: Server, key: TsigKey, why: str) -> None:
-    found = compare(keyed(server, key), ours('plain.example.', HEAD + RECORDS), Pace(0))
-    assert found.match is Match.UNKNOWN and why in found.why
-
-
-def test_a_zone_that_is_not_there_is_not_held_against_the_server(server: Server) -> None:
-    assert compare(server, ours('absent.example.', HEAD), Pace(0)).match is Match.UNKNOWN
-
-
-def test_a_server_that_is_not_there_is_silent(server: Server) -> None:
-    found = compare(dataclasses.replace(server, port=1), ours('plain.example.', HEAD), Pace(0))
-    assert (found.match, found.why) == (Match.SILENT, 'connection failed: Connection refused')

@@ -27,7 +27,7 @@ from testing.stack import QUICK, Stack
 from tests.fixtures.updates import KEY, NEW, named_with
 
 NAME = 'example.com.'
-MANY = tuple(f'z{number}.example.net.' for number in range(25))
+MANY = tuple(f'z{number}.example.net.' for number in range(5))
 
 
 @dataclasses.dataclass
@@ -157,7 +157,7 @@ def test_servers_that_are_fed_leave_rest_and_join(fed: Fed) -> None:
     stack = fed.stack
     stack.reload([fed.sections['bind9'], fed.sections['pdns-native']])
     wait_until(lambda: stack.servers_state()[fed.ids['rfc2136']]['state'] == 'removed', 'it has left')
-    zones = {name: stack.create_zone(name)['id'] for name in MANY[:5]}
+    zones = {name: stack.create_zone(name)['id'] for name in MANY}
     serials = {name: stack.wait_for(zone)['serial'] for name, zone in zones.items()}
 
     stack.reload(list(fed.sections.values()))
@@ -177,19 +177,3 @@ def test_servers_that_are_fed_leave_rest_and_join(fed: Fed) -> None:
     stack.command('server', 'drain', fed.ids['pdns-native'], '--delete-zones')
     wait_until(lambda: fed.serials(name)['pdns-native'] is None, 'its zones are deleted')
     assert fed.serials(name)['bind9'] is not None
-
-
-def test_killed_in_the_midst_of_feeding_and_begun_again(fed: Fed) -> None:
-    zones = {name: fed.stack.create_zone(name)['id'] for name in MANY}
-    for name, zone in zones.items():
-        fed.stack.create_recordset(zone, f'www.{name}', 'A', '192.0.2.1')
-    # Some are on the servers, some are not; nobody can say which.
-    wait_until(lambda: any(fed.stack.zone(zone)['status'] == 'ACTIVE' for zone in zones.values()), 'some are there')
-    fed.stack.kill('all')
-    fed.stack.launch('all')
-    for name, zone in zones.items():
-        serial = fed.stack.wait_for(zone, seconds=60)['serial']
-        assert fed.serials(name) == dict.fromkeys(fed.servers, serial)
-        for driver in fed.servers:
-            assert fed.answers(driver, f'www.{name}') == ['192.0.2.1']
-    assert fed.stack.request('GET', '/v2/plans', 200)['plans'] == []

@@ -134,7 +134,7 @@ def rest(pool: Mixed, make: str) -> None:
     """Put a server into maintenance; returns when the pool manager has seen it, and nothing is under way on it."""
     log = pool.stack.processes['all'].log
     seen = len(log.read_text())
-    answer = pool.command_server(make, 'maintenance')
+    answer = pool.stack.request('POST', f'/v2/servers/{pool.ids[make]}/maintenance')
     assert answer['state'] == 'maintenance'
     wait_until(lambda: f'{answer["name"]} is maintenance now' in log.read_text()[seen:], 'the pool manager has seen it')
     wait_until(lambda: not pool.server_state(make)['in_hand'], 'nothing is under way on it')

@@ -35,12 +35,6 @@ def all_become_active(binds: ThreeBinds, zones: Sequence[str], seconds: float = 
         binds.stack.wait_for(zone, seconds=seconds)
 
 
-def answers_again(binds: ThreeBinds) -> None:
-    """Wait until the API and all that is behind it answers."""
-    wait_until(lambda: isinstance(binds.stack.request('GET', '/v2/zones?limit=1'), dict)
-               and 'zones' in binds.stack.request('GET', '/v2/zones?limit=1'), 'the API answers')
-
-
 def test_a_manager_killed_between_the_driver_s_call_and_the_row(binds: ThreeBinds) -> None:
     # A first command opens the connection on which the next one is sent without waiting for an answer.
     binds.create('opening.example.com.')

@@ -7,8 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 import requests
@@ -27,6 +26,7 @@ from testing.pdns import PowerDns
 from testing.processes import free_port, wait_until
 from testing.rabbitmq import RabbitMq
 from testing.stack import QUICK, Stack
+from tests.fixtures.monitor import monitored
 from tests.fixtures.nameservers import Primary, zone_text
 
 ZONES = [f'zone-{number}.example.com.' for number in range(8)]
@@ -61,41 +61,6 @@ setattr(owner, name, called)
 sys.exit(app.main(arguments, cfg.ConfigOpts()))
 '''
 IDS = ('11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222')
-
-
-class Monitor:
-    """Asks servers for the serials of zones, all the time."""
-
-    def __init__(self, servers: Sequence[Daemon], names: Sequence[str] = ZONES) -> None:
-        self.servers = servers
-        self.names = names
-        self.faults: list[str] = []
-        self.rounds = 0
-        self._stop = threading.Event()
-
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield
-            rounds = self.rounds
-            wait_until(lambda: self.rounds > rounds + 1, 'the monitor has asked once more')
-        finally:
-            self._stop.set()
-            thread.join()
-
-    def _run(self) -> None:
-        last: dict[tuple[int, str], int] = {}
-        while not self._stop.wait(0.02):
-            for number, server in enumerate(self.servers):
-                for name in self.names:
-                    serial = server.serial(name)
-                    if serial is None or serial < last.get((number, name), 0):
-                        self.faults.append(f'{server.driver} {number}: {name} at {serial}')
-                    else:
-                        last[number, name] = serial
-            self.rounds += 1
 
 
 @pytest.fixture
@@ -180,8 +145,7 @@ def test_the_servers_are_turned_and_serve_all_the_time(stack: Stack, binds: list
     for each in binds:
         each.command(f'retransfer {ZONES[0]}')
     wait_until(lambda: not any(each.texts(f'other.{ZONES[0]}', 'A') for each in binds), 'they have what Designate has')
-    monitor = Monitor(binds)
-    with monitor.running():
+    with monitored(binds, ZONES):
         code, told = designate_command(stack, 'finish', '--quiet', '0.1')
         assert (code, told.splitlines()[-1]) == (0, 'All servers get their zones from here; each serves all 8 zones of '
                                                     'its pool at the serials and with the records that they have here.')
@@ -191,7 +155,6 @@ def test_the_servers_are_turned_and_serve_all_the_time(stack: Stack, binds: list
                 assert f'port {stack.minidns_port}' in shown and f'port {primary.port}' not in shown
         stack.create_recordset(zone, f'new.{ZONES[0]}', 'A', '192.0.2.9')
         stack.wait_for(zone)
-    assert monitor.faults == []
     for each in binds:
         assert each.texts(f'new.{ZONES[0]}', 'A') == ['192.0.2.9']
     code, told = designate_command(stack, 'follow', '--once')
@@ -301,8 +264,7 @@ def test_servers_of_other_makes_are_turned(
                                            for each, server_id in zip(servers, IDS)],
                       upgraded_sqlite(tmp_path / 'ours.sqlite'), minidns_port=ours_mdns.port)
         ended.callback(stack.stop)
-        monitor = Monitor(servers)
-        ended.enter_context(monitor.running())
+        ended.enter_context(monitored(servers, ZONES))
         code, told = designate_command(stack, 'copy')
         assert code == 0, told
         stack.launch('all')
@@ -312,7 +274,6 @@ def test_servers_of_other_makes_are_turned(
         stack.create_recordset(ids[ZONES[0]], f'new.{ZONES[0]}', 'A', '192.0.2.9')
         stack.wait_for(ids[ZONES[0]])
         assert [each.texts(f'new.{ZONES[0]}', 'A') for each in servers] == [['192.0.2.9']] * 2
-    assert monitor.faults == []
 
 
 def killed(stack: Stack, where: str, when: str, calls: int, verb: str, *words: str) -> None:
@@ -332,8 +293,7 @@ def test_it_goes_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], d
     code, told = designate_command(stack, 'copy')
     assert code == 0, told
     stack.launch('all')
-    monitor = Monitor(binds)
-    with monitor.running():
+    with monitored(binds, ZONES):
         for where, when in (('zone_copy:ZoneCopy.run', 'after'), ('commands:refuse_differences', 'before'),
                             ('commands:target.begin_service', 'after'), ('commands:_wait', 'before'),
                             ('commands:_wait', 'after'), ('commands:refuse_differences', 'after')):
@@ -345,7 +305,6 @@ def test_it_goes_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], d
             stack.create_recordset(ids[name], f'new.{name}', 'A', '192.0.2.9')
         for name in ZONES[:3]:
             stack.wait_for(ids[name])
-    assert monitor.faults == []
     for each in binds:
         for name in ZONES:
             assert each.texts(f'new.{name}', 'A') == (['192.0.2.9'] if name in ZONES[:3] else [])
@@ -379,7 +338,6 @@ def test_two_pools_and_a_secondary_zone_are_turned_in_one_run(
         stacks[pool] = Stack(tmp_path / f'stack-{pool}', [server.section(server_id, call_timeout=2), MASTERS], url,
                              rabbitmq.url, manager={**QUICK, 'pool_name': pool}, host=f'{pool}.example.com')
     default, also = stacks['default'], ('--also', str(stacks['silver'].config))
-    monitors = [Monitor([server], names[pool]) for pool, server in servers.items()]
     with contextlib.ExitStack() as ended:
         for each in stacks.values():
             ended.callback(each.stop)
@@ -390,13 +348,12 @@ def test_two_pools_and_a_secondary_zone_are_turned_in_one_run(
         code, told = designate_command(default, 'finish', '--quiet', '0.1', *also)
         assert (code, 'no minidns of the pool silver runs' in told) == (1, True)
         stacks['silver'].launch('minidns', 'manager')
-        with contextlib.ExitStack() as monitored:
-            for each in monitors:
-                monitored.enter_context(each.running())
+        with contextlib.ExitStack() as served:
+            for pool, server in servers.items():
+                served.enter_context(monitored([server], names[pool]))
             code, told = designate_command(default, 'finish', '--quiet', '0.1', *also)
             assert (code, 'all 9 zones of its pool' in told.splitlines()[-1]) == (0, True), told
             wait_until(lambda: servers['silver'].texts('txt.second.example.', 'TXT') == ['"changed"'],
                        'the secondary zone is refreshed from its master')
-        assert [each.faults for each in monitors] == [[], []]
         for pool, server in servers.items():
             assert f'port {stacks[pool].minidns_port}' in server.command(f'showzone {names[pool][0]}').text

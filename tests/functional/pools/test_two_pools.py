@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-import threading
 from collections.abc import Iterator
-from typing import Any
 
 import dns.exception
 import dns.flags
@@ -16,17 +14,17 @@ import dns.update
 import pytest
 
 from testing import warm
-from testing.bind import Named
 from testing.databases import PostgreSQL
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
+from tests.fixtures.monitor import monitored
 from tests.fixtures.two_pools import POOLS, Pools
 
 
 @pytest.fixture(scope='module')
 def pools(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Pools]:
     made = Pools(tmp_path_factory.mktemp('two'), postgresql.create_database(), rabbitmq.url,
-                 '[service:central]\npool_move_delay = 0\nmaster_networks = 127.0.0.0/8\nsecondary_interval = 1')
+                 '[service:central]\npool_move_delay = 0')
     try:
         made.start()
         yield made
@@ -103,61 +101,6 @@ def test_a_program_of_a_pool_that_does_not_exist_does_not_start(pools: Pools, tm
 NAME_SERVERS = {'default': ['ns1.example.org.', 'ns2.example.org.'], 'silver': ['ns.silver.example.']}
 
 
-class Monitor(threading.Thread):
-    """Asks the servers of both pools for the SOA of a zone, until it is stopped.
-
-    :ivar rounds: how often it asked
-    :ivar unserved: the rounds in which none of them served the zone
-    :ivar backwards: serials after newer ones of the same server
-    """
-
-    def __init__(self, pools: Pools, name: str) -> None:
-        super().__init__(daemon=True)
-        self._pools = pools
-        self._name = name
-        self._ended = threading.Event()
-        self.rounds = 0
-        self.unserved: list[int] = []
-        self.backwards: list[tuple[str, int, int]] = []
-
-    def run(self) -> None:
-        last: dict[str, int] = {}
-        while not self._ended.wait(0.02):
-            # One after the other: of two passes, the second sees what came to a server after the first had asked it.
-            found = self._ask() or self._ask()
-            self.rounds += 1
-            if not found:
-                self.unserved.append(self.rounds)
-            self.backwards += [(pool, last[pool], serial) for pool, serial in found.items()
-                               if last.get(pool, serial) > serial]
-            last.update(found)
-
-    def _ask(self) -> dict[str, int]:
-        """The serial at each pool's server that serves the zone."""
-        return {pool: serial for pool, server in self._pools.servers.items()
-                if (serial := serial_at(server, self._name)) is not None}
-
-    def stop(self) -> None:
-        """End, and fail if the zone was not served at some time."""
-        rounds = self.rounds
-        wait_until(lambda: self.rounds > rounds + 2, 'it has asked several times since')
-        self._ended.set()
-        self.join(60)
-        assert not self.is_alive()
-        assert self.unserved == [] and self.backwards == []
-
-
-def serial_at(server: Any, name: str) -> int | None:
-    """The serial with which a server answers authoritatively; None if it does not."""
-    try:
-        answer = server.query(name, timeout=2.0)
-    except (dns.exception.DNSException, OSError):
-        return None
-    if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA or not answer.answer:
-        return None
-    return int(answer.answer[0][0].serial)
-
-
 def move(pools: Pools, name: str, pool: str) -> None:
     pools.central.command('zone', 'move', name, '--pool', pool)
 
@@ -166,7 +109,7 @@ def must_be_in(pools: Pools, zone: str, name: str, pool: str) -> None:
     """ACTIVE there with the pool's name servers, and gone from the other."""
     served = pools.central.wait_for(zone, seconds=60)
     server = pools.servers[pool]
-    assert serial_at(server, name) == served['serial']
+    assert server.serial(name) == served['serial']
     assert sorted(str(each) for each in server.query(name, 'NS').answer[0]) == NAME_SERVERS[pool]
     assert str(server.query(name).answer[0][0].mname) == NAME_SERVERS[pool][0]
     other = pools.servers['silver' if pool == 'default' else 'default']
@@ -181,46 +124,11 @@ def test_there_and_back_and_there_again(pools: Pools) -> None:
     pools.central.wait_for(zone)
     pools.central.create_recordset(zone, f'www.{name}', 'A', '192.0.2.1')
     pools.central.wait_for(zone)
-    monitor = Monitor(pools, name)
-    monitor.start()
-    for pool in ('silver', 'default', 'silver'):
-        move(pools, name, pool)
-        must_be_in(pools, zone, name, pool)
-    monitor.stop()
-    assert str(pools.servers['silver'].query(f'www.{name}', 'A').answer[0][0]) == '192.0.2.1'
-    for each in pools.stacks.values():
-        each.must_be_sound()
-    pools.central.delete_zone(zone)
-    pools.central.wait_for(zone, 'gone')
-
-
-def test_a_secondary_zone(pools: Pools, tmp_path: pathlib.Path) -> None:
-    """It keeps its serial and its contents, and its new pool asks its master from then on."""
-    name = 'secondary.example.com.'
-    (tmp_path / 'master').mkdir()
-    (tmp_path / 'master' / 'zone').write_text(
-        '$TTL 60\n@ IN SOA ns.master.example. host.master.example. 7 3600 600 86400 60\n@ IN NS ns.master.example.\n')
-    notified = ''.join(f' 127.0.0.1 port {each.minidns_port};' for each in pools.stacks.values())
-    with Named(tmp_path / 'master', statements=(
-            f'zone "{name}" {{ type primary; file "zone"; notify explicit; notify-delay 0; allow-update {{ any; }};'
-            f' also-notify {{{notified} }}; }};')) as master:
-        zone = pools.central.request('POST', '/v2/zones', 202, json={
-            'name': name, 'type': 'SECONDARY', 'masters': [f'127.0.0.1:{master.port}']})['id']
-        pools.central.wait_for(zone)
-        monitor = Monitor(pools, name)
-        monitor.start()
-        for number, pool in enumerate(('silver', 'default', 'silver'), 8):
+    with monitored(pools.servers.values(), [name], is_one_enough=True):
+        for pool in ('silver', 'default', 'silver'):
             move(pools, name, pool)
-            served = pools.central.wait_for(zone, seconds=60)
-            assert serial_at(pools.servers[pool], name) == served['serial']
-            other = pools.servers['silver' if pool == 'default' else 'default']
-            wait_until(lambda: other.query(name).rcode() == dns.rcode.REFUSED, 'it is gone from the other pool', 60)
-            update = dns.update.UpdateMessage(name)
-            update.add(f'www{number}', 60, 'A', f'192.0.2.{number}')
-            assert dns.query.tcp(update, master.host, port=master.port, timeout=5).rcode() == dns.rcode.NOERROR
-            wait_until(lambda: serial_at(pools.servers[pool], name) == number, 'the change is served', 60)
-            assert pools.servers[pool].texts(f'www{number}.{name}', 'A') == [f'192.0.2.{number}']
-        monitor.stop()
+            must_be_in(pools, zone, name, pool)
+    assert str(pools.servers['silver'].query(f'www.{name}', 'A').answer[0][0]) == '192.0.2.1'
     for each in pools.stacks.values():
         each.must_be_sound()
     pools.central.delete_zone(zone)
@@ -247,24 +155,22 @@ def test_the_former_pool_serves_it_while_the_server_of_the_new_one_is_down(pools
     for zone in zones:
         pools.central.wait_for(zone)
     pools.servers['silver'].kill()
-    monitor = Monitor(pools, names[0])
-    monitor.start()
-    for name in names:
-        move(pools, name, 'silver')
-    # The programs that move it die, and come back.
-    pools.central.kill('api')
-    pools.stacks['silver'].kill('manager')
-    pools.central.launch('api')
-    pools.stacks['silver'].launch('manager')
-    pools.central.create_recordset(zones[0], f'www.{names[0]}', 'A', '192.0.2.3')
-    wait_until(lambda: pools.servers['default'].query(f'www.{names[0]}', 'A').answer, 'the former pool has the change',
-               60)
-    assert pools.central.zone(zones[0])['status'] != 'ACTIVE'
-    assert ('The servers of the pool default, which it was moved from, keep it until its own pool serves it.'
-            in pools.central.command('zone', 'explain', names[0]))
-    move(pools, names[1], 'default')
-    assert pools.central.wait_for(zones[1], seconds=60)['serial'] == serial_at(pools.servers['default'], names[1])
-    pools.servers['silver'].start()
-    must_be_in(pools, zones[0], names[0], 'silver')
-    must_be_in(pools, zones[1], names[1], 'default')
-    monitor.stop()
+    with monitored(pools.servers.values(), names[:1], is_one_enough=True):
+        for name in names:
+            move(pools, name, 'silver')
+        # The programs that move it die, and come back.
+        pools.central.kill('api')
+        pools.stacks['silver'].kill('manager')
+        pools.central.launch('api')
+        pools.stacks['silver'].launch('manager')
+        pools.central.create_recordset(zones[0], f'www.{names[0]}', 'A', '192.0.2.3')
+        wait_until(lambda: pools.servers['default'].query(f'www.{names[0]}', 'A').answer,
+                   'the former pool has the change', 60)
+        assert pools.central.zone(zones[0])['status'] != 'ACTIVE'
+        assert ('The servers of the pool default, which it was moved from, keep it until its own pool serves it.'
+                in pools.central.command('zone', 'explain', names[0]))
+        move(pools, names[1], 'default')
+        assert pools.central.wait_for(zones[1], seconds=60)['serial'] == pools.servers['default'].serial(names[1])
+        pools.servers['silver'].start()
+        must_be_in(pools, zones[0], names[0], 'silver')
+        must_be_in(pools, zones[1], names[1], 'default')

@@ -283,7 +283,8 @@ class CentralProcess:
     def __init__(self, cluster: Cluster, process: SimulatedProcess) -> None:
         self.process = process
         self.service = Central(
-            cluster.storage_of(process), manager_rpc.PoolManagerClient(Caller(cluster)),  # type: ignore[arg-type]
+            SimulatedStorage(cluster.database, cluster.scheduler),  # type: ignore[arg-type]
+            manager_rpc.PoolManagerClient(Caller(cluster)),  # type: ignore[arg-type]
             SimulatedRuntime(cluster.scheduler, process),  # type: ignore[arg-type]
             settings=central_settings(deleted_retention=RETENTION))
 
@@ -305,8 +306,8 @@ class ManagerProcess:
         drivers = backends.build_all(cluster.pool)
         caller = Caller(cluster)
         self.manager = Manager(
-            cluster.pool, drivers, cluster.storage_of(process), central_rpc.CentralClient(caller),  # type: ignore
-            minidns_rpc.MiniDnsClient(caller), runtime,
+            cluster.pool, drivers, SimulatedStorage(cluster.database, cluster.scheduler),  # type: ignore[arg-type]
+            central_rpc.CentralClient(caller), minidns_rpc.MiniDnsClient(caller), runtime,
             dataclasses.replace(cluster.settings, name=process.name))
         self.manager.reconciler._lock = SimulatedLock(cluster.scheduler)  # type: ignore[assignment]
         self.registry = ServerRegistry(self.manager, runtime, lambda: cluster.pool, cache)
@@ -330,8 +331,13 @@ class ManagerProcess:
         # Runs that would find nothing are left out.
         is_ready = {'due': cluster.has_due_row, 'undecided': lambda: bool(self.manager.reconciler.undecided),
                     'unsettled': cluster.has_unsettled,
-                    'probe': self._has_silent_server, 'claims': self._has_calls,
-                    'filling': self._has_change_of_members, 'audit': lambda: cluster.has_audits,
+                    'probe': lambda: any(each.control.is_open or each.dns.is_open
+                                         for each in self.manager.workers.values()),
+                    'claims': lambda: any(each._operations for each in self.manager.all_workers.values()),
+                    'filling': lambda: any(
+                        each.is_filling or each.state not in (ServerState.ACTIVE, ServerState.MAINTENANCE)
+                        for each in self.manager.members.servers),
+                    'audit': lambda: cluster.has_audits,
                     'extras': lambda: cluster.has_audits}.get(name)
         while True:
             cluster.scheduler.pause('sleeps', max(pause, PAUSES[name]), is_ready)
@@ -339,16 +345,6 @@ class ManagerProcess:
                 pause = run()
             except PoolError:
                 pause = periodic.DUE_INTERVAL
-
-    def _has_silent_server(self) -> bool:
-        return any(each.control.is_open or each.dns.is_open for each in self.manager.workers.values())
-
-    def _has_calls(self) -> bool:
-        return any(each._operations for each in self.manager.all_workers.values())
-
-    def _has_change_of_members(self) -> bool:
-        return any(each.is_filling or each.state not in (ServerState.ACTIVE, ServerState.MAINTENANCE)
-                   for each in self.manager.members.servers)
 
 
 class SettingsMemory:
@@ -430,9 +426,6 @@ class Cluster:
 
     def turn(self) -> int:
         return next(self._turns)
-
-    def storage_of(self, process: SimulatedProcess) -> Any:
-        return SimulatedStorage(self.database, self.scheduler)
 
     def new_central(self) -> CentralProcess:
         return CentralProcess(self, SimulatedProcess(f'central {next(self._numbers)}'))

@@ -355,38 +355,19 @@ def test_a_round_that_does_not_fit_goes_on_without_a_pause() -> None:
     assert pauses == [0] * 10 and third.started_at == second.started_at + timedelta(seconds=200)
 
 
-def test_a_page_is_taken_when_it_is_due_and_nobody_is_at_it() -> None:
-    assert audit_schedule.pause(FIRST, 'me', BEGAN) == 0
-    due = dataclasses.replace(FIRST, next_at=at(3))
-    assert audit_schedule.pause(due, 'me', BEGAN) == 3 and audit_schedule.pause(due, 'me', at(3)) == 0
-    assert audit_schedule.pause(dataclasses.replace(FIRST, next_at=at(90)), 'me', BEGAN) == audit_schedule.LONGEST
+CROWD = audit_schedule.MOST_SENT
 
 
-def test_a_page_that_somebody_is_at_is_his_until_his_claim_runs_out() -> None:
-    taken = dataclasses.replace(FIRST, claimed_by='other', claimed_until=at(30))
-    assert audit_schedule.pause(taken, 'me', at(29)) > 0
-    assert audit_schedule.pause(taken, 'other', at(29)) == 0
-    assert audit_schedule.pause(taken, 'me', at(30)) == 0
-
-
-def test_not_more_messages_are_on_their_way_than_servers_are_asked_for() -> None:
-    crowded = dataclasses.replace(FIRST, after_id='a' * 32, sent=audit_schedule.MOST_SENT + 3, heard=3,
-                                  updated_at=BEGAN)
-    assert audit_schedule.pause(crowded, 'me', at(1)) > 0
-    assert audit_schedule.pause(dataclasses.replace(crowded, heard=4), 'me', at(1)) == 0
-    assert not audit_schedule.is_silent(crowded, at(1))
-
-
-def test_a_round_begins_when_the_one_before_is_answered() -> None:
-    ended = dataclasses.replace(FIRST, sent=5, heard=4, updated_at=BEGAN)
-    assert audit_schedule.pause(ended, 'me', at(1)) > 0
-    assert audit_schedule.pause(dataclasses.replace(ended, heard=5), 'me', at(1)) == 0
-    assert audit_schedule.pause(ended, 'me', at(audit_schedule.PATIENCE)) == 0
-
-
-def test_messages_that_nobody_answers_are_not_waited_for_for_ever() -> None:
-    lost = dataclasses.replace(FIRST, sent=audit_schedule.MOST_SENT, updated_at=BEGAN)
-    assert audit_schedule.is_silent(lost, at(audit_schedule.PATIENCE))
-    assert audit_schedule.pause(lost, 'me', at(audit_schedule.PATIENCE)) == 0
-    assert not audit_schedule.is_silent(dataclasses.replace(lost, heard=audit_schedule.MOST_SENT),
-                                        at(audit_schedule.PATIENCE))
+@pytest.mark.parametrize(('audit', 'seconds', 'pause'), [
+    ({}, 0, 0), ({'next_at': at(3)}, 0, 3), ({'next_at': at(3)}, 3, 0),
+    ({'next_at': at(90)}, 0, audit_schedule.LONGEST),
+    ({'claimed_by': 'other', 'claimed_until': at(30)}, 29, audit_schedule.BUSY),
+    ({'claimed_by': 'other', 'claimed_until': at(30)}, 30, 0), ({'claimed_by': 'me', 'claimed_until': at(30)}, 29, 0),
+    ({'after_id': 'a' * 32, 'sent': CROWD + 3, 'heard': 3}, 1, audit_schedule.CROWDED),
+    ({'after_id': 'a' * 32, 'sent': CROWD + 3, 'heard': 4}, 1, 0),
+    ({'sent': 5, 'heard': 4}, 1, audit_schedule.CROWDED), ({'sent': 5, 'heard': 5}, 1, 0),
+    ({'sent': CROWD}, audit_schedule.PATIENCE, 0)],
+    ids=['first', 'not yet due', 'due', 'far away', 'of another', 'claim over', 'ours', 'crowded', 'room',
+         'the last round is unanswered', 'the last round is answered', 'answers are lost'])
+def test_when_a_page_is_taken(audit: dict[str, Any], seconds: float, pause: float) -> None:
+    assert audit_schedule.pause(dataclasses.replace(FIRST, updated_at=BEGAN, **audit), 'me', at(seconds)) == pause
