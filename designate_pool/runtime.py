@@ -133,17 +133,13 @@ class _ThreadWorkers:
         self._executor.shutdown(wait=True)
 
 
-class _Unpatched:
-    def __init__(self) -> None:
-        self.socket: Any = socket
-        self.select: Any = select
-        self.time: Any = time
-        self.threading: Any = threading
+class _ThreadNative:
+    socket: Any = socket
+    select: Any = select
+    time: Any = time
+    threading: Any = threading
 
-
-class _ThreadNative(_Unpatched):
     def __init__(self, name: str, handle: Handle) -> None:
-        super().__init__()
         self._name = name
         self._batches = _WorkQueue(handle, _MOST_POSTED, lambda loop: Threads.spawn(loop, name=f'{name}-posted'),
                                    name)
@@ -321,19 +317,6 @@ class _InlineWorkers:
         return
 
 
-class _InlineNative(_Unpatched):
-    def __init__(self, handle: Handle) -> None:
-        super().__init__()
-        self.post = _WorkQueue(handle, _MOST_POSTED, None).put
-
-    def spawn(self, work: Work, *args: Any) -> LoopTask:
-        work(*args)
-        return _Done()
-
-    def stop(self) -> None:
-        return
-
-
 class Inline:
     """Synchronous: everything is done when the call returns."""
 
@@ -350,7 +333,7 @@ class Inline:
         return _InlineWorkers()
 
     def native(self, name: str, handle: Handle) -> NativeThread:
-        return _InlineNative(handle)
+        return _ThreadNative(name, handle)
 
     def compute(self, work: Work, *args: Any) -> Any:
         return work(*args)

@@ -101,7 +101,9 @@ class ServerRegistry(Wakeable):
         with self._lock:
             pool_rows = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
             if not pool_rows.pool_id:
-                self._pool_gone()
+                if not self._gone:
+                    self._set_servers((), self._manager.all_workers)
+                self._gone.failed(self._manager.pool.name, self._manager.pool.name)
                 return False
             if self._gone:
                 self._pool_back()
@@ -121,12 +123,6 @@ class ServerRegistry(Wakeable):
                 backend.close()
             if self._former_settings.pop(server_id, None) is not None:
                 self._save_cache()
-
-    def _pool_gone(self) -> None:
-        """The pool was deleted or renamed: work on no server."""
-        if not self._gone:
-            self._set_servers((), self._manager.all_workers)
-        self._gone.failed(self._manager.pool.name, self._manager.pool.name)
 
     def _pool_back(self) -> None:
         try:

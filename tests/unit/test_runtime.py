@@ -146,10 +146,9 @@ def test_when_it_is_closed_nobody_uses_the_source_any_longer() -> None:
     workers.stop()
 
 
-@pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)
-def test_what_a_native_thread_posts_is_handled_in_order_and_to_the_last(runtime: Runtime) -> None:
+def test_what_a_native_thread_posts_is_handled_in_order_and_to_the_last() -> None:
     seen: list[int] = []
-    native = runtime.native('test', seen.extend)
+    native = Threads().native('test', seen.extend)
 
     def work(most: int) -> None:
         for number in range(most):

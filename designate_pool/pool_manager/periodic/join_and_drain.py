@@ -77,20 +77,13 @@ class JoinAndDrain:
             self._registry.changed()
 
     def _step(self, server: PoolServer, take: Callable[[PoolServer], float]) -> float:
-        claimed = self._claim(server.id)
-        if claimed is None or claimed.state is not server.state:
+        storage, settings = self._manager.storage, self._manager.settings
+        now, fresh = storage.now(), storage.read(server_store.SERVERS.get, server.id)
+        until = now + timedelta(seconds=settings.claim_seconds)
+        if fresh is None or fresh.state is not server.state:
             return IDLE
-        return take(claimed)
-
-    def _claim(self, server_id: str) -> PoolServer | None:
-        settings, now = self._manager.settings, self._manager.storage.now()
-
-        def claim(tx: Tx) -> PoolServer | None:
-            fresh = server_store.SERVERS.get(tx, server_id)
-            until = now + timedelta(seconds=settings.claim_seconds)
-            return None if fresh is None else server_store.claim(tx, fresh, settings.name, now, until)
-
-        return self._manager.storage.run(claim)
+        claimed = storage.run(server_store.claim, fresh, settings.name, now, until)
+        return IDLE if claimed is None else take(claimed)
 
     def _join_page(self, server: PoolServer) -> float:
         manager = self._manager

@@ -7,19 +7,17 @@ import dataclasses
 import itertools
 import logging
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
-from designate_pool.model import Action, Comparison, Context, Domain, Listing, ServerStatus, new_id
+from designate_pool.model import Action, Comparison, Context, Domain, Listing, new_id
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY
 from designate_pool.pool_manager.verify import server_zones
 from designate_pool.protocol.axfr_inbound import Pace
@@ -69,9 +67,8 @@ class ServerCompare:
                 raise WrongServerState(server=worker.server.label, state='at rest', why='nothing is sent to it now')
             missing = {domains[name].id for name in comparison.missing}
             behind = {domains[name].id for name, _, _ in comparison.behind}
-            repairs = self._schedule_repairs(worker, missing, behind)
             other = {domains[name].id: (domains[name].serial, why) for name, why in comparison.other or ()}
-            comparison = dataclasses.replace(comparison, mending=repairs + self._refetch(worker, other))
+            comparison = dataclasses.replace(comparison, mending=self._repair(worker, missing, behind, other))
         return comparison if context.all_projects else _without_names(
             comparison, {name for name, domain in domains.items() if context.sees(domain.project_id)})
 
@@ -146,23 +143,6 @@ class ServerCompare:
             return Match.SAME, ''  # it was deleted meanwhile
         return comparison.match, comparison.why
 
-    def _refetch(self, worker: ServerWorker, other: Mapping[str, tuple[int, str]]) -> int:
-        """Have zones with other contents transferred again; how many.
-
-        What was found says nothing about a zone that has changed since it was listed.
-
-        :param other: at which serial they differ and why, by domain id
-        """
-        server_id = worker.server.id
-
-        def repairs(state: DomainState, now: datetime) -> list[ServerStatus]:
-            row, (serial, why) = state.rows.get((server_id, Action.UPDATE)), other[state.domain.id]
-            if row is None or state.domain.is_going or state.domain.serial != serial:
-                return []
-            return [row_transitions.diverge(row, why, now)]
-
-        return self._repair(server_id, other, repairs)
-
     def _delete(self, worker: ServerWorker, extra: Sequence[str] | None, count: int) -> int:
         """Delete the *extra* zones, if they are as many as the operator has seen."""
         if extra is None:
@@ -188,28 +168,28 @@ class ServerCompare:
             deleted += done.gone
         return deleted
 
-    def _schedule_repairs(self, worker: ServerWorker, missing: set[str], behind: set[str]) -> int:
-        """Have zones created that are *missing* and fetched that are *behind* (ids of domains); how many."""
+    def _repair(self, worker: ServerWorker, missing: set[str], behind: set[str],
+                other: Mapping[str, tuple[int, str]]) -> int:
+        """Have zones created that are *missing* and fetched that are *behind* (ids of domains); how many.
+
+        :param other: of those to transfer again, by id: at which serial their contents differ, and why
+        """
         manager, server_id = self._manager, worker.server.id
         if missing and worker.backend.capabilities.reads_catalog:
             # The server creates zones again only if they are new members of its catalog.
             manager.storage.run(server_store.raise_epoch, server_id, manager.storage.now())
-
-        def repairs(state: DomainState, now: datetime) -> list[ServerStatus]:
-            if state.domain.id in missing:
-                return row_transitions.provision(state.domain, state.rows, server_id, now, gone=True)
-            return row_transitions.refetch(state.domain, state.rows, server_id, now)
-
-        return self._repair(server_id, missing | behind, repairs)
-
-    def _repair(self, server_id: str, domain_ids: Iterable[str],
-                repairs: Callable[[DomainState, datetime], list[ServerStatus]]) -> int:
-        """Write what *repairs* makes of these domains, in batches; for how many that is anything."""
-        count, ids = 0, iter(sorted(domain_ids))
+        count, ids = 0, iter(sorted({*missing, *behind, *other}))
         while batch := list(itertools.islice(ids, BATCH)):
-            with self._manager.reconciler.step(batch, [server_id]) as step:
-                for state in step.states.values():
-                    state.change(*repairs(state, step.now))
+            with manager.reconciler.step(batch, [server_id]) as step:
+                for domain_id, state in step.states.items():
+                    domain, row = state.domain, state.rows.get((server_id, Action.UPDATE))
+                    if domain_id in missing:
+                        state.change(*row_transitions.provision(domain, state.rows, server_id, step.now, gone=True))
+                    elif domain_id in behind:
+                        state.change(*row_transitions.refetch(domain, state.rows, server_id, step.now))
+                    # What was found says nothing about a zone that has changed since it was listed.
+                    elif row is not None and not domain.is_going and domain.serial == other[domain_id][0]:
+                        state.change(row_transitions.diverge(row, other[domain_id][1], step.now))
             count += sum(bool(state.changed) for state in step.states.values())
         return count
 
