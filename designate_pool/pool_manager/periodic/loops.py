@@ -206,10 +206,12 @@ class PeriodicLoops:
         rows = manager.storage.run(server_statuses.claim_due, rooms, step.now, manager.settings.name,
                                    until) if rooms else []
         manager.reconciler.load(step, (row.domain_id for row in rows))
-        step.note_claimed(rows)
+        step.claimed = rows
         for row in rows:
-            # It was written while its domain left the pool, unless the pool was renamed and that is yet to be noticed.
-            if row.domain_id not in step.states:
+            if row.domain_id in step.states:
+                step.states[row.domain_id].remove_claim(row.server_id, row.action)
+            else:
+                # It was written while its domain left the pool, or the pool was renamed and that is yet to be noticed.
                 manager.storage.run(server_store.purge_strays, row.server_id, [row.domain_id])
         # Nothing is left to do where deletion has begun, or another pool manager has succeeded.
         for row in step.unchanged_claimed():

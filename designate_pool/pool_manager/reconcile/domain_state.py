@@ -110,13 +110,6 @@ class Step:
     slots_taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
     conflicts: int = 0
 
-    def note_claimed(self, claimed: Sequence[ServerStatus]) -> None:
-        """Note that these rows were claimed to be carried out."""
-        self.claimed = claimed
-        for row in claimed:
-            if (state := self.states.get(row.domain_id)) is not None:
-                state.remove_claim(row.server_id, row.action)
-
     def unchanged_claimed(self) -> list[ServerStatus]:
         """The claimed rows that were not changed, by this step or by others since they were claimed."""
         return [row for claimed in self.claimed if (state := self.states.get(claimed.domain_id)) is not None

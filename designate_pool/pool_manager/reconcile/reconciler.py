@@ -492,8 +492,7 @@ def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
         return
     for row in rows:
         state, worker = states[row.domain_id], workers.get(row.server_id)
-        # A row that is only retried keeps its outcome and has no former one.
-        if row.status is None or row.status is state.former_outcomes.get((row.server_id, row.action), row.status):
+        if row.status in (None, state.former_outcomes[row.server_id, row.action]):
             continue
         server = row.server_id if worker is None else worker.server.label
         request_id = state.domain.request_id

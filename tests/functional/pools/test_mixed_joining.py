@@ -72,12 +72,8 @@ def is_filled(pool: Mixed, make: str) -> None:
 
 
 def leaves(pool: Mixed, make: str) -> None:
-    pool.stack.reload(pool.sections(all_but(make)))
-    is_gone(pool, make)
-
-
-def is_gone(pool: Mixed, make: str) -> None:
     """It is removed, with all that was known of it, and its zones are gone from it."""
+    pool.stack.reload(pool.sections(all_but(make)))
     pool.wait_for_state(make, 'removed', 60)
     report = pool.stack.request('GET', f'/v2/servers/{pool.ids[make]}', 200)
     assert (report['rows'], report['waiting']) == (0, 0)

@@ -22,7 +22,8 @@ from designate_pool.central.service import Central
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, BackendUnreachable, BadConfiguration, ServiceUnavailable
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
-                                  PoolServer, Server, ServerState, ServerStatus, Status, ZoneTransferIn, utcnow)
+                                  PoolServer, Reloaded, Server, ServerState, ServerStatus, Status, ZoneTransferIn,
+                                  utcnow)
 from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.manager import Manager
@@ -372,11 +373,23 @@ class EditablePool(ScriptedPool):
     def add(self, key: str, **facts: object) -> None:
         self.configured[key] = Server(key, 'fake', '192.0.2.9', max_in_flight=1, **facts)  # type: ignore[arg-type]
 
-    def join(self, key: str) -> None:
-        """Add a server, and have it filled."""
+    def begin_joining(self, key: str) -> None:
         self.add(key)
         self.registry.reload()
+
+    def join(self, key: str) -> None:
+        """Add a server, and have it filled."""
+        self.begin_joining(key)
         self.settle()
+
+    def leave(self, key: str) -> Reloaded:
+        """Remove the section of a server."""
+        del self.configured[key]
+        return self.registry.reload()
+
+    def change_section(self, key: str, **values: Any) -> Reloaded:
+        self.configured[key] = dataclasses.replace(self.configured[key], **values)
+        return self.registry.reload()
 
     def step(self, times: int = 1) -> None:
         """Fill and drain, and let the servers transfer."""

@@ -248,8 +248,7 @@ def test_a_server_that_joins_gets_the_kept_zones_too(editable: EditablePool) -> 
     # Those that are kept are all that the pool has.
     for domain in (domains[0], *domains[2:]):
         editable.delete(domain)
-    editable.add(E)
-    editable.registry.reload()
+    editable.begin_joining(E)
     assert editable.states[E] == 'joining'
     editable.settle()
     assert editable.servers[E].zones.keys() == {moved.name}

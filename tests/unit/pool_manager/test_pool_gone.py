@@ -88,8 +88,7 @@ def test_rows_stay_when_the_pool_has_another_name_before_that_is_noticed(pool: S
 
 def test_a_server_is_not_filled_for_being_asked_under_a_former_name_of_the_pool(editable: EditablePool) -> None:
     domains = some(editable)
-    editable.add(D)
-    editable.registry.reload()
+    editable.begin_joining(D)
     editable.filling.run()
     stored, = editable.central.find_pools(CONTEXT)
     editable.central.update_pool(CONTEXT, {'id': stored.id, 'name': 'gold'})

@@ -45,8 +45,7 @@ def test_what_others_need_of_the_configuration_is_published_at_the_start_and_at_
     editable.pool = dataclasses.replace(editable.pool, threshold_percentage=66, catalog_zone='catalog.example.',
                                         count_joining_servers=True)
     key = TsigKey('one.example.com.', 'hmac-sha256', 'c2VjcmV0')
-    editable.configured[A] = dataclasses.replace(editable.configured[A], tsig_key=key)
-    editable.registry.reload()
+    editable.change_section(A, tsig_key=key)
     assert published() == (66, 'catalog.example.', True, ['one.example.com.', None, None])
 
 
@@ -59,16 +58,14 @@ def test_a_server_of_a_pool_without_domains_has_nothing_to_wait_for(editable: Ed
 def test_a_joining_server_counts_at_once_when_the_operator_wants_it(editable: EditablePool) -> None:
     some(editable)
     editable.manager.reconciler.settings = dataclasses.replace(editable.manager.settings, count_joining_servers=True)
-    editable.add(D)
-    editable.registry.reload()
+    editable.begin_joining(D)
     assert editable.states[D] == 'joining'
     assert editable.manager.members.counting == (*SERVERS, D)
 
 
 def test_a_new_section_joins_is_filled_and_then_counts(editable: EditablePool) -> None:
     domains = some(editable)
-    editable.add(D)
-    editable.registry.reload()
+    editable.begin_joining(D)
     assert editable.states[D] == 'joining'
     assert editable.manager.members.uncounted == (D,)
     changed = editable.change(domains[0])
@@ -86,8 +83,7 @@ def test_a_joining_server_is_given_no_more_domains_while_too_many_wait_for_it(
         editable: EditablePool, clock: Clock) -> None:
     editable.filling = JoinAndDrain(editable.manager, editable.registry, page_size=2, window=3)
     domains = some(editable, 9)
-    editable.add(D)
-    editable.registry.reload()
+    editable.begin_joining(D)
     editable.servers[D].dead = True
     editable.step(20)
     begun = [domain for domain in domains if (D, Action.CREATE) in editable.rows(domain)]
@@ -101,8 +97,7 @@ def test_a_joining_server_is_given_no_more_domains_while_too_many_wait_for_it(
 
 def test_filling_that_was_interrupted_goes_on_where_it_was(editable: EditablePool) -> None:
     domains = some(editable, 7)
-    editable.add(D)
-    editable.registry.reload()
+    editable.begin_joining(D)
     editable.step(1)
     begun = {name for verb, name in editable.servers[D].calls if verb == 'create'}
     assert 0 < len(begun) < 7
@@ -114,28 +109,12 @@ def test_filling_that_was_interrupted_goes_on_where_it_was(editable: EditablePoo
     assert len(created) == len(set(created)) == 7, 'none is begun twice'
 
 
-def test_another_pool_managers_claim_is_respected_until_it_runs_out(
-        editable: EditablePool, clock: Clock) -> None:  # noqa: F811
-    some(editable)
-    editable.add(D)
-    editable.registry.reload()
-    editable.step(1)
-    filled = next(each for each in editable.roll if each.id == D).filled
-    editable.start('two')
-    editable.step(3)
-    assert next(each for each in editable.roll if each.id == D).filled == filled
-    clock.offset += timedelta(seconds=31)
-    editable.settle()
-    assert editable.states[D] == 'active'
-
-
 def test_a_section_that_is_gone_drains_and_its_rows_are_purged(editable: EditablePool, clock: Clock) -> None:
     domains = some(editable)
     editable.servers[C].dead = True
     stuck = editable.change(domains[0])
     assert editable.get(domains[0]).status is Status.ERROR
-    del editable.configured[C]
-    assert editable.registry.reload().draining == ('fake:192.0.2.1:55',)
+    assert editable.leave(C).draining == ('fake:192.0.2.1:55',)
     editable.settle()
     assert editable.states == {A: 'active', B: 'active', C: 'removed'}
     assert not any(server == C for domain in domains for server, _ in editable.rows(domain))
@@ -153,8 +132,7 @@ def test_a_crash_in_the_middle_of_draining_is_resumed_with_the_kept_settings(edi
     some(editable, 6)
     editable.deleting = True
     editable.start('one')
-    del editable.configured[C]
-    editable.registry.reload()
+    editable.leave(C)
     editable.step(1)
     assert 0 < len(editable.machines[C, 'fake'].zones) < 6
     editable.start('one')
@@ -238,8 +216,7 @@ def test_a_server_drained_by_command_stays_out_until_it_is_told_to_come_back(edi
 def test_a_changed_section_is_applied_to_every_domain(editable: EditablePool) -> None:
     domains = some(editable)
     before = len(editable.servers[B].calls)
-    editable.configured[B] = dataclasses.replace(editable.configured[B], primaries=(Endpoint('192.0.2.10', 5354),))
-    assert editable.registry.reload().changed == ('fake:192.0.2.1:54',)
+    assert editable.change_section(B, primaries=(Endpoint('192.0.2.10', 5354),)).changed == ('fake:192.0.2.1:54',)
     assert editable.states[B] == 'active', 'it serves what it served'
     editable.settle()
     assert editable.servers[B].calls[before:] == [('create', key) for key in sorted(domain.id for domain in domains)]
@@ -302,8 +279,7 @@ def test_others_follow_and_an_older_file_undoes_nothing(editable: EditablePool) 
                                ServerSettingsCache(str(editable.folder / 'two')))
     old = tuple(editable.configured.values())
     elsewhere.start()
-    editable.add(D)
-    editable.registry.reload()
+    editable.begin_joining(D)
     elsewhere.refresh()
     assert D not in manager.workers
     assert manager.members.tracked == (*SERVERS, D), 'it owes the new server all the same'
@@ -317,8 +293,7 @@ def test_others_follow_and_an_older_file_undoes_nothing(editable: EditablePool) 
 def test_settings_that_no_zone_is_made_with_replace_the_driver_and_refill_nothing(editable: EditablePool) -> None:
     some(editable)
     worker = editable.manager.workers[A]
-    editable.configured[A] = dataclasses.replace(editable.configured[A], call_timeout=3.0)
-    assert editable.registry.reload().changed == ()
+    assert editable.change_section(A, call_timeout=3.0).changed == ()
     assert editable.manager.workers[A] is not worker
     assert editable.manager.workers[B].server is editable.configured[B]
 
@@ -391,8 +366,7 @@ def test_what_a_server_lacks_is_found_and_mended(editable: EditablePool) -> None
 def test_a_server_that_cannot_be_compared(editable: EditablePool) -> None:
     with pytest.raises(ServerNotFound):
         ServerCompare(editable.manager, editable.runtime).compare('e' * 32, fix=False, delete_extra=None)
-    editable.add(D)
-    editable.registry.reload()
+    editable.begin_joining(D)
     editable.servers[D].dead = True
     with pytest.raises(WrongServerState, match='connection refused'):
         ServerCompare(editable.manager, editable.runtime).compare(D, fix=False, delete_extra=None)
@@ -444,7 +418,7 @@ def most_calls(editable: EditablePool, key: str, name: str, monkeypatch: pytest.
     return most
 
 
-def due_later(editable: EditablePool, clock: Clock, *managers: Manager) -> None:  # noqa: F811
+def due_later(editable: EditablePool, clock: Clock, *managers: Manager) -> None:
     for manager in managers:
         clock.offset += timedelta(seconds=3)
         PeriodicLoops(manager, editable.registry, editable.runtime).run_due()
@@ -474,7 +448,7 @@ def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_tim
 
 
 def test_a_zone_that_others_are_at_work_on_is_left_to_them_by_who_empties_the_server(
-        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = some(editable, 1)[0]
     stranger = editable.new_manager('two')
     most = most_calls(editable, C, domain.name, monkeypatch)
@@ -494,25 +468,6 @@ def test_a_zone_that_others_are_at_work_on_is_left_to_them_by_who_empties_the_se
     assert editable.states[C] == 'removed' and editable.servers[C].zones == {} and most == [1]
 
 
-def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
-        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    domain = some(editable, 1)[0]
-    most = most_calls(editable, C, domain.name, monkeypatch)
-    other = JoinAndDrain(editable.new_manager('two'), editable.registry)
-
-    def taken_over() -> None:
-        clock.offset += timedelta(seconds=31)
-        other._manager.reconciler.set_servers(editable.manager.members, editable.manager.all_workers)
-        other.run()
-
-    editable.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
-    editable.servers[C].before_return = taken_over
-    for _ in range(5):
-        editable.step()
-        clock.offset += timedelta(seconds=31)
-    assert editable.states[C] == 'removed' and editable.servers[C].zones == {} and most == [1]
-
-
 def create(editable: EditablePool, name: str = 'example.com.') -> Domain:
     return editable.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
 
@@ -522,11 +477,7 @@ def verbs(editable: EditablePool, server: str) -> list[str]:
 
 
 def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(editable: EditablePool) -> None:
-    def remove() -> None:
-        del editable.configured[C]
-        editable.registry.reload()
-
-    editable.servers[C].before_return = remove
+    editable.servers[C].before_return = lambda: editable.leave(C)
     domain = create(editable)
     editable.deliver()
     assert editable.get(domain).status is Status.ACTIVE
@@ -539,8 +490,7 @@ def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(edita
 def test_a_call_that_was_made_with_former_settings_is_made_again_with_those_of_now(
         editable: EditablePool, clock: Clock, setting: dict[str, object]) -> None:
     def change() -> None:
-        editable.configured[C] = dataclasses.replace(editable.configured[C], **setting)  # type: ignore[arg-type]
-        editable.registry.reload()
+        editable.change_section(C, **setting)
         editable.filling.run()
 
     editable.servers[C].before_return = change
@@ -553,28 +503,16 @@ def test_a_call_that_was_made_with_former_settings_is_made_again_with_those_of_n
 
 
 def test_a_deletion_at_the_former_address_is_made_at_the_present_one(editable: EditablePool, clock: Clock) -> None:
-    def move() -> None:
-        editable.configured[C] = dataclasses.replace(editable.configured[C], host='192.0.2.77')
-        editable.registry.reload()
-
     domain, = some(editable, 1)
-    editable.servers[C].before_return = move
+    editable.servers[C].before_return = lambda: editable.change_section(C, host='192.0.2.77')
     gone = editable.central.delete_domain(CONTEXT, domain.id)
     later(editable, clock, 2)
     assert verbs(editable, C) == ['create', 'delete', 'delete']
     assert editable.get(gone).status is Status.DELETED and editable.rows(gone) == {}
 
 
-def rest(editable: EditablePool) -> None:
-    editable.put(C, ServerState.MAINTENANCE)
-
-
-def go(editable: EditablePool) -> None:
-    del editable.configured[C]
-    editable.registry.reload()
-
-
-@pytest.mark.parametrize('leave', [rest, go])
+@pytest.mark.parametrize('leave', [lambda editable: editable.put(C, ServerState.MAINTENANCE),
+                                   lambda editable: editable.leave(C)], ids=['rests', 'goes'])
 def test_a_server_that_leaves_just_before_due_rows_are_claimed_holds_up_no_other(
         editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch,
         leave: Callable[[EditablePool], None]) -> None:
@@ -612,8 +550,7 @@ def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(editable:
 
 def test_a_server_is_forgotten_only_when_it_has_been_emptied(editable: EditablePool, clock: Clock) -> None:
     other = editable.new_manager('two')
-    del editable.configured[C]
-    editable.registry.reload()
+    editable.leave(C)
     editable.settle()
     editable.lose_casts = True
     domain = create(editable)

@@ -172,32 +172,6 @@ def test_a_call_begins_only_when_its_claim_outlasts_it(backend: Bulky) -> None:
     assert released == [operations[1].row]
 
 
-def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    backend.before = lambda: (begun.set(), go_on.wait(30))
-    operations = [work(name, seconds=20) for name in ('a.', 'b.', 'c.', 'd.')]
-    renewed = longer(operations, 60)
-    asked: list[str] = []
-    done: list[CallOutcome] = []
-
-    def renew(rows: Sequence[ServerStatus]) -> list[ServerStatus]:
-        asked.extend(row.domain_id for row in rows)
-        return renewed
-
-    worker = a_worker(backend, WorkerCallbacks(never, never, done.extend, renew))
-    worker.put(*operations)
-    assert begun.wait(30)
-    worker.extend_claims(utcnow() + timedelta(seconds=15))
-    assert not asked, 'they go on long enough'
-    worker.extend_claims(utcnow() + timedelta(seconds=25))
-    assert sorted(asked) == sorted(each.domain.id for each in operations)
-    go_on.set()
-    wait_until(lambda: len(done) == 4, 'all is done')
-    worker.extend_claims(utcnow() + timedelta(seconds=600))
-    worker.stop()
-    assert [each.operation.row for each in done] == renewed and len(asked) == 4, 'nothing is kept that has ended'
-
-
 def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(backend: Bulky) -> None:
     begun, go_on = threading.Event(), threading.Event()
     backend.before = lambda: (begun.set(), go_on.wait(30))

@@ -161,33 +161,26 @@ def told(worker: ServerWorker, caplog: pytest.LogCaptureFixture, row: ServerStat
     return [f'{record.levelname} {record.getMessage()}' for record in caplog.records]
 
 
-def test_a_success_is_told_once(worker: ServerWorker, caplog: pytest.LogCaptureFixture) -> None:
-    assert told(worker, caplog, UPDATE, status=Outcome.SUCCESS, serial_number=7) == [
-        'INFO UPDATE of example.com. at serial 7 on fake:192.0.2.1:53: SUCCESS [req-1]']
-    assert caplog.records[0].extra == {  # type: ignore[attr-defined]
-        'domain': 'example.com.', 'server': 'fake:192.0.2.1:53', 'action': 'UPDATE', 'serial': 7, 'status': 'SUCCESS',
-        'request_id': 'req-1'}
-    done = dataclasses.replace(UPDATE, status=Outcome.SUCCESS)
-    assert told(worker, caplog, done, serial_number=8) == []
+ON = 'on fake:192.0.2.1:53'
+DONE = 'INFO UPDATE of example.com. at serial 7 ' + ON + ': SUCCESS [req-1]'
+SUCCEEDED: dict[str, Any] = {'status': Outcome.SUCCESS, 'serial_number': 7}
+FAILED: dict[str, Any] = {'status': Outcome.ERROR, 'attempts': 4, 'last_error': 'refused'}
+DIVERGED: dict[str, Any] = {
+    'status': Outcome.ERROR, 'diverged': True, 'last_error': 'serves serial 7 with other contents'}
 
 
-def test_a_failure_is_told_once_however_often_it_is_tried(worker: ServerWorker,
-                                                          caplog: pytest.LogCaptureFixture) -> None:
-    failed: dict[str, Any] = {'status': Outcome.ERROR, 'attempts': 4, 'last_error': 'refused'}
-    assert told(worker, caplog, UPDATE, attempts=2, last_error='refused') == []
-    assert told(worker, caplog, UPDATE, **failed) == [
-        'WARNING UPDATE of example.com. at serial 7 on fake:192.0.2.1:53: ERROR, tried 4 times: refused [req-1]']
-    assert told(worker, caplog, dataclasses.replace(UPDATE, **failed), attempts=5) == []
-
-
-def test_a_failure_is_not_told_again_when_it_goes_to_be_tried_again(worker: ServerWorker,
-                                                                    caplog: pytest.LogCaptureFixture
-                                                                    ) -> None:
-    failed = dataclasses.replace(UPDATE, status=Outcome.ERROR, attempts=4, last_error='refused')
-    state = DomainState(DOMAIN, {(failed.server_id, failed.action): failed})
-    with caplog.at_level(logging.INFO):
-        reconciler.log_ended([dataclasses.replace(failed, version=2)], {DOMAIN.id: state}, {SERVER.id: worker})
-    assert caplog.records == []
+@pytest.mark.parametrize(('before', 'after', 'lines'), [
+    ({}, SUCCEEDED, [DONE]), (SUCCEEDED, {'serial_number': 8}, []),
+    ({}, {'attempts': 2, 'last_error': 'refused'}, []),
+    ({}, FAILED, [f'WARNING UPDATE of example.com. at serial 7 {ON}: ERROR, tried 4 times: refused [req-1]']),
+    (FAILED, {'attempts': 5}, []),
+    (SUCCEEDED, DIVERGED, [f'WARNING example.com. {ON}: DIVERGED: serves serial 7 with other contents [req-1]']),
+    (DIVERGED, {'attempts': 1, 'last_error': 'still'}, []),
+    (DIVERGED, {**SUCCEEDED, 'diverged': False, 'last_error': None}, [DONE])],
+    ids=['succeeds', 'has succeeded', 'is tried', 'fails', 'has failed', 'diverges', 'has diverged', 'is repaired'])
+def test_the_end_of_an_operation_is_told_once(worker: ServerWorker, caplog: pytest.LogCaptureFixture,
+                                              before: dict[str, Any], after: dict[str, Any], lines: list[str]) -> None:
+    assert told(worker, caplog, dataclasses.replace(UPDATE, **before), **after) == lines
 
 
 @pytest.mark.parametrize(('action', 'channel'), [(Action.UPDATE, 'dns'), (Action.CREATE, 'control'),
@@ -200,15 +193,6 @@ def test_of_a_server_that_does_not_answer_no_domain_is_told(worker: ServerWorker
     getattr(worker, channel).failed()
     assert told(worker, caplog, row, status=Outcome.ERROR) == []
     assert len(told(worker, caplog, row, status=Outcome.SUCCESS)) == 1
-
-
-def test_other_contents_are_told_when_they_are_found_and_when_they_are_ours_again(
-        worker: ServerWorker, caplog: pytest.LogCaptureFixture) -> None:
-    right = dataclasses.replace(UPDATE, status=Outcome.SUCCESS, serial_number=7)
-    found = {'status': Outcome.ERROR, 'diverged': True, 'last_error': 'serves serial 7 with other contents'}
-    assert told(worker, caplog, right, **found) == [
-        'WARNING example.com. on fake:192.0.2.1:53: DIVERGED: serves serial 7 with other contents [req-1]']
-    diverged = dataclasses.replace(right, **found)
-    assert told(worker, caplog, diverged, attempts=1, last_error='still') == []
-    assert told(worker, caplog, diverged, diverged=False, status=Outcome.SUCCESS, last_error=None) == [
-        'INFO UPDATE of example.com. at serial 7 on fake:192.0.2.1:53: SUCCESS [req-1]']
+    assert caplog.records[0].extra == {  # type: ignore[attr-defined]
+        'domain': 'example.com.', 'server': 'fake:192.0.2.1:53', 'action': action.value, 'status': 'SUCCESS',
+        'serial': 6 if action is Action.UPDATE else 7, 'request_id': 'req-1'}
