@@ -23,9 +23,6 @@ class Public(Primary):
         assert serial is not None
         self.publish(name, zone_text(serial))
 
-    def lose(self, name: str) -> None:
-        self.delete_zone(name)
-
 
 @pytest.fixture(scope='module')
 def hidden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecondaryServer]:
@@ -94,7 +91,7 @@ def test_an_address_that_loses_a_zone_is_found(stack: Stack, hidden: SecondarySe
         each.fetch(name, hidden)
     stack.wait_for(zone)
     for each in public:
-        each.lose(name)
+        each.delete_zone(name)
         blamed(stack, zone, each)
         each.fetch(name, hidden)
         wait_until(lambda: row(stack, zone)['current'], 'it is served again', 60)

@@ -88,71 +88,49 @@ def test_a_server_that_does_wrong_is_named_with_its_reason_and_heals(mixed: Mixe
     assert stack.request('GET', f'/v2/zones/{zone}/recordsets/{recordset}', 200)['status'] == 'ACTIVE'
 
 
-@pytest.fixture
-def deaf(tmp_path: pathlib.Path) -> Iterator[tuple[PowerDns, Stack]]:
+def test_a_server_that_no_notify_reaches_is_told_over_its_control_channel(tmp_path: pathlib.Path) -> None:
     """A PowerDNS that refuses every NOTIFY, and looks for changes by itself after an hour."""
-    server = PowerDns(tmp_path / 'pdns', settings={'allow-notify-from': '192.0.2.0/24'}).start()
-    stack = Stack(tmp_path / 'stack', [server.section(str(uuid.uuid4()), call_timeout=2)],
-                  f'sqlite:///{tmp_path}/pool.sqlite')
-    try:
-        stack.start()
-        yield server, stack
+    with (PowerDns(tmp_path / 'pdns', settings={'allow-notify-from': '192.0.2.0/24'}) as server,
+          Stack(tmp_path / 'stack', [server.section(str(uuid.uuid4()), call_timeout=2)],
+                f'sqlite:///{tmp_path}/pool.sqlite') as stack):
+        zone = stack.create_zone('deaf.example.com.')['id']
+        stack.wait_for(zone)
+        recordset = stack.create_recordset(zone, 'www.deaf.example.com.', 'A', '192.0.2.1')['id']
+        stack.wait_for(zone, 'ERROR')
+        for address in ('192.0.2.1', '192.0.2.2'):
+            stack.wait_for(zone, seconds=60.0)
+            assert server.texts('www.deaf.example.com.', 'A') == [address]
+            if address == '192.0.2.1':
+                stack.set_recordset(zone, recordset, '192.0.2.2')
+                stack.wait_for(zone, 'ERROR')
         stack.must_be_sound()
-    finally:
-        stack.stop()
-        server.stop()
 
 
-def test_a_server_that_no_notify_reaches_is_told_over_its_control_channel(deaf: tuple[PowerDns, Stack]) -> None:
-    server, stack = deaf
-    zone = stack.create_zone('deaf.example.com.')['id']
-    stack.wait_for(zone)
-    recordset = stack.create_recordset(zone, 'www.deaf.example.com.', 'A', '192.0.2.1')['id']
-    stack.wait_for(zone, 'ERROR')
-    for address in ('192.0.2.1', '192.0.2.2'):
-        stack.wait_for(zone, seconds=60.0)
-        assert server.texts('www.deaf.example.com.', 'A') == [address]
-        if address == '192.0.2.1':
-            stack.set_recordset(zone, recordset, '192.0.2.2')
-            stack.wait_for(zone, 'ERROR')
-
-
-@pytest.fixture
-def keyed(tmp_path: pathlib.Path) -> Iterator[tuple[Named, Stack]]:
+def test_ipv6_and_keys(tmp_path: pathlib.Path) -> None:
     """A BIND and the system on IPv6 loopback, with a key for transfers, NOTIFY and polls."""
-    named = Named(tmp_path / 'named', host='::1', keys=[KEY]).start()
     key = f'[tsig:{KEY.name}]\nalgorithm = {KEY.algorithm}\nsecret = {KEY.secret}\n'
-    stack = Stack(tmp_path / 'stack', [key, named.section(str(uuid.uuid4()), tsig_key=KEY.name, call_timeout=2)],
-                  f'sqlite:///{tmp_path}/pool.sqlite', concurrency='threading', minidns_host='::1')
-    try:
-        stack.start()
-        yield named, stack
-    finally:
-        stack.stop()
-        named.stop()
+    with (Named(tmp_path / 'named', host='::1', keys=[KEY]) as named,
+          Stack(tmp_path / 'stack', [key, named.section(str(uuid.uuid4()), tsig_key=KEY.name, call_timeout=2)],
+                f'sqlite:///{tmp_path}/pool.sqlite', concurrency='threading', minidns_host='::1') as stack):
+        zone = stack.create_zone('six.example.com.')['id']
+        recordset = stack.create_recordset(zone, 'www.six.example.com.', 'AAAA', '2001:db8::1')['id']
+        stack.wait_for(zone)
+        assert named.texts('www.six.example.com.', 'AAAA') == ['2001:db8::1']
+        stack.set_recordset(zone, recordset, '2001:db8::2')
+        stack.wait_for(zone)
+        assert named.texts('www.six.example.com.', 'AAAA') == ['2001:db8::2']
+        assert f"TSIG '{KEY.name.rstrip('.')}'" in named.log
 
+        with pytest.raises(dns.xfr.TransferError) as refused:
+            transfer(stack, 'six.example.com.', keyring=None)
+        assert refused.value.rcode == dns.rcode.REFUSED
+        ring = {dns.name.from_text(KEY.name): dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)}
+        taken = transfer(stack, 'six.example.com.', keyring=ring)
+        assert taken.find_rdataset('www', 'AAAA')[0].to_text() == '2001:db8::2'
 
-def test_ipv6_and_keys(keyed: tuple[Named, Stack]) -> None:
-    named, stack = keyed
-    zone = stack.create_zone('six.example.com.')['id']
-    recordset = stack.create_recordset(zone, 'www.six.example.com.', 'AAAA', '2001:db8::1')['id']
-    stack.wait_for(zone)
-    assert named.texts('www.six.example.com.', 'AAAA') == ['2001:db8::1']
-    stack.set_recordset(zone, recordset, '2001:db8::2')
-    stack.wait_for(zone)
-    assert named.texts('www.six.example.com.', 'AAAA') == ['2001:db8::2']
-    assert f"TSIG '{KEY.name.rstrip('.')}'" in named.log
-
-    with pytest.raises(dns.xfr.TransferError) as refused:
-        transfer(stack, 'six.example.com.', keyring=None)
-    assert refused.value.rcode == dns.rcode.REFUSED
-    ring = {dns.name.from_text(KEY.name): dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)}
-    taken = transfer(stack, 'six.example.com.', keyring=ring)
-    assert taken.find_rdataset('www', 'AAAA')[0].to_text() == '2001:db8::2'
-
-    stack.delete_zone(zone)
-    stack.wait_for(zone, 'gone')
-    assert named.query('six.example.com.').rcode() == dns.rcode.REFUSED
+        stack.delete_zone(zone)
+        stack.wait_for(zone, 'gone')
+        assert named.query('six.example.com.').rcode() == dns.rcode.REFUSED
 
 
 def transfer(stack: Stack, name: str, keyring: Any) -> dns.zone.Zone:

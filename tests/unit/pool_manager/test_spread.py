@@ -150,7 +150,8 @@ def test_a_pool_manager_with_too_much_to_do_passes_on_what_comes(pool: ScriptedP
     changed = [pool.central.update_domain(CONTEXT, pool.create(f'd{number}.example.com.').id, {'ttl': 77})
                for number in range(8)]
     broker = Broker(pool.endpoint.spread, is_down)
-    busy = new_busy_manager(pool)
+    busy = Manager(pool.pool, pool.servers, pool.storage, CentralClient(pool.caller), MiniDnsClient(pool.caller),
+                   Threads(), dataclasses.replace(pool.manager.settings, name='busy', batch_size=1))
     endpoint = PoolManager(busy, pool.registry, pool.runtime,
                            contract.PoolManagerClient(broker))  # type: ignore[arg-type]
     with busy.reconciler._lock:
@@ -208,9 +209,3 @@ def test_what_was_passed_on_is_checked(pool: ScriptedPool) -> None:
                           (pool.endpoint.update_statuses, 'results')):
         with pytest.raises(InvalidField, match='is wanted'):
             method(CONTEXT, wrong)  # type: ignore[operator]
-
-
-def new_busy_manager(pool: ScriptedPool) -> Any:
-    """Another pool manager, with threads, whose batches are of one domain."""
-    return Manager(pool.pool, pool.servers, pool.storage, CentralClient(pool.caller), MiniDnsClient(pool.caller),
-                   Threads(), dataclasses.replace(pool.manager.settings, name='busy', batch_size=1))
