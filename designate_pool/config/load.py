@@ -49,16 +49,9 @@ def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] 
     except (cfg.Error, OSError, UnicodeError) as error:
         # The text of oslo.config's error quotes the line that it cannot parse, which may contain a secret; reading the
         # file here raises an error without the line.
-        source.read_files(_files_of(error))
+        file = getattr(error, 'config_file', None)
+        source.read_files([file] if file else getattr(error, 'config_files', ()))
         raise BadConfiguration(count=1, listing=f'\n  {error}') from None
-
-
-def _files_of(error: Exception) -> Sequence[str]:
-    if isinstance(error, cfg.ConfigFileParseError):
-        return [error.config_file]
-    if isinstance(error, (cfg.ConfigFilesNotFoundError, cfg.ConfigFilesPermissionDeniedError)):
-        return list(error.config_files)
-    return []
 
 
 def reload(conf: cfg.ConfigOpts) -> None:

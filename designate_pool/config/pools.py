@@ -118,12 +118,20 @@ class _Reader:
                     shared[driver] = self._values(section, self._options(driver), keys)
                 elif name:
                     own[section] = (driver, name)
-        ids = {section: self._server_id(section, name) for section, (_, name) in own.items()}
-        self._note_same_ids(ids)
+        ids: dict[str, str] = {}
+        first: dict[str, str] = {}
+        for section, (_, name) in own.items():
+            try:
+                ids[section] = uuid.UUID(name).hex
+            except ValueError:
+                if name != '*':
+                    self._mistakes.add(section, None, f'{name} is not a UUID')
+                continue
+            if (other := first.setdefault(ids[section], section)) != section:
+                self._mistakes.add(section, None, f'[{other}] has the same UUID')
         self._note_lonely(shared_by, {driver for driver, _ in own.values()}, some)
-        made = {section: self._server(section, ids[section], driver, shared.get(driver, {}), keys)
-                for section, (driver, _) in own.items() if driver}
-        servers = {section: server for section, server in made.items() if server is not None}
+        servers = {section: server for section, (driver, _) in own.items() if driver and (
+            server := self._server(section, ids.get(section), driver, shared.get(driver, {}), keys)) is not None}
         self._note_same_servers(servers)
         return tuple(servers.values())
 
@@ -148,20 +156,6 @@ class _Reader:
             self._mistakes.add(section, None, error.kwargs['why'])
             return '', name
         return driver, name
-
-    def _server_id(self, section: str, name: str) -> str | None:
-        try:
-            return uuid.UUID(name).hex
-        except ValueError:
-            if name != '*':
-                self._mistakes.add(section, None, f'{name} is not a UUID')
-            return None
-
-    def _note_same_ids(self, ids: Mapping[str, str | None]) -> None:
-        first: dict[str, str] = {}
-        for section, server_id in ids.items():
-            if server_id is not None and first.setdefault(server_id, section) != section:
-                self._mistakes.add(section, None, f'[{first[server_id]}] has the same UUID')
 
     def _note_same_servers(self, servers: Mapping[str, Server]) -> None:
         """Note sections with the same address, unless they are different views of it: by the option, else by the key.
@@ -193,7 +187,11 @@ class _Reader:
             taken[option.name] = values.get(option.name, option.default)
             if option.required and option.name not in values:
                 self._mistakes.add(section, option.name, 'it must be given')
-        self._note_outlived_claim(section, taken['call_timeout'])
+        call_timeout = taken['call_timeout']
+        if call_timeout is not None and self._claim_seconds is not None and call_timeout >= self._claim_seconds:
+            self._mistakes.add(section, 'call_timeout', f'{call_timeout:g} s must be less than [service:pool_manager] '
+                                                        f'claim_seconds, {self._claim_seconds:g} s; otherwise another '
+                                                        'pool manager takes the work over before the call ends')
         needs_none = any(option.name == 'primaries' for option in self._drivers[driver])
         primaries = taken['primaries'] if 'primaries' in values or needs_none else self._default_primaries(section)
         if server_id is None or taken['host'] is None:
@@ -209,12 +207,6 @@ class _Reader:
                                                 f'{len(server.label)} characters; {LONGEST_LABEL} are allowed')
             return None
         return server
-
-    def _note_outlived_claim(self, section: str, call_timeout: float | None) -> None:
-        if call_timeout is not None and self._claim_seconds is not None and call_timeout >= self._claim_seconds:
-            self._mistakes.add(section, 'call_timeout', f'{call_timeout:g} s must be less than [service:pool_manager] '
-                                                        f'claim_seconds, {self._claim_seconds:g} s; otherwise another '
-                                                        'pool manager takes the work over before the call ends')
 
     def _default_primaries(self, section: str) -> tuple[Endpoint, ...]:
         for endpoint in self._listen:

@@ -119,20 +119,16 @@ def converted(option: Option, text: str, keys: Mapping[str, TsigKey | None]) -> 
     plain = secret(text) if option.secret else text
     try:
         value = _KINDS[option.kind](plain)
-        _check_range(option, value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if option.minimum is not None and value < option.minimum:
+                raise ValueError(f'{value} is less than {option.minimum:g}')
+            if option.maximum is not None and value > option.maximum:
+                raise ValueError(f'{value} is more than {option.maximum:g}')
     except ValueError:
         if not option.secret:
             raise
         raise ValueError(f'the value is not of the kind {option.kind} or out of range') from None
     return value
-
-
-def _check_range(option: Option, value: object) -> None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if option.minimum is not None and value < option.minimum:
-            raise ValueError(f'{value} is less than {option.minimum:g}')
-        if option.maximum is not None and value > option.maximum:
-            raise ValueError(f'{value} is more than {option.maximum:g}')
 
 
 def _whole(text: str) -> int:

@@ -154,13 +154,9 @@ def _data(rtype: str, target: Any) -> str:
     if rtype in _ENDS_WITH_NAME:
         return _with_dot(text)
     if rtype in ('TXT', 'SPF') and not _QUOTED.fullmatch(text):
-        return ' '.join(_quoted(text[start:start + _MAX_STRING]) for start in range(0, max(len(text), 1), _MAX_STRING))
+        strings = [text[start:start + _MAX_STRING] for start in range(0, max(len(text), 1), _MAX_STRING)]
+        return ' '.join('"' + string.replace('\\', '\\\\').replace('"', '\\"') + '"' for string in strings)
     return text
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace('\\', '\\\\').replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _list(given: Any, place: str) -> Sequence[Any]:
@@ -237,7 +233,11 @@ class Webhook:
             apply_changes(zones, self._default_ttl, body)
             for name, before in zones.before.items():
                 if planned := changes.between(before, zones.after[name]):
-                    _apply(pool, Plan(before, zones.after[name], planned, exists=True, target_id=pool.id))
+                    result = pool.apply(Plan(before, zones.after[name], planned, exists=True, target_id=pool.id))
+                    if not result.ok:
+                        raise BadInput(why=f'the pool does not take the changes of {name}: {"; ".join(result.errors)}')
+                    metrics.WEBHOOK_CHANGES.inc(result.applied)
+                    LOG.info('%s: %d changes', name, result.applied)
         resp.status = falcon.HTTP_204
 
     def on_post_adjustment(self, req: falcon.Request, resp: falcon.Response) -> None:
@@ -325,14 +325,6 @@ def _read_zone(pool: PoolProvider, name: str) -> Zone:
     if not pool.populate(zone, target=True, lenient=True):
         raise BadInput(why=f'the pool has no zone {name}')
     return zone
-
-
-def _apply(pool: PoolProvider, plan: Plan) -> None:
-    result = pool.apply(plan)
-    if not result.ok:
-        raise BadInput(why=f'the pool does not take the changes of {plan.zone}: {"; ".join(result.errors)}')
-    metrics.WEBHOOK_CHANGES.inc(result.applied)
-    LOG.info('%s: %d changes', plan.zone, result.applied)
 
 
 def _reply_json(resp: falcon.Response, content: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol
 import falcon
 
 from designate_pool.api.auth import policy
-from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
+from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity, check_rule
 from designate_pool.api.http import request
 from designate_pool.api.http.limits import PLACE, Place, RateLimits, network_of
 from designate_pool.api.schema.operation import ADMIN, ANYONE, ApiOperation
@@ -89,14 +89,14 @@ class AuthMiddleware:
         place: Place | None = req.env.get(PLACE)
         if place is not None:
             place.assign_to(identity.key)
-        req.context.requester = context = self._context(req, identity)
         req.context.allows = lambda rule: self._rules.allow(rule, identity)
+        req.context.requester = context = self._context(req, identity)
         req.context.sees_pool = (identity.needs_project or not identity.project) \
-            and self._rules.allow(policy.ALL_PROJECTS, identity)
+            and req.context.allows(policy.ALL_PROJECTS)
         if operation is None:
             return
         what = operation.summary[0].lower() + operation.summary[1:]
-        if not self._rules.allow(operation.name, identity):
+        if not req.context.allows(operation.name):
             roles = ', '.join(identity.roles) or 'none'
             raise Forbidden(what=what, why=f'the policy {operation.name} does not allow your role ({roles})')
         if operation.role != ANYONE and identity.needs_project and not (context.project_id or context.all_projects):
@@ -122,22 +122,19 @@ class AuthMiddleware:
         :raises Forbidden: when it names another project, or all, and the policy does not allow that
         """
         if sudo := header_project(req, SUDO):
-            self._check_header(identity, SUDO, policy.USE_SUDO)
+            check_rule(req, policy.USE_SUDO, f'use the header {SUDO}')
         if may_edit_managed := request.flag(req, EDIT_MANAGED, 'edit_managed_records'):
-            self._check_header(identity, EDIT_MANAGED, policy.EDIT_MANAGED_RECORDS)
+            check_rule(req, policy.EDIT_MANAGED_RECORDS, f'use the header {EDIT_MANAGED}')
         if request.flag(req, HARD_DELETE):
-            self._check_header(identity, HARD_DELETE, policy.HARD_DELETE)
+            check_rule(req, policy.HARD_DELETE, f'use the header {HARD_DELETE}')
         if all_projects := request.flag(req, ALL, 'all_projects', 'all_tenants'):
-            self._check_header(identity, ALL, policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS)
+            check_rule(req, policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS,
+                       f'use the header {ALL}')
         project_id = sudo or identity.project
         all_projects = all_projects or not (identity.needs_project or project_id)
         return Context(request_id=req.context.request_id, project_id=project_id, user=identity.user,
                        operation_id=new_id(), all_projects=all_projects, may_edit_managed=may_edit_managed,
-                       may_nest=all_projects and self._rules.allow(policy.NEST_ZONES, identity))
-
-    def _check_header(self, identity: Identity, header: str, rule: str) -> None:
-        if not self._rules.allow(rule, identity):
-            raise Forbidden(what=f'use the header {header}', why=f'the policy {rule} does not allow your role')
+                       may_nest=all_projects and req.context.allows(policy.NEST_ZONES))
 
     def _refuse(self, req: falcon.Request, resp: falcon.Response, error: Unauthorized) -> NoReturn:
         resp.set_header('WWW-Authenticate', self._authenticator.challenge(req))

@@ -17,9 +17,9 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import ACTION, COUNT, TEXT, AnswerForm, Json, ListAnswer, choice, maybe
 from designate_pool.api.schema.operation import MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.api.services.neutron import NeutronClient, NeutronFloatingIp
+from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.errors import BadInput, NotFound, NotImplementedHere
-from designate_pool.model import PTR, Context, FloatingIp, ManagedRecord, new_id
+from designate_pool.model import PTR, Context, FloatingIp, new_id
 
 _ALL, _ONE = '/v2/reverse/floatingips', '/v2/reverse/floatingips/{floating_ip}'
 _PTR = {
@@ -78,7 +78,11 @@ def find_floating_ips(api: Api, req: falcon.Request, region: str | None = None) 
     former = api.central.find_managed_records(context, {'resource_type': PTR})
     neutron_ips = neutron.floating_ips(req, context.project_id, region)
     floating_ips = api.central.find_floating_ips(context, [neutron_ip._asdict() for neutron_ip in neutron_ips])
-    outdated = [managed.id for managed in _gone(former, neutron_ips)]
+    # Neutron hides floating IPs from users without the rights to them, so only a region counts of which it shows some.
+    shown = {(neutron_ip.region, neutron_ip.id) for neutron_ip in neutron_ips}
+    regions = {neutron_ip.region for neutron_ip in neutron_ips}
+    outdated = [managed.id for managed in former
+                if managed.region in regions and (managed.region, managed.resource_id) not in shown]
     taken = {floating_ip.outdated: (floating_ip.region, floating_ip.id) for floating_ip in floating_ips
              if floating_ip.outdated is not None}
     if taken:
@@ -110,14 +114,3 @@ def _of_project(api: Api, req: falcon.Request) -> tuple[Context, NeutronClient]:
     if not context.project_id:
         raise BadInput(why='floating IPs belong to a project, and the request names none')
     return context, api.neutron
-
-
-def _gone(former: list[ManagedRecord], there: list[NeutronFloatingIp]) -> list[ManagedRecord]:
-    """The PTR records of floating IPs that Neutron does not have any more.
-
-    Neutron hides floating IPs from users without the rights to them, so only a region counts of which it shows some.
-    """
-    shown = {(neutron_ip.region, neutron_ip.id) for neutron_ip in there}
-    regions = {neutron_ip.region for neutron_ip in there}
-    return [managed for managed in former
-            if managed.region in regions and (managed.region, managed.resource_id) not in shown]

@@ -14,9 +14,8 @@ from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, 
 from designate_pool.api.schema.operation import OPERATOR, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.views.zone_servers import SERVER_IDENTITY
-from designate_pool.central.service import Central
-from designate_pool.errors import Conflict, ServerNotFound
-from designate_pool.model import Comparison, Context, PoolServer, Reloaded, ServerReport, dashed
+from designate_pool.errors import Conflict
+from designate_pool.model import Comparison, PoolServer, Reloaded, ServerReport, dashed
 
 _ONE = '/v2/servers/{server_id}'
 FILTERS = {'pool_id': RequestField(request_fields.identifier)}
@@ -119,18 +118,12 @@ def drain_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id
                 {200: COMPARISON, 202: COMPARISON}, body=request_fields.SERVER_RESYNC, body_optional=True)
 def resync_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> Comparison:
     options = request.body(req)
-    pool_name = _pool_of_server(api.central, requester(req), server_id)
-    comparison = api.pool_managers.compare_server(pool_requester(req), pool_name, server_id, **options)
+    server = api.central.report_server(requester(req), server_id).server
+    pool = api.central.get_pool(requester(req), server.pool_id)
+    comparison = api.pool_managers.compare_server(pool_requester(req), pool.name, server_id, **options)
     if comparison.mending:
         resp.status = 202
     return comparison
-
-
-def _pool_of_server(central: Central, context: Context, server_id: str) -> str:
-    for pool in find_all_pools(central, context):
-        if any(server.id == server_id for server in central.find_servers(context, pool.name)):
-            return pool.name
-    raise ServerNotFound(server=server_id)
 
 
 def _reported(report: ServerReport, base: str) -> Json:

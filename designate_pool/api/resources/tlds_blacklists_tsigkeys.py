@@ -24,41 +24,9 @@ from designate_pool.api.schema.request_fields import RequestField, Table
 from designate_pool.central.entries import Entries
 from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, dashed
 
-
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """A kind of values that are listed, created, changed and deleted alike.
-
-    :ivar name: of one; its plural is in paths, and an attribute of Central
-    """
-
-    name: str
-    page: ListAnswer
-    filters: Table
-    create: Table
-    update: Table
-
-
 _FIXED = dict.fromkeys(('id', 'version', 'created_at', 'updated_at'), RequestField(request_fields.fixed))
 _DESCRIPTION = {'description': RequestField(request_fields.text, nullable=True)}
 _EXAMPLE = r'^([a-z0-9_-]+\.)*example\.com\.$'
-TLDS = Kind(
-    'tld',
-    ListAnswer('Tlds', 'tlds', AnswerForm('Tld', {'id': ID, 'name': TEXT, 'description': maybe(TEXT), **VERSIONED}, {
-        'self': lambda tld: f'/v2/tlds/{dashed(tld.id)}'})),
-    {'name': RequestField(request_fields.lower_text), 'description': RequestField(request_fields.some_text)},
-    {'name': RequestField(request_fields.some_text, required=True, example='com'), **_DESCRIPTION},
-    {'name': RequestField(request_fields.some_text, example='com'), **_DESCRIPTION, **_FIXED},
-)
-BLACKLISTS = Kind(
-    'blacklist',
-    ListAnswer('Blacklists', 'blacklists', AnswerForm('Blacklist', {
-        'id': ID, 'pattern': TEXT, 'description': maybe(TEXT), **VERSIONED}, {
-        'self': lambda blacklist: f'/v2/blacklists/{dashed(blacklist.id)}'})),
-    {'pattern': RequestField(request_fields.some_text), 'description': RequestField(request_fields.some_text)},
-    {'pattern': RequestField(request_fields.some_text, required=True, example=_EXAMPLE), **_DESCRIPTION},
-    {'pattern': RequestField(request_fields.some_text, example=_EXAMPLE), **_DESCRIPTION, **_FIXED},
-)
 _KEY = {
     'name': request_fields.some_text,
     'algorithm': request_fields.one_of(*TSIG_ALGORITHMS),
@@ -66,7 +34,45 @@ _KEY = {
     'scope': request_fields.one_of(*(scope.value for scope in KeyScope)),
     'resource_id': request_fields.identifier,
 }
-TSIGKEYS = Kind(
+OPERATIONS = Operations('')
+
+
+def _add_operations(name: str, page: ListAnswer, filters: Table, creation: Table, change: Table, to_list: str,
+                    to_create: str, to_show: str, to_change: str, to_delete: str) -> None:
+    """Add the operations of a kind of values that are listed, created, changed and deleted alike.
+
+    :param name: of one; its plural is in paths, and an attribute of Central
+    :param to_list: what the document says of that operation
+    """
+    tag, entry = f'{name}s', page.entry
+    every, one = f'/v2/{tag}', f'/v2/{tag}/{{{name}_id}}'
+    entries: Callable[[Api], Entries[Any]] = operator.attrgetter(f'central.{tag}')
+
+    @OPERATIONS.add('GET', every, to_list, ADMIN, {200: page}, f'list_{tag}', tag, query=filters, is_list=True)
+    def list_all(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+        return show_page(req, entries(api).find)
+
+    @OPERATIONS.add('POST', every, to_create, ADMIN, {201: entry}, f'create_{name}', tag, body=creation,
+                    has_location=True)
+    def create(api: Api, req: falcon.Request, resp: falcon.Response) -> Any:
+        return entries(api).create(requester(req), request.body(req))
+
+    @OPERATIONS.add('GET', one, to_show, ADMIN, {200: entry}, f'show_{name}', tag)
+    def show_one(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> Any:
+        return entries(api).get(requester(req), *path.values())
+
+    @OPERATIONS.add('PATCH', one, to_change, ADMIN, {200: entry}, f'update_{name}', tag, body=change)
+    def update(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> Any:
+        (entry_id,) = path.values()
+        values = request.changes(req, lambda: entry.show(entries(api).get(requester(req), entry_id), req.prefix))
+        return entries(api).update(requester(req), entry_id, values)
+
+    @OPERATIONS.add('DELETE', one, to_delete, ADMIN, {204: None}, f'delete_{name}', tag)
+    def delete(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        entries(api).delete(requester(req), *path.values())
+
+
+_add_operations(
     'tsigkey',
     ListAnswer('TsigKeys', 'tsigkeys', AnswerForm('TsigKey', {
         'id': ID,
@@ -87,47 +93,27 @@ TSIGKEYS = Kind(
     },
     {name: RequestField(kind, required=True) for name, kind in _KEY.items()},
     {**{name: RequestField(kind) for name, kind in _KEY.items()}, **_FIXED},
-)
-OPERATIONS = Operations('')
-
-
-def _add_operations(kind: Kind, to_list: str, to_create: str, to_show: str, to_change: str, to_delete: str) -> None:
-    """Add the operations of a kind, with what the document says of each."""
-    name, tag, page, entry = kind.name, f'{kind.name}s', kind.page, kind.page.entry
-    every, one = f'/v2/{tag}', f'/v2/{tag}/{{{name}_id}}'
-
-    entries: Callable[[Api], Entries[Any]] = operator.attrgetter(f'central.{tag}')
-
-    @OPERATIONS.add('GET', every, to_list, ADMIN, {200: page}, f'list_{tag}', tag, query=kind.filters, is_list=True)
-    def list_all(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-        return show_page(req, entries(api).find)
-
-    @OPERATIONS.add('POST', every, to_create, ADMIN, {201: entry}, f'create_{name}', tag, body=kind.create,
-                    has_location=True)
-    def create(api: Api, req: falcon.Request, resp: falcon.Response) -> Any:
-        return entries(api).create(requester(req), request.body(req))
-
-    @OPERATIONS.add('GET', one, to_show, ADMIN, {200: entry}, f'show_{name}', tag)
-    def show_one(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> Any:
-        return entries(api).get(requester(req), *path.values())
-
-    @OPERATIONS.add('PATCH', one, to_change, ADMIN, {200: entry}, f'update_{name}', tag, body=kind.update)
-    def update(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> Any:
-        (entry_id,) = path.values()
-        values = request.changes(req, lambda: entry.show(entries(api).get(requester(req), entry_id), req.prefix))
-        return entries(api).update(requester(req), entry_id, values)
-
-    @OPERATIONS.add('DELETE', one, to_delete, ADMIN, {204: None}, f'delete_{name}', tag)
-    def delete(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        entries(api).delete(requester(req), *path.values())
-
-
-_add_operations(TSIGKEYS, 'List TSIG keys', 'Create a TSIG key that may transfer the zones of a pool, or one zone',
-                'Show a TSIG key without its secret', 'Change a TSIG key', 'Delete a TSIG key')
-_add_operations(TLDS, 'List the top-level domains that zones may lie below',
-                'Add a top-level domain; with the first, zones lie below one of them', 'Show a top-level domain',
-                'Change a top-level domain', 'Remove a top-level domain; the zones below it stay')
-_add_operations(BLACKLISTS, 'List the patterns of names that zones may not have',
-                'Add a pattern of names that zones may not have', 'Show a pattern of names that zones may not have',
-                'Change a pattern of names that zones may not have',
-                'Remove a pattern of names that zones may not have')
+    'List TSIG keys', 'Create a TSIG key that may transfer the zones of a pool, or one zone',
+    'Show a TSIG key without its secret', 'Change a TSIG key', 'Delete a TSIG key')
+_add_operations(
+    'tld',
+    ListAnswer('Tlds', 'tlds', AnswerForm('Tld', {'id': ID, 'name': TEXT, 'description': maybe(TEXT), **VERSIONED}, {
+        'self': lambda tld: f'/v2/tlds/{dashed(tld.id)}'})),
+    {'name': RequestField(request_fields.lower_text), 'description': RequestField(request_fields.some_text)},
+    {'name': RequestField(request_fields.some_text, required=True, example='com'), **_DESCRIPTION},
+    {'name': RequestField(request_fields.some_text, example='com'), **_DESCRIPTION, **_FIXED},
+    'List the top-level domains that zones may lie below',
+    'Add a top-level domain; with the first, zones lie below one of them', 'Show a top-level domain',
+    'Change a top-level domain', 'Remove a top-level domain; the zones below it stay')
+_add_operations(
+    'blacklist',
+    ListAnswer('Blacklists', 'blacklists', AnswerForm('Blacklist', {
+        'id': ID, 'pattern': TEXT, 'description': maybe(TEXT), **VERSIONED}, {
+        'self': lambda blacklist: f'/v2/blacklists/{dashed(blacklist.id)}'})),
+    {'pattern': RequestField(request_fields.some_text), 'description': RequestField(request_fields.some_text)},
+    {'pattern': RequestField(request_fields.some_text, required=True, example=_EXAMPLE), **_DESCRIPTION},
+    {'pattern': RequestField(request_fields.some_text, example=_EXAMPLE), **_DESCRIPTION, **_FIXED},
+    'List the patterns of names that zones may not have',
+    'Add a pattern of names that zones may not have', 'Show a pattern of names that zones may not have',
+    'Change a pattern of names that zones may not have',
+    'Remove a pattern of names that zones may not have')

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from designate_pool.api.schema.request_fields import nullable, shape
 from designate_pool.model import Action, PlanState, Reason, ServerState, Status, dashed
 
 Schema = Mapping[str, Any]
@@ -104,12 +105,6 @@ class ListAnswer(AnswerForm):
         self.entry = entry
 
 
-def shape(properties: Mapping[str, Schema], *optional: str) -> Json:
-    """The schema of an object that has these properties, all of them but the optional ones."""
-    return {'type': 'object', 'properties': dict(properties), 'additionalProperties': False,
-            'required': [name for name in properties if name not in optional]}
-
-
 def ref(name: str) -> Schema:
     """A reference to one of the document's named schemas."""
     return {'$ref': f'#/components/schemas/{name}'}
@@ -117,12 +112,9 @@ def ref(name: str) -> Schema:
 
 def maybe(field: AnswerField) -> AnswerField:
     """*field*, or null."""
-    if '$ref' in field.schema:
-        return dataclasses.replace(field, schema={'anyOf': [field.schema, {'type': 'null'}]})
-    schema = {**field.schema, 'type': [field.schema['type'], 'null']}
-    if 'enum' in schema:
-        schema['enum'] = [*schema['enum'], None]
-    return dataclasses.replace(field, schema=schema)
+    is_named = '$ref' in field.schema
+    return dataclasses.replace(field, schema={'anyOf': [field.schema, {'type': 'null'}]} if is_named else
+                               nullable(field.schema))
 
 
 def one(answer: AnswerForm) -> AnswerField:

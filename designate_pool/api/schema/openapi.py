@@ -19,9 +19,8 @@ from designate_pool.api.schema.request_fields import RequestField
 
 #: The headers that every request with a token may have.
 HEADERS = {
-    middleware.ALL: RequestField(request_fields.flag_word),
-    middleware.EDIT_MANAGED: RequestField(request_fields.flag_word),
-    middleware.HARD_DELETE: RequestField(request_fields.flag_word),
+    **dict.fromkeys((middleware.ALL, middleware.EDIT_MANAGED, middleware.HARD_DELETE),
+                    RequestField(request_fields.flag_word)),
     middleware.SUDO: RequestField(request_fields.JsonType({**request_fields.project.schema,
                                                            'pattern': '^[A-Za-z0-9_.-]{0,36}$'})),
 }

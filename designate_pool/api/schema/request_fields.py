@@ -194,14 +194,16 @@ class RequestField:
 Table = Mapping[str, RequestField]
 
 
+def shape(properties: Mapping[str, Mapping[str, Any]], *optional: str) -> dict[str, Any]:
+    """The schema of an object that has these properties, all of them but the optional ones."""
+    return {'type': 'object', 'properties': dict(properties), 'additionalProperties': False,
+            'required': [name for name in properties if name not in optional]}
+
+
 def schema_of(table: Table) -> dict[str, Any]:
     """The JSON Schema of an object that a table describes."""
-    schema: dict[str, Any] = {'type': 'object', 'additionalProperties': False,
-                              'properties': {name: field.schema for name, field in table.items()}}
-    required = [name for name, field in table.items() if field.required]
-    if required:
-        schema['required'] = required
-    return schema
+    return shape({name: field.schema for name, field in table.items()},
+                 *(name for name, field in table.items() if not field.required))
 
 
 def in_turns(items: Iterable[T]) -> Iterator[T]:

@@ -114,7 +114,8 @@ class ZoneWatcher:
                            'waiting requests: the state of their zones can be read again')
         while True:
             with self._changed:
-                while not self._stopping and not (due := self._due(time.monotonic())):
+                while not self._stopping and not (due := [wait for wait in self._waits if not wait.over.is_set()
+                                                          and wait.next_look <= time.monotonic()]):
                     first = min((wait.next_look for wait in self._waits), default=None)
                     self._changed.wait(None if first is None else max(0.001, first - time.monotonic()))
                 if self._stopping:
@@ -125,9 +126,6 @@ class ZoneWatcher:
             except Exception:  # the database may work again before the waiting requests reach their timeouts
                 outage.failed(exc_info=True)
                 time.sleep(PACES[-1][1])
-
-    def _due(self, now: float) -> list[_Wait]:
-        return [wait for wait in self._waits if wait.next_look <= now and not wait.over.is_set()]
 
     def _look(self, waits: Sequence[_Wait]) -> None:
         by_domain: dict[str, list[_Wait]] = {}

@@ -75,11 +75,9 @@ def _y(seconds: float, tens: range) -> float:
 
 def _dot(x: float, y: float, point: Point) -> Html:
     """Kinds differ by shape, not only by colour."""
-    if point.kind == 'done':
-        return el('circle', cx=x, cy=y, r=4, class_='done')
-    if point.kind == 'pending':
-        return el('circle', cx=x, cy=y, r=4, class_='pending')
-    return el('path', d=f'M{x - 4} {y - 4}l8 8m0 -8l-8 8', class_='error')
+    if point.kind == 'error':
+        return el('path', d=f'M{x - 4} {y - 4}l8 8m0 -8l-8 8', class_='error')
+    return el('circle', cx=x, cy=y, r=4, class_=point.kind)
 
 
 #: More recordsets than this are not counted.

@@ -144,21 +144,17 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -
         sentence = f'It is {task}, {tries} so far ({each["last_error"].rstrip(".")}); {seen}'
     else:
         sentence = f'It is {task}, {tries} so far; {seen}'
-    if resting:
-        return f'{sentence}; {resting}.'
-    return f'{sentence}; {_next_try(each, now)}.'
+    return f'{sentence}; {resting or _next_try(each, now)}.'
 
 
 def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> str:
     """Of a server that serves other contents under its serial."""
     error = (each['last_error'] or '').rstrip('.')
     sentence = f'It serves serial {each["serial"]} with other contents{f" ({error})" if error else ""}'
-    if resting:
-        return f'{sentence}; {resting}.'
     at = each['next_attempt_at']
     seconds = None if at is None else (read_moment(at) - now).total_seconds()
     when = 'under way' if seconds is None else 'due now' if seconds <= 0 else f'due in {round(seconds, 1):g} s'
-    return f'{sentence}; a forced transfer is {when}.'
+    return f'{sentence}; {resting or f"a forced transfer is {when}"}.'
 
 
 def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:

@@ -158,7 +158,7 @@ def test_many_differences_are_named_on_demand(run, pool_manager):
 def test_it_is_mended_and_waited_for(run, central, pool_manager):
     pool_manager.comparison = Comparison('', 3, ('a.example.',), (('b.example.', 1, 2),), ())
     central.put(SERVER_IDS[0], ServerState.ACTIVE, waiting=2)
-    central.steps = [lambda: None, lambda: central.put(SERVER_IDS[0], ServerState.ACTIVE, waiting=0)]
+    central.steps = [lambda: None] * 2 + [lambda: central.put(SERVER_IDS[0], ServerState.ACTIVE, waiting=0)]
     ran = run('server', 'resync', ONE, '--fix')
     assert ran.code == 0
     assert ran.out.splitlines()[-1] == 'Repair started: 2 operations.'
