@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool.api.schema.request_fields import nullable, shape
 from designate_pool.model import Action, PlanState, Reason, ServerState, Status, dashed
 
 Schema = Mapping[str, Any]
@@ -103,6 +102,21 @@ class ListAnswer(AnswerForm):
         super().__init__(name, {key: many(one(entry))}, {'self': str, 'next': str}, 'next')
         self.key = key
         self.entry = entry
+
+
+def shape(properties: Mapping[str, Schema], *optional: str) -> Json:
+    """The schema of an object that has these properties, all of them but the optional ones."""
+    return {'type': 'object', 'properties': dict(properties), 'additionalProperties': False,
+            'required': [name for name in properties if name not in optional]}
+
+
+def nullable(schema: Schema) -> Json:
+    """*schema*, or null."""
+    types = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
+    result = {**schema, 'type': [*types, 'null']}
+    if 'enum' in schema:
+        result['enum'] = [*schema['enum'], None]
+    return result
 
 
 def ref(name: str) -> Schema:

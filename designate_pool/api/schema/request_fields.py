@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import jsonschema_rs
 
+from designate_pool.api.schema.answers import nullable, shape
 from designate_pool.errors import InvalidField
 from designate_pool.serial import SPACE
 
@@ -129,15 +130,6 @@ def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
     return f'does not fit ({keyword})'
 
 
-def nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """*schema*, or null."""
-    types = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
-    result = {**schema, 'type': [*types, 'null']}
-    if 'enum' in schema:
-        result['enum'] = [*schema['enum'], None]
-    return result
-
-
 def _dotted(name: str, path: Path) -> str:
     return '.'.join([name, *path] if name else path) or 'body'
 
@@ -192,12 +184,6 @@ class RequestField:
 
 
 Table = Mapping[str, RequestField]
-
-
-def shape(properties: Mapping[str, Mapping[str, Any]], *optional: str) -> dict[str, Any]:
-    """The schema of an object that has these properties, all of them but the optional ones."""
-    return {'type': 'object', 'properties': dict(properties), 'additionalProperties': False,
-            'required': [name for name in properties if name not in optional]}
 
 
 def schema_of(table: Table) -> dict[str, Any]:
