@@ -151,8 +151,10 @@ class TcpConnection:
             while unanswered or waiting:
                 more = [unanswered.popleft() for _ in range(min(len(unanswered), WINDOW - len(waiting)))]
                 for question in more:
-                    question.id = _unused_id(waiting)
-                    waiting[question.id] = question
+                    while (number := random.SystemRandom().randrange(1 << 16)) in waiting:
+                        pass
+                    question.id = number
+                    waiting[number] = question
                 self.send(*more)
                 wire = self.receive()
                 question = waiting.get(int.from_bytes(wire[:2], 'big'), question)
@@ -211,12 +213,6 @@ def _key_refused(wire: bytes, key: dns.tsig.Key) -> BackendError:
     said = tsig.rejection(record, key, int(time.time()))
     kind = BackendError if said.reason is Reason.BAD_TIME else BackendRefused
     return kind(why=said.error, reason=said.reason)
-
-
-def _unused_id(taken: Iterable[int]) -> int:
-    while (number := random.SystemRandom().randrange(1 << 16)) in taken:
-        pass
-    return number
 
 
 @contextlib.contextmanager

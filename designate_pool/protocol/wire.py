@@ -131,7 +131,10 @@ def encode(name: str) -> bytes:
     :raises ValueError: when it is no name
     """
     if '\\' in name:
-        return _by_dnspython(name)
+        try:
+            return (dns.name.from_text(name).to_wire() or b'').lower()
+        except dns.exception.DNSException as error:
+            raise ValueError(f'{name!r} is no domain name: {error}') from error
     text, wire = name.removesuffix('.').encode('ascii').lower(), b''
     for label in text.split(b'.') if text else ():
         try:
@@ -141,10 +144,3 @@ def encode(name: str) -> bytes:
     if len(wire) > 254:
         raise ValueError(f'{name!r} is longer than a domain name can be')
     return wire + b'\0'
-
-
-def _by_dnspython(name: str) -> bytes:
-    try:
-        return (dns.name.from_text(name).to_wire() or b'').lower()
-    except dns.exception.DNSException as error:
-        raise ValueError(f'{name!r} is no domain name: {error}') from error

@@ -82,7 +82,10 @@ class QueryHandler:
                     zone = self._zone_loader.load_difference(head, query.client_serial)
                 zone = zone or self._zone_loader.load_zone(head)
         except Exception as error:  # errors of the database are of several classes
-            self._log_failure(head, error)
+            if isinstance(error, (ValueError, PoolError)):
+                LOG.error('zone %s cannot be transferred: %s', head.name, error)
+            else:
+                self._outage.failed(error)
             return query.reply(wire.SERVFAIL, int(time.time()))
         return zone or query.reply(wire.NOTAUTH, int(time.time()))  # deleted since its head was read
 
@@ -163,12 +166,6 @@ class QueryHandler:
         self._log_refusal(answer)
         metrics.REFUSED.labels(answer.kind).inc()
         return answer.answer
-
-    def _log_failure(self, head: ZoneHead, error: Exception) -> None:
-        if isinstance(error, (ValueError, PoolError)):
-            LOG.error('zone %s cannot be transferred: %s', head.name, error)
-        else:
-            self._outage.failed(error)
 
     def _log_refusal(self, refusal: Refusal) -> None:
         more = self._refusals.admit(refusal.kind, (refusal.address, refusal.key))

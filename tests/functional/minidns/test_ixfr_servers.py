@@ -204,8 +204,7 @@ def test_thousands_of_changes_leave_the_same_on_all_servers(servers: Servers, do
 
 
 def test_one_change_is_one_transfer_of_that_change(servers: Servers, domain: Domain, contents: Contents) -> None:
-    for changes in (contents.changes(1), [_change('host1', 'AAAA', 77, ['2001:db8::77'])],
-                    [_change('host1', 'AAAA', 78, ['2001:db8::77'])], [_change('host1', 'AAAA', None, [])]):
+    for changes in (contents.changes(1), [_change('host1', 'AAAA', 77, ['2001:db8::77'])]):
         told = Told(servers)
         changed = servers.apply(domain, changes)
         servers.wait_for(changed)

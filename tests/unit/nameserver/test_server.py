@@ -113,15 +113,6 @@ def test_a_serial_that_goes_back_is_not_taken(server: NameServer, asker: Asker, 
     wait_until(lambda: server.serial(NAME) == 3, 'the newer serial is taken')
 
 
-def test_catches_up_by_itself(name_server: Callable[..., NameServer], primary: Primary) -> None:
-    primary.publish(NAME, zone_text(1, refresh=1))
-    server = name_server()
-    server.add_zone(NAME, [primary.endpoint])
-    wait_until(lambda: server.serial(NAME) == 1, 'the zone is there')
-    primary.publish(NAME, zone_text(2, refresh=1))
-    wait_until(lambda: server.serial(NAME) == 2, 'the timer has found the new serial')
-
-
 def test_a_primary_that_comes_up_later(name_server: Callable[..., NameServer]) -> None:
     late = Primary()
     late.start()
@@ -136,14 +127,6 @@ def test_a_primary_that_comes_up_later(name_server: Callable[..., NameServer]) -
         wait_until(lambda: server.list_zones()[0]['error'] is None, 'the error is gone')
     finally:
         late.stop()
-
-
-def test_the_second_primary_serves_when_the_first_is_dead(name_server: Callable[..., NameServer],
-                                                          primary: Primary) -> None:
-    primary.publish(NAME, zone_text(1))
-    server = name_server()
-    server.add_zone(NAME, [Endpoint('127.0.0.1', free_port()), primary.endpoint])
-    wait_until(lambda: server.serial(NAME) == 1, 'the zone is there')
 
 
 def test_an_expired_zone_is_servfail(name_server: Callable[..., NameServer], primary: Primary) -> None:
