@@ -143,15 +143,10 @@ class ZoneWatcher:
             state = states[wait.wanted.domain_id]
             verdict = judge(wait.wanted, state)
             wait.seen = state, verdict
-            wait.next_look = _next_look(now, now - wait.began)
+            pace = next(pace for until, pace in PACES if now - wait.began < until)
+            wait.next_look = (now // pace + 1) * pace  # the waits of the same interval are checked together
             if verdict.over:
                 wait.over.set()
-
-
-def _next_look(now: float, waited: float) -> float:
-    """When the waits of the same interval are checked next."""
-    pace = next(pace for until, pace in PACES if waited < until)
-    return (now // pace + 1) * pace
 
 
 def _look(tx: Tx, ids: Sequence[str], needs_rows: Callable[[Domain], bool]) -> dict[str, ZoneState]:

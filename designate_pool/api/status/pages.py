@@ -110,7 +110,10 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
         f'Pool {found.name}', base, now,
         el('h1', f'Pool {found.name}'),
         el('p', pool_summary(found.reports), class_='summary', id='summary'),
-        _others(found, base),
+        section('pools', 'Other pools', table(
+            'pools', 'The state of the servers of the other pools', ('Pool', 'Servers'),
+            [(el('a', name, href=f'{base}/status?pool={quote(name, "")}'), pool_summary(reports))
+             for name, reports in found.others.items()])) if found.others else None,
         section('servers', 'Servers', _servers(found, now)),
         section('failing', 'What fails', table(
             'failing', 'Operations that failed and are tried again, of each server those that are due first',
@@ -132,16 +135,6 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
             [(program.service_name, program.pool_name, program.hostname, state(program.status),
               f'{age(program.heartbeated_at, now)} ago') for program in found.programs],
             empty='No program has reported yet.')))
-
-
-def _others(found: PoolState, base: str) -> Html | None:
-    """The other pools, each with its sentence; None where there are none."""
-    if not found.others:
-        return None
-    return section('pools', 'Other pools', table(
-        'pools', 'The state of the servers of the other pools', ('Pool', 'Servers'),
-        [(el('a', name, href=f'{base}/status?pool={quote(name, "")}'), pool_summary(reports))
-         for name, reports in found.others.items()], empty='There is no other pool.'))
 
 
 def pool_summary(reports: Sequence[ServerReport]) -> str:

@@ -26,12 +26,6 @@ def test_a_handler_has_designates_options(read: Read) -> None:
     assert found.formatv6 == ('%(hostname)s.%(zone)s',)
 
 
-def test_the_former_option_for_formats_has_no_effect_and_is_told(read: Read) -> None:
-    found = load.read_settings(read(f'{ENABLED}[handler:nova_fixed]\n{ZONE}\nformat = %(hostname)s\n')).sink
-    assert found.handlers[0].format == ('%(hostname)s',)
-    assert found.handlers[0].formatv4 == ('%(hostname)s.%(zone)s',)
-
-
 def test_a_handler_of_ones_own_has_any_options(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     point = importlib.metadata.EntryPoint('volumes', 'example.handlers:Volumes', sink.NAMESPACE)
     monkeypatch.setattr(importlib.metadata, 'entry_points', lambda group: [point])
