@@ -409,6 +409,13 @@ class _Attribute(argparse.Action):
         setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: value})
 
 
+#: Of commands that create zones.
+POOL_OPTIONS = (Argument('--pool', metavar='POOL',
+                         help='the pool that the zone goes to, by name or id; not given: the one that the attributes '
+                              'choose, or the default one'),
+                attributes_option('by which the pool is chosen'))
+
+
 def page_options(keys: Sequence[str]) -> tuple[Argument, ...]:
     """Options for part of a long list and its order, by one of *keys*."""
     def order(text: str) -> tuple[str, str]:

@@ -14,8 +14,8 @@ import requests
 
 from designate_pool.backoff import Backoff
 from designate_pool.cli import zone_wait
-from designate_pool.cli.base import (ZONE, ZONE_COLUMNS, ApiCommand, Argument, ChangeCommand, Lister, Shown,
-                                     attributes_option, columns, delete_command, list_command, show_command)
+from designate_pool.cli.base import (POOL_OPTIONS, ZONE, ZONE_COLUMNS, ApiCommand, Argument, ChangeCommand, Lister,
+                                     Shown, columns, delete_command, list_command, show_command)
 from designate_pool.cli.client import ApiRefusal, Client, Json, Resource
 from designate_pool.cli.connection import CliError
 from designate_pool.planner.providers.pool_api import reason
@@ -46,12 +46,6 @@ _PIECE = 1 << 16
 MOST_PIPED = 1 << 30
 
 
-_POOL_OPTIONS = (Argument('--pool', metavar='POOL',
-                          help='the pool that the zone goes to, by name or id; not given: the one that the attributes '
-                               'choose, or the default one'),
-                 attributes_option('by which the pool is chosen'))
-
-
 class FileError(CliError):
     """A file cannot be read or sent; the others can."""
 
@@ -65,7 +59,7 @@ class ImportZone(ChangeCommand):
 
     arguments = (
         Argument('file', metavar='FILE', help='the zone file; - is standard input'),
-        *_POOL_OPTIONS,
+        *POOL_OPTIONS,
         Argument('--no-wait', action='store_true', help="only send the file, and show the import's id; 'zone import "
                                                         "show' tells how it ended"))
 
@@ -106,7 +100,7 @@ class ImportZones(Lister):
     arguments = (
         Argument('paths', metavar='PATH', nargs='+', help='a zone file, or a folder, of which all files are taken '
                                                           'but hidden ones'),
-        *_POOL_OPTIONS,
+        *POOL_OPTIONS,
         Argument('--skip-existing', action='store_true', help='leave out files whose zones you have already, '
                                                               'whatever they contain'),
         Argument('--only-failed', action='store_true', help='list only files that were not imported'))

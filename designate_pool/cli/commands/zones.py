@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from designate_pool.cli.base import (DESCRIPTION, ZONE, ZONE_COLUMNS, ApiCommand, Argument, Arguments, ChangeCommand,
-                                     Lister, OneOf, Shown, ShowOne, attributes_option, changes_given, columns,
+from designate_pool.cli.base import (DESCRIPTION, POOL_OPTIONS, ZONE, ZONE_COLUMNS, ApiCommand, Argument, Arguments,
+                                     ChangeCommand, Lister, OneOf, Shown, ShowOne, changes_given, columns,
                                      create_command, delete_command, list_command, options_given, page, page_options,
                                      rows, set_command, show_command)
 from designate_pool.cli.client import LARGEST_PAGE, Json, Resource, of_zone
@@ -57,9 +57,7 @@ class CreateZone(_ChangeZone):
         _MASTERS,
         Argument('--ttl', type=int, metavar='SECONDS', help='for records without their own'),
         Argument('--description'),
-        Argument('--pool', metavar='POOL', help='the pool that it goes to, by name or id; not given: the one that '
-                                                'the attributes choose, or the default one'),
-        attributes_option('by which the pool is chosen'))
+        *POOL_OPTIONS)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {'name': of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
