@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, PoolError, SourceError
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.planner.octodns.adapter import AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.targets.fake import zone_of
@@ -110,17 +110,6 @@ def test_processors_of_octodns_have_their_say(target: AdaptedProvider) -> None:
     assert not {each.type for each in found} & {'MX', 'CAA'}
     www = found.get('www.example.com.', 'A')
     assert www is not None and www.ttl == 120
-
-
-def test_what_octodns_cannot_hold_is_an_error_unless_it_is_to_be_left_out(target: AdaptedProvider) -> None:
-    desired = zone(RECORDS + 'host 300 HINFO "PC" "Linux"\n')
-    with pytest.raises(PoolError, match='cannot hold host.example.com. HINFO: octoDNS does not know this type'):
-        target.plan(desired)
-    with pytest.raises(PoolError, match='OPENPGPKEY records not supported for key.example.com.'):
-        target.plan(zone(RECORDS + 'key 300 OPENPGPKEY aGVsbG8=\n'))
-    target.strict_supports = False
-    bring(target, desired)
-    assert contents(target) == zone()
 
 
 def test_a_zone_is_deleted_by_deleting_its_records_and_may_be_deleted_again(target: OctodnsServer) -> None:

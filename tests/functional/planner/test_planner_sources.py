@@ -242,18 +242,6 @@ def test_all_that_is_wrong_with_a_file_is_told_at_once_with_its_lines(tmp_path: 
             assert lines[int(begin[5:].partition(':')[0]) - 1] in each
 
 
-def test_one_mistake_is_told_in_a_line(tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'example.com.zone').write_text(TEXT + 'alias 60 CNAME www\nalias 60 TXT "beside"\nalias 60 A 1.2\n')
-    with pytest.raises(WrongSource, match=r'(?s)line 17: .*line 15: .*alias 60 CNAME www.*line 16: .*TXT'):
-        read(ZoneFileSource('files', str(tmp_path), '.zone'))
-    (tmp_path / 'example.com.zone').write_text(TEXT + 'below.example.com. 60 A 192.0.2.1\n')
-    with pytest.raises(SourceError) as caught:
-        ZoneFileSource('files', str(tmp_path), '.zone').populate(Zone(ZONE, sub_zones=[f'below.{ZONE}']))
-    assert str(caught.value) == (
-        f"{tmp_path}/example.com.zone, line 15 cannot be read: below.example.com. A belongs to the zone "
-        "below.example.com., which is configured on its own: 'below.example.com. 60 A 192.0.2.1'.")
-
-
 def test_a_file_that_is_no_text(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'example.com.').write_bytes(TEXT.encode() + b'www TXT "\xff"\n')
     with pytest.raises(SourceError, match='not a text in UTF-8'):

@@ -413,13 +413,9 @@ def test_meta_records_are_octodns_own(config: Config) -> None:
 
 @pytest.mark.parametrize(('text', 'mistakes'), [
     ('a: 1\nb: 2\na: 3\n', ["FILE, line 3: 'a' is there twice"]),
-    ('c:\n  d: 1\n  d: 2\n', ["FILE, line 3: 'd' is there twice"]),
-    ('providers: {no: {class: fake}}', ["FILE, line 1: 'no' is not a text to YAML; put it in quotes"]),
     ('a: [', ['FILE, line 2: did not find expected node content']),
-    ('a: !!python/object:os.system x', ['FILE, line 1: tag:yaml.org,2002:python/object:os.system is not known']),
     ('- a', ['FILE: it is not a mapping']),
     ('', ["FILE: it is empty; an empty mapping is written '{}'"]),
-    ('a: 1\n---\nb: 2', ['FILE, line 2: a second document begins']),
     ('{}', ['zones: must have at least one']),
     ('zones: []', ['zones: must be a mapping', 'zones: must have at least one']),
 ])

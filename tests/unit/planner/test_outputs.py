@@ -109,11 +109,6 @@ def test_mistakes_have_a_line_each() -> None:
                                       "  Failed: line 2: no: 'a'", "  Failed: line 5: no: 'b'."]
 
 
-def test_a_level_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidField, match="level: 'loud' is not one of debug, info"):
-        LogOutput('log', 'loud')
-
-
 def test_json_is_the_documents_of_the_plans() -> None:
     found = results()
     told = json.loads(text(JsonOutput('json'), found))

@@ -174,14 +174,6 @@ def test_octodns_gets_a_delete_and_a_create_for_a_replace() -> None:
     assert applied(provider) == ['Delete b CNAME', 'Delete www A', 'Delete www TXT', 'Create b A', 'Create www CNAME']
 
 
-def test_octodns_gets_only_what_our_processors_left() -> None:
-    provider = adapted(Shelf, a('old'), a('www'), a('other'))
-    plan = planned(provider, zone(a('www', ttl=60), a('other', ttl=60), a('new')))
-    plan.changes = [each for each in plan.changes if each.name.startswith(('www', 'new'))]
-    provider.apply(plan)
-    assert applied(provider) == ['Create new A', 'Update www A']
-
-
 def test_octodns_gets_what_our_processors_made_of_a_change() -> None:
     provider = adapted(Shelf, a('www'))
     plan = planned(provider, zone(a('www'), a('new', '192.0.2.5')))
@@ -382,24 +374,9 @@ def test_every_hook_of_a_processor_is_called() -> None:
     assert diary[-1] == 'no plan'
 
 
-def test_hooks_that_a_processor_does_not_have_leave_the_zone_as_it_is() -> None:
-    processor = adapt_processor('none', TheirProcessor, {})
-    desired, target = zone(a('www')), adapted()
-    assert processor.process_source_zone(desired, ()) is desired
-    assert processor.process_target_zone(desired, target) is desired
-    assert processor.process_source_and_target_zones(desired, desired, target) == (desired, desired)
-    plan = target.plan(desired)
-    assert processor.process_plan(plan, (), target) is plan
-
-
 def test_a_processor_of_older_days_that_changes_records_in_place_is_understood() -> None:
     processor = adapt_processor('older', Older, {})
     assert processor.process_source_zone(zone(a('www')), (), lenient=True) == zone(a('www', ttl=1234))
-
-
-def test_leniency_of_a_processor_is_its_own_word() -> None:
-    assert adapt_processor('one', TheirProcessor, {'lenient': True}).lenient
-    assert not adapt_processor('two', TheirProcessor, {}).lenient
 
 
 class Half(TheirProcessor):

@@ -20,12 +20,7 @@ DESIRED = 'new 300 A 192.0.2.1\nwww 300 A 192.0.2.2\nx 300 A 192.0.2.1'
 
 @pytest.mark.parametrize(('words', 'verbs'), [
     ('sync', {'create', 'update', 'delete'}),
-    ('upsert-only', {'create', 'update'}),
-    ('create-only', {'create'}),
-    ('update-only', {'update'}),
-    ('delete-only', {'delete'}),
     ('create-delete-only', {'create', 'delete'}),
-    ('create-and-delete-only', {'create', 'delete'}),
     ('create+delete', {'create', 'delete'}),
     ('update + create', {'create', 'update'}),
     ('delete', {'delete'}),

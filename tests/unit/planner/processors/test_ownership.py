@@ -74,9 +74,6 @@ CASES: list[tuple[str, str, str, list[str], list[str]]] = [
     ('their CNAME where the mark has to be', 'a-www 300 CNAME a.example.net.', A, [],
      ['Replace: a-www.example.com. CNAME is not ours',
       'Create: the mark of www.example.com. A has to be at a-www.example.com., where there is something else']),
-    ('at the zone\'s own name', '', '@ 300 MX 10 mx.example.net.',
-     ['Create mx- 300 TXT OURS', 'Create example.com. 300 MX 10 mx.example.net.'], []),
-    ('a wildcard', '', '*.x 300 A 192.0.2.1', ['Create a-*.x 300 TXT OURS', 'Create *.x 300 A 192.0.2.1'], []),
     ('the older form of the mark', f'{A}\nwww 300 TXT {OURS}', B,
      ['Update www 300 A 192.0.2.1 -> www 300 A 192.0.2.2'], []),
     ('the older form of the mark goes with its record', f'{A}\nwww 300 TXT {OURS}', '',
@@ -91,11 +88,6 @@ CASES: list[tuple[str, str, str, list[str], list[str]]] = [
      ['Create: CNAME cannot be beside the TXT of www.example.com., which stays']),
     ('the sources have marks of their own', '', f'{A}\na-www 300 TXT {THEIRS}',
      ['Create a-www 300 TXT OURS', 'Create www 300 A 192.0.2.1'], []),
-    ('several at once', f'{A}\na-www 300 TXT {OURS}\nx 300 A 192.0.2.1\ny 300 TXT "y"\ntxt-y 300 TXT {OURS}',
-     'new 300 A 192.0.2.1\nx 300 A 192.0.2.2\ny 300 TXT "z"',
-     ['Delete www 300 A 192.0.2.1', 'Delete a-www 300 TXT OURS', 'Update y 300 TXT "y" -> y 300 TXT "z"',
-      'Create a-new 300 TXT OURS', 'Create new 300 A 192.0.2.1'],
-     ['Update: x.example.com. A is not ours']),
 ]
 
 
@@ -136,26 +128,6 @@ def test_what_is_adopted_and_what_is_taken_over(options: dict[str, Any], existin
     if not kept_back:
         found_then = found(synced(target, zone(A), mine()))
         assert found_then == (['Update www 300 A 192.0.2.2 -> www 300 A 192.0.2.1'], [])
-
-
-def test_two_owners_share_a_zone_and_neither_touches_the_other_s() -> None:
-    target = Target(zone('@ 300 NS ns.example.net.\nby-hand 300 A 192.0.2.9'))
-    one, other = [TxtOwnership('one', 'one')], [TxtOwnership('other', 'other')]
-    steps = [(one, 'a 300 A 192.0.2.1\nboth 300 A 192.0.2.1', [], {'a', 'both'}),
-             (other, 'b 300 A 192.0.2.1\nboth 300 A 192.0.2.2', ['both.example.com. A belongs to one'],
-              {'a', 'b', 'both'}),
-             (one, 'c 300 A 192.0.2.1', [], {'b', 'c'}),
-             (other, 'b 300 A 192.0.2.1\nboth 300 A 192.0.2.2', [], {'b', 'both', 'c'}),
-             (one, 'both 300 A 192.0.2.1', ['both.example.com. A belongs to other'], {'b', 'both'}),
-             (other, '', [], set())]
-    for owner, wanted, conflicts, names in steps:
-        plan = synced(target, zone(wanted), owner)
-        assert plan is not None and [each.why for each in plan.blocked] == conflicts
-        target.apply(plan)
-        assert target.has is not None
-        assert {each.name.removesuffix('.example.com.') for each in target.has if each.type == 'A'} == {
-            'by-hand', *names}
-    assert text_of(target.has or ()) == ['by-hand.example.com. 300 A 192.0.2.9', 'example.com. 300 NS ns.example.net.']
 
 
 def test_a_filter_after_it_does_not_hide_the_marks() -> None:

@@ -9,7 +9,6 @@ import pytest
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, SourceError
 from designate_pool.planner.targets.fake import FakeProvider, zone_of
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import rrset
 from testing.processes import wait_until
 from tests.fixtures.plans import planned
 
@@ -35,39 +34,11 @@ def test_a_zone_is_read_changed_and_listed(fake: FakeProvider) -> None:
     assert fake.list_zones() == [NAME]
 
 
-def test_a_zone_is_made_and_deleted_again(fake: FakeProvider) -> None:
-    desired = zone_of('example.org.', SOA.format(5))
-    plan = planned(fake, desired)
-    assert not plan.exists
-    assert fake.apply(plan).ok
-    assert fake.zones(())[0] == {NAME: 1, 'example.org.': 5}
-    for _ in range(2):
-        fake.delete_zone('example.org.')
-        assert fake.zone('example.org.') is None
-
-
 def test_one_that_makes_no_zones() -> None:
     fake = FakeProvider('fake', makes_zones=False)
     plan = planned(fake, zone_of(NAME, AFTER))
     with pytest.raises(BackendRefused, match='does not have the zone example.com., and creates none'):
         fake.apply(plan)
-
-
-def test_somebody_else_was_faster(fake: FakeProvider) -> None:
-    desired = zone_of(NAME, AFTER)
-    plan = planned(fake, desired)
-    mine = rrset('www.example.com.', 'A', 60, ['192.0.2.99'])
-    changed = zone_of(NAME, BEFORE)
-    changed.add_record(mine, replace=True)
-    fake.put(changed)
-    result = fake.apply(plan)
-    assert (result.applied, result.failed) == (3, 1)
-    assert 'somebody else changed it meanwhile' in result.errors[0]
-    held = fake.zone(NAME)
-    assert held is not None and held.get(mine.name, 'A') == mine
-    again = planned(fake, desired)
-    assert fake.apply(again).applied == 1
-    assert fake.zone(NAME) == desired
 
 
 def test_it_says_yes_and_does_nothing(fake: FakeProvider) -> None:

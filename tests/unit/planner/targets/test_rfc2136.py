@@ -360,23 +360,6 @@ def test_the_secret_stays_out_of_texts() -> None:
     assert 'c2VjcmV0' not in repr(vars(target))
 
 
-def test_the_message_of_a_change_as_text() -> None:
-    old, new = rrset('www.example.com.', 'A', 60, ['192.0.2.1']), rrset('www.example.com.', 'A', 70, ['192.0.2.2'])
-    text = rrset('new.example.com.', 'TXT', 5, ['"x"'])
-    message, = messages(NAME, [changes.update(old, new), changes.create(text)])
-    assert message.wire(NAME).to_text().split(';ZONE\n')[1] == '''\
-example.com. IN SOA
-;PREREQ
-www.example.com. 0 IN A 192.0.2.1
-new.example.com. NONE TXT
-new.example.com. NONE CNAME
-;UPDATE
-www.example.com. ANY A
-www.example.com. 70 IN A 192.0.2.2
-new.example.com. 5 IN TXT "x"
-;ADDITIONAL'''
-
-
 class Joined(Simple):
     """Somebody else adds a record before each of the first *times* messages."""
 
