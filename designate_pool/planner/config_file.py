@@ -16,10 +16,11 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, SourceError
 from designate_pool.planner.engine import Setup, ZoneSetting
+from designate_pool.planner.octodns import adapter
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput, LogOutput
 from designate_pool.planner.plan import policy
 from designate_pool.planner.processors import PROCESSORS
@@ -88,16 +89,6 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) 
     return setup
 
 
-class SecretHandler(Protocol):
-    """A store of secrets; octoDNS's secret handlers conform to it."""
-
-    def fetch(self, name: str, source: Any) -> Any:
-        """The secret *name*.
-
-        :param source: the mapping that contains the value; its ``context`` is the place of that
-        """
-
-
 class Secret(str):
     """A fetched string, which must not be shown."""
 
@@ -147,13 +138,13 @@ class _Kind(NamedTuple):
     """What a section makes.
 
     :ivar names: classes by name; any dotted path is allowed as well
-    :ivar adapter: the function of :mod:`designate_pool.planner.octodns.adapter` for octoDNS's classes, if any
+    :ivar adapt: makes an object of octoDNS's classes, if any
     """
 
     names: Mapping[str, str | type]
     is_ours: Callable[[type], bool]
     why_not: str
-    adapter: str | None = None
+    adapt: Callable[[str, type, Mapping[str, Any]], Any] | None = None
 
 
 #: By section.
@@ -161,8 +152,9 @@ _KINDS = {
     'secret_handlers': _Kind({'file': FileSecrets}, lambda cls: callable(getattr(cls, 'fetch', None)),
                              'is no secret handler: it has no fetch'),
     'providers': _Kind(CLASSES, lambda cls: issubclass(cls, BaseSource), 'is neither a source nor a provider',
-                       'adapt_provider'),
-    'processors': _Kind(PROCESSORS, lambda cls: issubclass(cls, BaseProcessor), 'is no processor', 'adapt_processor'),
+                       adapter.adapt_provider),
+    'processors': _Kind(PROCESSORS, lambda cls: issubclass(cls, BaseProcessor), 'is no processor',
+                        adapter.adapt_processor),
     'manager.plan_outputs': _Kind({**OUTPUTS, **OCTODNS_OUTPUTS}, lambda cls: issubclass(cls, BaseOutput),
                                   f'is no output of ours; those are {", ".join(OUTPUTS)}'),
 }
@@ -181,8 +173,8 @@ class _Reader:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.mistakes: list[str] = []
-        #: By the prefix of values.
-        self._secret_handlers: dict[str, SecretHandler] = {'env': EnvSecrets('env', environ)}
+        #: By the prefix of values; octoDNS's handlers, too.  The ``context`` of a value's mapping is its place.
+        self._secret_handlers: dict[str, Any] = {'env': EnvSecrets('env', environ)}
         self._policies: dict[str, tuple[str, ...]] = {}
         #: By id; None for one that is wrong.
         self._providers: dict[str, BaseSource | None] = {}
@@ -429,8 +421,8 @@ class _Reader:
             return None
         if kind.is_ours(cls):
             return self._construct(cls, options, place, lambda kwargs: cls(id, **kwargs))
-        if kind.adapter is not None and any(base.__module__.partition('.')[0] == 'octodns' for base in cls.__mro__):
-            adapt = getattr(importlib.import_module('designate_pool.planner.octodns.adapter'), kind.adapter)
+        adapt = kind.adapt
+        if adapt is not None and any(base.__module__.partition('.')[0] == 'octodns' for base in cls.__mro__):
             return self._construct(cls, options, place, lambda kwargs: adapt(id, cls, kwargs))
         self.note(f'{place}.class', f'{word} {kind.why_not}')
         return None

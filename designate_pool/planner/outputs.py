@@ -38,9 +38,7 @@ class BaseOutput(abc.ABC):
 
     def run(self, results: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
         """Show *results*, in their order; InvalidField when the output's file cannot be written."""
-        self._write(self.text(results), file)
-
-    def _write(self, text: str, file: TextIO) -> None:
+        text = self.text(results, plan_id)
         if self.output_filename is None:
             file.write(text)
             return
@@ -52,7 +50,7 @@ class BaseOutput(abc.ABC):
                                why=f'{self.output_filename} cannot be written ({error.strerror})') from error
 
     @abc.abstractmethod
-    def text(self, results: Sequence[TargetResult]) -> str:
+    def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
         """All that is to be shown, ending with a newline."""
 
 
@@ -68,13 +66,13 @@ class LogOutput(BaseOutput):
     def run(self, results: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
         LOG.log(self.level, '%s', self.text(results).rstrip('\n'))
 
-    def text(self, results: Sequence[TargetResult]) -> str:
+    def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
         """The plans as lines of a log."""
         return ''.join(f'{line}\n' for result in results if _is_shown(result) for line in self._lines(result)) \
             + f'{summary(results)}\n'
 
     def _lines(self, result: TargetResult) -> Iterator[str]:
-        yield heading(result)
+        yield f'{result.zone} on {result.target_id}: {_summary_of(result)}'
         for operation, name, rtype, sign, ttl, data in _rows(result):
             if operation:
                 yield f'  {operation} {name} {rtype}'.rstrip()
@@ -95,9 +93,6 @@ class JsonOutput(BaseOutput):
         self.indent = indent
         self.sort_keys = sort_keys
 
-    def run(self, results: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
-        self._write(self.text(results, plan_id), file)
-
     def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
         """The plans as a JSON document."""
         return json.dumps(document(results, plan_id), indent=self.indent, sort_keys=self.sort_keys) + '\n'
@@ -106,7 +101,7 @@ class JsonOutput(BaseOutput):
 class MarkdownOutput(BaseOutput):
     """Markdown with tables, as GitHub and GitLab render it."""
 
-    def text(self, results: Sequence[TargetResult]) -> str:
+    def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
         """The plans as tables in Markdown."""
         lines: list[str] = []
         for title, rows, notes in _sections(results):
@@ -122,7 +117,7 @@ class MarkdownOutput(BaseOutput):
 class HtmlOutput(BaseOutput):
     """An HTML fragment."""
 
-    def text(self, results: Sequence[TargetResult]) -> str:
+    def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
         """The plans as tables in HTML."""
         lines: list[str] = []
         for title, rows, notes in _sections(results):
@@ -153,11 +148,6 @@ def document(results: Sequence[TargetResult], plan_id: str | None) -> dict[str, 
         'unchanged': [{'zone': result.zone, 'target': result.target_id} for result in results if not _is_shown(result)],
         'summary': summary(results),
     }
-
-
-def heading(result: TargetResult) -> str:
-    """One line with the zone, the target and the counts."""
-    return f'{result.zone} on {result.target_id}: {_summary_of(result)}'
 
 
 def summary(results: Sequence[TargetResult]) -> str:

@@ -85,12 +85,6 @@ class RunReport:
         """How many changes were made, on all targets together."""
         return sum(result.result.applied for result in self.results if result.result is not None)
 
-    def __int__(self) -> int:
-        return self.applied
-
-    def __radd__(self, other: int) -> int:
-        return other + self.applied
-
     @property
     def changes(self) -> int:
         """How many changes are planned, on all targets together."""

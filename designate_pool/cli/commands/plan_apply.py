@@ -105,7 +105,7 @@ class _PrintedLog(BaseOutput):
         super().__init__(output.id)
         self._output = output
 
-    def text(self, results: Sequence[TargetResult]) -> str:
+    def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
         return self._output.text(results)
 
 

@@ -98,10 +98,6 @@ class ListFilter(Filter):
     OPTION: str
     INCLUDES_MATCHES: bool
 
-    def __init__(self, id: str, given: Iterable[object], include_target: bool = True, lenient: bool = False) -> None:
-        super().__init__(id, include_target, lenient)
-        self._read(given)
-
     def _includes(self, zone: Zone, rrset: RRset) -> bool:
         return self._matches(zone, rrset) is self.INCLUDES_MATCHES
 
@@ -118,7 +114,8 @@ class _Allow(ListFilter):
 
     def __init__(self, id: str, allowlist: Iterable[object], include_target: bool = True,
                  lenient: bool = False) -> None:
-        super().__init__(id, allowlist, include_target, lenient)
+        super().__init__(id, include_target, lenient)
+        self._read(allowlist)
 
 
 class _Reject(ListFilter):
@@ -127,7 +124,8 @@ class _Reject(ListFilter):
 
     def __init__(self, id: str, rejectlist: Iterable[object], include_target: bool = True,
                  lenient: bool = False) -> None:
-        super().__init__(id, rejectlist, include_target, lenient)
+        super().__init__(id, include_target, lenient)
+        self._read(rejectlist)
 
 
 class _ByType(ListFilter):

@@ -292,6 +292,16 @@ class BaseProvider(BaseSource):
         return own if of_zone is None else of_zone
 
 
+class ExistingRecorder(BaseProcessor):
+    """Records the target's zone as it was read last, before the processors after it remove records from it."""
+
+    existing: Zone | None = None
+
+    def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
+        self.existing = existing.copy()
+        return existing
+
+
 class ServerProvider(BaseProvider):
     """A provider that is one DNS server, for drivers of servers fed by records.
 

@@ -30,7 +30,7 @@ import dns.update
 from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult, Plan
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider
+from designate_pool.planner.providers.base import BaseProcessor, ExistingRecorder, ServerProvider
 from designate_pool.planner.sources.axfr import ZoneNotThere, transfer, unread
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change, fits, is_done
@@ -96,9 +96,9 @@ class Rfc2136Provider(ServerProvider):
         self._update_peer = TcpPeer(host, int(update_port or port), key)
 
     def plan(self, desired: Zone, processors: Sequence[BaseProcessor] = (), lenient: bool = False) -> Plan | None:
-        unprocessed = _UnprocessedContents(f'{self.id} before all processors')
-        plan = super().plan(desired, (unprocessed, *processors), lenient)
-        if plan is not None and not unprocessed.contents:
+        recorder = ExistingRecorder(f'{self.id} before all processors')
+        plan = super().plan(desired, (recorder, *processors), lenient)
+        if plan is not None and recorder.existing is not None and not _contents(recorder.existing):
             plan.exists = False
         return plan
 
@@ -181,16 +181,6 @@ def _contents(zone: Zone) -> list[RRset]:
     """All records except those that every zone must have."""
     kept = {rrset.key for rrset in required_records(zone)} | {f'{zone.name}\tSOA'}
     return [rrset for rrset in zone if rrset.key not in kept]
-
-
-class _UnprocessedContents(BaseProcessor):
-    """Notes the contents of the zone as it was read, before other processors remove records from it."""
-
-    contents: Sequence[RRset] = ()
-
-    def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
-        self.contents = _contents(existing)
-        return existing
 
 
 class _UpdateRun:

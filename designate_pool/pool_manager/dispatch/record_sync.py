@@ -29,7 +29,7 @@ from designate_pool.planner.plan.plan import CONFLICT, Plan
 from designate_pool.planner.processors.filters import TypeAllow
 from designate_pool.planner.processors.ownership import MarkRegistry, Ownership, Registry, TxtRegistry
 from designate_pool.planner.processors.rules import PolicyProcessor
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, plan_for
+from designate_pool.planner.providers.base import BaseProcessor, ExistingRecorder, plan_for
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
@@ -117,7 +117,7 @@ class _ZoneSync:
         self._provider = backend.provider
         self._server = backend.server
         self._registry = self._new_registry()
-        self._noter = _ExistingNoter('existing') if isinstance(self._registry, _DatabaseRegistry) else None
+        self._recorder = ExistingRecorder('existing') if isinstance(self._registry, _DatabaseRegistry) else None
         # Each request has this timeout; the total is checked between the steps.
         self._deadline = Deadline(backend.server.call_timeout)
         # Whether an approved plan covers all changes.
@@ -226,7 +226,7 @@ class _ZoneSync:
         return ours
 
     def _plan(self, desired: Zone) -> Plan | None:
-        processors: list[BaseProcessor] = [] if self._noter is None else [self._noter]
+        processors: list[BaseProcessor] = [] if self._recorder is None else [self._recorder]
         if self._registry is not None:
             processors.append(Ownership('ownership', registry=self._registry))
         if self.backend.managed_types:
@@ -336,7 +336,7 @@ class _ZoneSync:
 
         It stayed recorded if the plan that deleted it did not end well; whoever creates it now must keep it.
         """
-        zone = None if self._noter is None else self._noter.existing
+        zone = None if self._recorder is None else self._recorder.existing
         if self._registry is None or zone is None:
             return
         if blocked is not None and any(change.by != CONFLICT for change in blocked.blocked):
@@ -439,16 +439,6 @@ class _ZoneSync:
         if options['ownership'] == 'database':
             return _DatabaseRegistry(self._storage, self._server.id, self.domain.id)
         return None
-
-
-class _ExistingNoter(BaseProcessor):
-    """Notes the server's zone as it was read last, before other processors remove records from it."""
-
-    existing: Zone | None = None
-
-    def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
-        self.existing = existing.copy()
-        return existing
 
 
 class _DatabaseRegistry:
