@@ -138,12 +138,18 @@ class ZoneLoader:
         not on that of the zone.
         """
         key = f'{head.domain_id} {client_serial}'  # a whole zone has the id of its domain
+        declined_key = f'{key} declined'  # so that the next server costs no second look into the journal
 
         def pack() -> packed_zone.PackedZone | None:
             newest = self._cache.latest(key)
             if newest is not None and serials.newer(newest.serial, head.serial):
                 return newest
-            return self._pack_difference(head, client_serial)
+            if self._cache.get(declined_key, head.serial) is not None:
+                return None
+            difference = self._pack_difference(head, client_serial)
+            if difference is None:
+                self._cache.put(declined_key, packed_zone.PackedZone(head.domain_id, head.name, head.serial, ()))
+            return difference
 
         result = self._cache.get_or_pack(key, head.serial, pack)
         assert result is None or isinstance(result, ixfr.PackedDifference)

@@ -190,6 +190,18 @@ def test_the_second_server_costs_no_look_into_the_journal(zone: Zone) -> None:
     assert zone.is_whole(zone.first)
 
 
+def test_a_difference_that_was_declined_costs_no_second_look_into_the_journal(
+        minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
+    zone = Zone(minidns, central, clock, hosts=120)
+    zone.apply(*((f'host{number}', 'A', ['192.0.2.2'], None) for number in range(75)))
+    assert zone.is_whole(zone.first)
+    loader = zone.service._listener._query_handler._zone_loader
+    head = loader.read_heads([NAME])[NAME]
+    with count_statements(minidns.storage) as counter:
+        assert loader.load_difference(head, zone.first) is None
+    assert not counter
+
+
 def test_who_asked_before_a_later_change_gets_the_difference_that_another_server_got(
         zone: Zone) -> None:
     zone.put('new', '192.0.2.9')
