@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import termios
+import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
@@ -201,13 +202,20 @@ class ShowStatus(TextCommand):
 
     arguments = (
         Argument('--watch', nargs='?', type=seconds, const=WATCH_SECONDS, metavar='SECONDS',
-                 help=f'refresh it on a terminal at this interval until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
+                 help=f'refresh it at this interval until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
                       'number is given (then put it last)'),)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        if parsed_args.watch is None or parsed_args.formatter != 'text' or not is_live(self.app.stdout):
+        if parsed_args.watch is None:
             return super().run(parsed_args)
-        self._watch_screen(parsed_args.watch)
+        if parsed_args.formatter == 'text' and is_live(self.app.stdout):
+            self._watch_screen(parsed_args.watch)
+        else:
+            with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+                while True:  # one output after the other, for a program that reads them
+                    super().run(parsed_args)
+                    self.app.stdout.flush()
+                    time.sleep(parsed_args.watch)
         return self.exit_code
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:

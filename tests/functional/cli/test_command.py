@@ -255,6 +255,18 @@ def test_the_screen_is_watched_until(place: Place, zone: str, key: str | None) -
     assert watching.returncode == 0, seen[-2000:]
 
 
+def test_what_is_watched_goes_into_a_pipe_one_after_the_other(place: Place, zone: str) -> None:
+    environ = {**os.environ, 'DESIGNATE_POOL_CONFIG': str(place.folder / 'clouds.yaml')}
+    command = [sys.executable, '-m', 'designate_pool.cli', '--cloud', 'olga', 'status', '-f', 'json', '--watch', '0.1']
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as watching:
+        try:
+            assert watching.stdout is not None
+            starts = (line for line in watching.stdout if line == '{\n')
+            assert [next(starts), next(starts)] == ['{\n', '{\n']
+        finally:
+            watching.kill()
+
+
 def test_a_zone_file_is_imported_into_a_pool(place: Place) -> None:
     file = place.folder / 'example.org.zone'
     file.write_text('$ORIGIN pooled.example.\n$TTL 60\n@ SOA ns1.example.org. a.example.org. 1 3600 600 86400 300\n')
