@@ -74,9 +74,10 @@ class Json(sa.types.TypeDecorator[Any]):
         return None if value is None else json.loads(value)
 
 
-def serial(name: str, nullable: bool = False) -> list[sa.schema.SchemaItem]:
-    return [sa.Column(name, sa.BigInteger, nullable=nullable),
-            sa.CheckConstraint(f'{name} >= 0 AND {name} <= {MAX_SERIAL}', name=name)]
+def serials(*names: str, nullable: bool = False) -> list[sa.schema.SchemaItem]:
+    return [item for name in names for item in (
+        sa.Column(name, sa.BigInteger, nullable=nullable),
+        sa.CheckConstraint(f'{name} >= 0 AND {name} <= {MAX_SERIAL}', name=name))]
 
 
 def times() -> list[sa.Column[Any]]:
@@ -98,13 +99,25 @@ def counts(*names: str, kind: type[sa.Integer] = sa.Integer) -> list[sa.Column[A
     return [sa.Column(name, kind, nullable=False, server_default='0') for name in names]
 
 
+def flags(*names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false()) for name in names]
+
+
+def moments(*names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, Time) for name in names]
+
+
+def indexes(*keys: str) -> list[sa.Index]:
+    """An index for each of *keys*: its columns, with blanks between them."""
+    return [sa.Index(None, *key.split()) for key in keys]
+
+
 schema_compatibility = sa.Table(
     'schema_compatibility', metadata,
     sa.Column('oldest_revision', ascii_text(32), primary_key=True))
 
 pools = sa.Table(
-    'pools', metadata,
-    *entity(),
+    'pools', metadata, *entity(),
     sa.Column('name', exact_text(50), nullable=False),
     sa.Column('description', sa.String(255)),
     sa.Column('project_id', exact_text(36)),
@@ -114,7 +127,7 @@ pools = sa.Table(
     # What the pool managers' configuration says, for those who do not have it.
     sa.Column('threshold_percentage', sa.Integer),
     sa.Column('catalog_zone', domain_name()),
-    sa.Column('count_joining_servers', sa.Boolean, nullable=False, server_default=sa.false()),
+    *flags('count_joining_servers'),
     sa.Column('published_at', Time),
     sa.UniqueConstraint('name'),
 )
@@ -124,13 +137,12 @@ catalogs = sa.Table(
     'catalogs', metadata,
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
     *times(),
-    *serial('serial'),
+    *serials('serial'),
     *counts('changes', kind=sa.BigInteger),
 )
 
 pool_attributes = sa.Table(
-    'pool_attributes', metadata,
-    *entity(),
+    'pool_attributes', metadata, *entity(),
     sa.Column('key', sa.String(255), nullable=False),
     sa.Column('value', sa.String(255), nullable=False),
     *counts('position'),
@@ -139,9 +151,8 @@ pool_attributes = sa.Table(
 )
 
 domains = sa.Table(
-    'domains', metadata,
-    *entity(),
-    sa.Column('deleted_at', Time),
+    'domains', metadata, *entity(),
+    *moments('deleted_at', 'changed_at', 'converged_at', 'former_until', 'transferred_at'),
     sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
@@ -149,42 +160,27 @@ domains = sa.Table(
     sa.Column('email', sa.String(255), nullable=False),
     sa.Column('description', sa.String(160)),
     *(sa.Column(name, sa.Integer, nullable=False) for name in ('ttl', 'refresh', 'retry', 'expire', 'minimum')),
-    *serial('serial'),
-    *serial('reported_serial', nullable=True),
+    *serials('serial'),
+    *serials('reported_serial', 'journal_from', 'journal_to', 'first_serial', nullable=True),
     sa.Column('generation', sa.BigInteger, nullable=False, server_default='1'),
     sa.Column('action', words(Action, 'action'), nullable=False, server_default='CREATE'),
     sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
-    sa.Column('changed_at', Time),
-    sa.Column('converged_at', Time),
     sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
-    *serial('journal_from', nullable=True),
-    *serial('journal_to', nullable=True),
     *counts('journal_records'),
-    *serial('first_serial', nullable=True),
     sa.Column('catalog_change', sa.BigInteger),
     sa.Column('reversed_name', domain_name(), nullable=False),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     # The newest operations first, each with its serial in hexadecimal digits; see storage.zones.domains.lock_for.
     sa.Column('operations', ascii_text(OPERATIONS * (OPERATION + 8)), nullable=False, server_default=''),
-    sa.Column('shared', sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column('former_pool_id', ascii_text(32)),
-    sa.Column('former_until', Time),
-    sa.Column('moved_id', ascii_text(32)),
-    sa.Column('abandoned', sa.Boolean, nullable=False, server_default=sa.false()),
+    *flags('shared', 'abandoned', 'awaits_transfer'),
+    *(sa.Column(name, ascii_text(32)) for name in ('former_pool_id', 'moved_id')),
     sa.Column('masters', ascii_text(MOST_MASTERS), nullable=False, server_default=''),
     sa.Column('soa_names', ascii_text(SOA_NAMES), nullable=False, server_default=''),
-    sa.Column('transferred_at', Time),
-    sa.Column('awaits_transfer', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint('name', 'deleted'),
-    sa.Index(None, 'pool_id', 'id'),
-    sa.Index(None, 'status', 'pool_id', 'id'),
-    sa.Index(None, 'pool_id', 'changed_at'),
-    sa.Index(None, 'pool_id', 'catalog_change'),
+    *indexes('pool_id id', 'status pool_id id', 'pool_id changed_at', 'pool_id catalog_change',
+             'project_id name', 'reversed_name project_id deleted', 'former_pool_id'),
     # Beside the UNIQUE one: MariaDB takes an index for an order only when nothing stands between name and id.
     sa.Index(None, 'name'),
-    sa.Index(None, 'project_id', 'name'),
-    sa.Index(None, 'reversed_name', 'project_id', 'deleted'),
-    sa.Index(None, 'former_pool_id'),
 )
 
 #: One of these rows is locked by whoever makes a domain, for as long as it takes to look for others around it.  It is
@@ -196,15 +192,14 @@ name_locks = sa.Table(
 )
 
 recordsets = sa.Table(
-    'recordsets', metadata,
-    *entity(),
+    'recordsets', metadata, *entity(),
     sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('type', ascii_text(16), nullable=False),
     sa.Column('ttl', sa.Integer),
     sa.Column('description', sa.String(160)),
-    sa.Column('managed', sa.Boolean, nullable=False, server_default=sa.false()),
+    *flags('managed'),
     # Of the project that created it, where that is not the domain's.
     sa.Column('project_id', exact_text(36)),
     sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
@@ -212,19 +207,17 @@ recordsets = sa.Table(
 )
 
 records = sa.Table(
-    'records', metadata,
-    *entity(),
+    'records', metadata, *entity(),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('recordset_id', identifier(), sa.ForeignKey('recordsets.id'), nullable=False),
     sa.Column('data', long_text(), nullable=False),
     sa.Column('wire', rdata(), nullable=False),
-    *serial('serial_number'),
+    *serials('serial_number'),
     sa.Column('task', words(Task, 'task'), nullable=False, server_default='ADD'),
     sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
     sa.CheckConstraint("(task = 'NONE' AND status IN ('ACTIVE', 'DELETED')) OR "
                        "(task <> 'NONE' AND status IN ('PENDING', 'ERROR'))", name='task_status'),
-    sa.Index(None, 'recordset_id'),
-    sa.Index(None, 'domain_id', 'status'),
+    *indexes('recordset_id', 'domain_id status'),
 )
 
 record_changes = sa.Table(
@@ -232,39 +225,34 @@ record_changes = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     sa.Column('created_at', Time, nullable=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
-    *serial('serial_number'),
+    *serials('serial_number'),
     sa.Column('added', sa.Boolean, nullable=False),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('type', ascii_text(16), nullable=False),
     sa.Column('ttl', sa.Integer, nullable=False),
     sa.Column('wire', rdata(), nullable=False),
-    sa.Index(None, 'domain_id', 'serial_number'),
-    sa.Index(None, 'created_at'),
+    *indexes('domain_id serial_number', 'created_at'),
 )
 
 pool_manager_status = sa.Table(
-    'pool_manager_status', metadata,
-    *entity(),
+    'pool_manager_status', metadata, *entity(),
     sa.Column('server_id', ascii_text(32), nullable=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('action', words(Action, 'action'), nullable=False),
     sa.Column('status', words(Outcome, 'status')),
-    *serial('serial_number', nullable=True),
-    *serial('expected_serial'),
+    *serials('serial_number', nullable=True),
+    *serials('expected_serial'),
     sa.Column('last_error', sa.String(1024)),
-    *counts('attempts'),
-    sa.Column('next_attempt_at', Time),
-    sa.Column('deadline_at', Time),
+    *counts('attempts', 'incarnation'),
+    *moments('next_attempt_at', 'deadline_at'),
     *claim(),
-    sa.Column('diverged', sa.Boolean, nullable=False, server_default=sa.false()),
+    *flags('diverged'),
     sa.Column('finding_id', ascii_text(32)),
-    *counts('incarnation'),
     # Without a CHECK, since a newer version may write words that this one does not know.
     sa.Column('reason', Code(Reason)),
     sa.CheckConstraint("action <> 'NONE'", name='some_action'),
     sa.UniqueConstraint('server_id', 'domain_id', 'action'),
-    sa.Index(None, 'domain_id'),
-    sa.Index(None, 'server_id', 'next_attempt_at'),
+    *indexes('domain_id', 'server_id next_attempt_at'),
 )
 
 #: Who calls a server for a name without a row above.
@@ -321,13 +309,11 @@ audit_findings = sa.Table(
     sa.Column('label', sa.String(LONGEST_LABEL), nullable=False),
     sa.Column('what', sa.String(1024), nullable=False),
     sa.Column('done', sa.String(255), nullable=False),
-    sa.Index(None, 'pool_id', 'created_at'),
-    sa.Index(None, 'domain_id'),
+    *indexes('pool_id created_at', 'domain_id'),
 )
 
 pool_servers = sa.Table(
-    'pool_servers', metadata,
-    *entity(),
+    'pool_servers', metadata, *entity(),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
     sa.Column('label', sa.String(LONGEST_LABEL), nullable=False),
     sa.Column('driver', ascii_text(64), nullable=False),
@@ -335,13 +321,10 @@ pool_servers = sa.Table(
     sa.Column('state_since', Time, nullable=False),
     sa.Column('joined_at', Time),
     sa.Column('fingerprint', ascii_text(64), nullable=False),
-    *counts('position'),
+    *counts('position', 'filled', 'catalog_epoch'),
     sa.Column('filled_to', ascii_text(32)),
-    *counts('filled'),
-    sa.Column('dismissed', sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column('delete_zones', sa.Boolean, nullable=False, server_default=sa.false()),
-    *counts('catalog_epoch'),
-    *serial('catalog_from', nullable=True),
+    *flags('dismissed', 'delete_zones'),
+    *serials('catalog_from', nullable=True),
     sa.Column('note', sa.String(1024)),
     *claim(),
     sa.Column('key_name', domain_name()),
@@ -351,8 +334,7 @@ pool_servers = sa.Table(
 )
 
 plans = sa.Table(
-    'plans', metadata,
-    *entity(has_version=False),
+    'plans', metadata, *entity(has_version=False),
     sa.Column('pool_name', exact_text(50), nullable=False),
     sa.Column('zone', domain_name(), nullable=False),
     sa.Column('target', sa.String(300), nullable=False),
@@ -367,9 +349,7 @@ plans = sa.Table(
     sa.Column('asked_by', sa.String(64)),
     sa.Column('expires_at', Time, nullable=False),
     sa.Column('applied_at', Time),
-    sa.Index(None, 'domain_id', 'server_id'),
-    sa.Index(None, 'state', 'expires_at'),
-    sa.Index(None, 'pool_name', 'applied_at'),
+    *indexes('domain_id server_id', 'state expires_at', 'pool_name applied_at'),
 )
 
 #: Which RRsets on a server that is fed by records are ours.
@@ -393,8 +373,7 @@ quotas = sa.Table(
 
 #: Keys that may transfer zones from MiniDNS: all of a pool, or one.
 tsigkeys = sa.Table(
-    'tsigkeys', metadata,
-    *entity(),
+    'tsigkeys', metadata, *entity(),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('algorithm', ascii_text(32), nullable=False),
     sa.Column('secret', sa.String(1024), nullable=False),
@@ -407,8 +386,7 @@ tsigkeys = sa.Table(
 
 #: Zones lie below one of these names, if there are any.
 tlds = sa.Table(
-    'tlds', metadata,
-    *entity(),
+    'tlds', metadata, *entity(),
     sa.Column('name', ascii_text(255), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.UniqueConstraint('name'),
@@ -416,8 +394,7 @@ tlds = sa.Table(
 
 #: Zones do not have names in which one of these patterns is found.
 blacklists = sa.Table(
-    'blacklists', metadata,
-    *entity(),
+    'blacklists', metadata, *entity(),
     sa.Column('pattern', exact_text(255), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.UniqueConstraint('pattern'),
@@ -433,7 +410,7 @@ secondary_zones = sa.Table(
     sa.Column('master', ascii_text(64)),
     *counts('failures'),
     sa.Column('last_error', sa.String(1024)),
-    sa.Column('is_requested', sa.Boolean, nullable=False, server_default=sa.false()),
+    *flags('is_requested'),
     *claim(ascii_text(32)),
     sa.Index(None, 'next_at'),
 )
@@ -447,8 +424,7 @@ change_counts = sa.Table(
 
 #: Imports and exports of zones as zone files.
 zone_tasks = sa.Table(
-    'zone_tasks', metadata,
-    *entity(),
+    'zone_tasks', metadata, *entity(),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('kind', Code(ZoneTaskKind, 8), nullable=False),
     sa.Column('status', Code(ZoneTaskStatus, 16), nullable=False, server_default='PENDING'),
@@ -457,22 +433,18 @@ zone_tasks = sa.Table(
     sa.Column('message', long_text()),
     sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
     *claim(),
-    sa.Column('may_nest', sa.Boolean, nullable=False, server_default=sa.false()),
+    *flags('may_nest', 'may_use_blacklisted'),
     sa.Column('pool_id', ascii_text(32)),
-    sa.Column('may_use_blacklisted', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
     sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
-    sa.Index(None, 'project_id', 'created_at'),
-    sa.Index(None, 'status', 'created_at'),
-    sa.Index(None, 'domain_id'),
+    *indexes('project_id created_at', 'status created_at', 'domain_id'),
 )
 
 _TRANSFER_STATUSES = "status IN ('ACTIVE', 'PENDING', 'DELETED', 'ERROR', 'COMPLETE')"
 #: Requests of owners that other projects take over their zones.
 zone_transfer_requests = sa.Table(
-    'zone_transfer_requests', metadata,
-    *entity(),
+    'zone_transfer_requests', metadata, *entity(),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('target_project_id', exact_text(36)),
@@ -480,28 +452,23 @@ zone_transfer_requests = sa.Table(
     sa.Column('description', sa.String(160)),
     sa.Column('status', Code(TransferStatus, 16), nullable=False, server_default='ACTIVE'),
     sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
-    sa.Index(None, 'domain_id'),
-    sa.Index(None, 'project_id', 'created_at'),
-    sa.Index(None, 'target_project_id'),
+    *indexes('domain_id', 'project_id created_at', 'target_project_id'),
 )
 
 #: Which project accepted such a request, which may be deleted since.
 zone_transfer_accepts = sa.Table(
-    'zone_transfer_accepts', metadata,
-    *entity(),
+    'zone_transfer_accepts', metadata, *entity(),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('request_id', identifier(), nullable=False),
     sa.Column('project_id', exact_text(36), nullable=False),
     sa.Column('status', Code(TransferStatus, 16), nullable=False, server_default='ACTIVE'),
     sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
-    sa.Index(None, 'domain_id'),
-    sa.Index(None, 'project_id', 'created_at'),
+    *indexes('domain_id', 'project_id created_at'),
 )
 
 #: Which other projects may use a zone.
 zone_shares = sa.Table(
-    'zone_shares', metadata,
-    *entity(has_version=False),
+    'zone_shares', metadata, *entity(has_version=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('target_project_id', exact_text(36), nullable=False),
@@ -511,8 +478,7 @@ zone_shares = sa.Table(
 
 #: For which resources of other services records are there: a record stays while one of these rows names it.
 managed_records = sa.Table(
-    'managed_records', metadata,
-    *entity(has_version=False),
+    'managed_records', metadata, *entity(has_version=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
     # None in a row that only keeps when the last event of the resource was.
     sa.Column('recordset_id', identifier()),
@@ -524,11 +490,7 @@ managed_records = sa.Table(
     sa.Column('address', ascii_text(45), nullable=False, server_default=''),
     sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('event_at', Time),
-    sa.Index(None, 'domain_id'),
-    sa.Index(None, 'recordset_id'),
-    sa.Index(None, 'resource_id'),
-    sa.Index(None, 'address'),
-    sa.Index(None, 'project_id'),
+    *indexes('domain_id', 'recordset_id', 'resource_id', 'address', 'project_id'),
 )
 
 #: The zone file of an import, in pieces, until it has been read.
@@ -541,8 +503,7 @@ zone_task_pieces = sa.Table(
 
 #: Which programs run where, by what they say of themselves.
 service_statuses = sa.Table(
-    'service_statuses', metadata,
-    *entity(has_version=False),
+    'service_statuses', metadata, *entity(has_version=False),
     sa.Column('service_name', ascii_text(32), nullable=False),
     sa.Column('hostname', sa.String(255), nullable=False),
     sa.Column('status', ascii_text(8), nullable=False, server_default='UP'),
