@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import pathlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -57,10 +56,10 @@ class Service:
         wait_until(lambda: set(self.came) == set(range(self.sent)), 'all that was sent has come', 60)
 
 
-@pytest.fixture
-def broker(tmp_path: pathlib.Path) -> Iterator[RabbitMq]:
-    """A broker of the test's own, since it is killed."""
-    with RabbitMq(tmp_path) as running:
+@pytest.fixture(scope='module')
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMq]:
+    """A broker of the module's own, since it is killed."""
+    with RabbitMq(tmp_path_factory.mktemp('broker')) as running:
         yield running
 
 
@@ -76,15 +75,11 @@ def struck(broker: RabbitMq, service: Service) -> Iterator[Messages]:
         yield struck
 
 
-def strike(struck: Messages, service: Service, fault: messages.MessageFault, number: int = 20) -> None:
-    """Have a fault strike some messages, and end it."""
-    struck.fault = fault
-    service.send_until(lambda: struck.counts[fault.name] >= number)
+def test_messages_are_kept_past_later_ones_and_the_end_of_the_broker(struck: Messages, service: Service,
+                                                                     broker: RabbitMq) -> None:
+    struck.fault = FOR_HOURS
+    service.send_until(lambda: struck.counts['kept'] >= 20)
     struck.fault = None
-
-
-def test_messages_are_kept_past_later_ones_and_delivered_in_the_end(struck: Messages, service: Service) -> None:
-    strike(struck, service, FOR_HOURS)
     wait_until(lambda: struck.held == struck.counts['kept'], 'all others are given back', 60)
     before = service.sent
     service.send_until(lambda: service.sent >= before + 20)
@@ -92,20 +87,11 @@ def test_messages_are_kept_past_later_ones_and_delivered_in_the_end(struck: Mess
     missing = set(range(service.sent)).difference(service.came)
     copies = struck.held - len(missing)
     assert missing and copies > 0
-    struck.deliver()
-    service.wait_for_all()
-    wait_until(lambda: len(service.came) >= service.sent + copies, 'the copies have come as well')
-
-
-def test_kept_messages_outlive_the_broker(struck: Messages, service: Service, broker: RabbitMq) -> None:
-    strike(struck, service, FOR_HOURS, 5)
-    wait_until(lambda: struck.held == struck.counts['kept'], 'all others are given back', 60)
-    came = len(service.came)
     broker.kill()
     broker.restart()
-    held = struck.held
     struck.deliver(120)
-    wait_until(lambda: len(service.came) >= came + held, 'what was held has come', 60)
+    service.wait_for_all()
+    wait_until(lambda: len(service.came) >= service.sent + copies, 'the copies have come as well')
 
 
 def test_taking_ends_while_messages_come_due_at_once(struck: Messages, service: Service) -> None:
