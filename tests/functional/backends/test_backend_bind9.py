@@ -9,17 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import dns.rcode
-import dns.tsig
 import pytest
 
 from designate_pool.backends.bind9 import rndc
-from designate_pool.model import TsigKey
-from designate_pool.testing import NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain, opened
+from designate_pool.testing import NOWHERE, KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain, opened
 from testing.bind import Named
 from testing.processes import wait_until
-from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.rigs import KEY, ProcessRig
+from tests.fixtures.rigs import ProcessRig
 
 Start = Callable[..., Named]
 
@@ -38,41 +34,6 @@ def rig(named: Start) -> Iterator[BindRig]:
 
 class TestContract(RemoteContract, KeyedContract):
     pass
-
-
-def test_each_server_transfers_and_takes_notify_with_a_key_of_its_own(named: Start) -> None:
-    keys = [KEY, TsigKey('other.example.', 'hmac-sha512', 'YW5vdGhlciBrZXkgb25seSBmb3IgdGVzdHM=')]
-    keyed = Primary(keys=keys)
-    keyed.start()
-    try:
-        keyed.publish('example.com.', zone_text(7))
-        servers = [named(key.name, keys=[key]) for key in keys]
-        for server, key in zip(servers, keys, strict=True):
-            with opened(server.server([keyed.endpoint], tsig_key=key)) as backend:
-                assert backend.create_domain(a_domain()).ok
-        for server, key in zip(servers, keys, strict=True):
-            wait_until(lambda server=server: server.serial('example.com.') == 7, 'the contents are served')
-            assert f"TSIG '{key.name.rstrip('.')}'" in server.log
-        keyed.publish('example.com.', zone_text(8))
-        for server, key, other in zip(servers, keys, reversed(keys), strict=True):
-            with pytest.raises(dns.tsig.PeerBadKey):
-                server.notify('example.com.', 8, key=other)
-            assert server.notify('example.com.', 8, key=key).rcode() == dns.rcode.NOERROR
-            wait_until(lambda server=server: server.serial('example.com.') == 8, 'the new contents are served')
-    finally:
-        keyed.stop()
-
-
-def test_deleted_zone_leaves_no_file(named: Start, primary: Primary, tmp_path: pathlib.Path) -> None:
-    name = ODD_NAMES['slashes']
-    primary.publish(name, zone_text(1))
-    (tmp_path / 'zones').mkdir()
-    server = named()
-    with opened(server.server([primary.endpoint], zone_file_folder=str(tmp_path / 'zones'))) as backend:
-        assert backend.create_domain(a_domain(name)).ok
-        wait_until(lambda: list((tmp_path / 'zones').glob('*.1.db')), 'named has written the zone')
-        assert backend.delete_domain(a_domain(name)).ok
-        wait_until(lambda: not list((tmp_path / 'zones').iterdir()), 'named has removed the file')
 
 
 @pytest.mark.parametrize('algorithm', rndc.ALGORITHMS)

@@ -62,14 +62,6 @@ def test_a_changed_section_is_applied_to_all_zones_by_creating_one_of_them_again
     assert len(server.knotc('conf-read', 'remote.id').splitlines()) == 1
 
 
-def test_zones_take_the_template_of_their_section(knotd: Start) -> None:
-    server = knotd(templates='  - id: pool\n  - id: other\n')
-    for template, held in (('pool', 'pool'), ('other', 'other'), (None, '')):
-        with opened(server.server([NOWHERE], template=template)) as backend:
-            assert backend.create_domain(a_domain()).ok
-        assert server.setting('zone[example.com].template') == held
-
-
 def test_what_an_operator_has_set_for_a_zone_stays_but_for_its_primaries(knotd: Start) -> None:
     server = knotd(sections='remote:\n  - id: theirs\n    address: 192.0.2.1\n')
     with opened(server.server([NOWHERE])) as backend:

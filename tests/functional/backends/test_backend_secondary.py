@@ -10,7 +10,7 @@ import dns.rcode
 import pytest
 
 from designate_pool.model import Endpoint, TsigKey
-from designate_pool.testing import NOWHERE, KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain, opened
+from designate_pool.testing import KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain, opened
 from testing import warm
 from testing.bind import Named
 from testing.processes import wait_until
@@ -44,16 +44,6 @@ def test_zone_is_transferred_and_follows(secondary_server: Start, primary: Prima
     primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
     server.notify('example.com.', 2)
     wait_until(lambda: server.texts('www.example.com.', 'A') == ['192.0.2.2'], 'the second contents are served')
-
-
-def test_new_primaries_are_taken_over(secondary_server: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(1))
-    server = secondary_server()
-    with opened(server.server([NOWHERE])) as backend:
-        assert backend.create_domain(a_domain()).ok
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-    wait_until(lambda: server.serial('example.com.') == 1, 'the contents are served')
 
 
 @pytest.mark.parametrize('keep', [True, False])

@@ -85,3 +85,25 @@ def test_zones_survive_a_restart_whatever_their_names(start: Start) -> None:
             server.start()
             listed = {dns.name.from_text(name) for name in backend.list_zones(names).serials}
             assert listed == set(map(dns.name.from_text, names))
+
+
+@pytest.mark.parametrize(('make', 'options'), [
+    ('named', {}), ('knotd', {}), ('nsd', {}), ('powerdns', {}), ('powerdns', {'ixfr': True}),
+    ('secondary_server', {})], ids=['named', 'knotd', 'nsd', 'powerdns', 'powerdns by IXFR', 'secondary'])
+def test_zone_is_transferred_anew_at_the_same_serial(request: pytest.FixtureRequest, keyed_primary: Primary, make: str,
+                                                     options: dict[str, Any]) -> None:
+    server = request.getfixturevalue(make)(keys=[KEY])
+    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY, **options)) as backend:
+        keyed_primary.publish('example.com.', zone_text(5, 'www A 192.0.2.1'))
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.texts('www.example.com.', 'A') == ['192.0.2.1'], 'it has the zone')
+        # NSD serves a zone before its control process knows that the reload has ended, which would undo a forced
+        # transfer.
+        wait_until(lambda: backend.list_zones(['example.com.']).serials.get('example.com.') == 5, 'its serial is known')
+        keyed_primary.publish('example.com.', zone_text(5, 'www A 192.0.2.2'))
+        result = backend.refetch_domain(a_domain())
+        assert result.ok, result
+        wait_until(lambda: server.texts('www.example.com.', 'A') == ['192.0.2.2'], 'it has the new contents')
+        assert server.serial('example.com.') == 5
+        absent = backend.refetch_domain(a_domain('absent.example.'))
+        assert not absent.ok and absent.retryable and not absent.unreachable

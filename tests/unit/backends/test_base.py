@@ -96,10 +96,6 @@ def test_success_is_timed_and_gets_a_deadline_by_the_servers_timeout() -> None:
     assert [deadline.seconds for deadline in driver.deadlines] == [7]
 
 
-def test_options_are_the_servers_over_the_defaults() -> None:
-    assert Raises().options == {'colour': 'blue', 'size': 4}
-
-
 def test_a_failing_server_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
     clock = [1000.0]
     caplog.set_level(logging.INFO)

@@ -24,6 +24,7 @@ from testing.processes import free_port
 from tests.fixtures.answering import Answers, Scripted, soa_answer
 
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+SIGNING = dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)
 Script = Callable[[dns.message.Message, bool], Answers]
 
 
@@ -42,11 +43,26 @@ def refused(query: dns.message.Message) -> dns.message.Message:
     return soa_answer(query, 0, flags=0, rcode=dns.rcode.REFUSED)
 
 
+def without_key(query: dns.message.Message) -> dns.message.Message:
+    """The refusal of a server that does not know the key."""
+    answer = soa_answer(query, 0, flags=0, rcode=dns.rcode.NOTAUTH)
+    answer.use_tsig(SIGNING, tsig_error=dns.rcode.BADKEY)
+    return answer
+
+
 def test_a_create_has_nothing_to_do() -> None:
     with opened(Server(new_id(), 'catalog', '127.0.0.1', free_port())) as backend:
         results = backend.create_domains([a_domain(f'{number}.example.com.') for number in range(500)])
     assert len(results) == 500 and all(result.ok for result in results)
     assert backend.capabilities.reads_catalog and backend.capabilities.fetches_on_create
+
+
+def test_a_refetch_has_to_be_done_by_hand() -> None:
+    with opened(Server(new_id(), 'catalog', '192.0.2.1')) as backend:
+        results = backend.refetch_domains([a_domain('a.example.'), a_domain('b.example.')])
+    assert [(result.retryable, result.error) for result in results] == [
+        (False, 'the driver catalog cannot make the server transfer a zone again that it already has; do it on the '
+                'server by hand')] * 2
 
 
 def test_a_refusal_proves_that_a_zone_is_gone() -> None:
@@ -160,21 +176,14 @@ def test_a_list_that_is_not_answered_whole_is_an_error() -> None:
 
 
 def test_with_a_key_queries_and_answers_are_signed() -> None:
-    key = dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)
-    with driver(lambda query, over_tcp: [refused(query)], key, tsig_key=KEY) as (backend, name_server):
+    with driver(lambda query, over_tcp: [refused(query)], SIGNING, tsig_key=KEY) as (backend, name_server):
         assert backend.delete_domain(a_domain()).ok
         assert name_server.queries[0].had_tsig and backend.check() == []
 
 
 def test_a_key_that_the_server_refuses_is_permanent() -> None:
-    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
-        answer = refused(query)
-        answer.set_rcode(dns.rcode.NOTAUTH)
-        answer.use_tsig(key, tsig_error=dns.rcode.BADKEY)
-        return [answer]
-
-    key = dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)
-    with driver(script, key, tsig_key=KEY, call_timeout=SHORT) as (backend, _):
+    with driver(lambda query, over_tcp: [without_key(query)], SIGNING, tsig_key=KEY,
+                call_timeout=SHORT) as (backend, _):
         for result in (backend.delete_domain(a_domain()), backend.ping()):
             assert not result.retryable
             assert result.error == ('the server rejects the TSIG key: the server does not know the key '
@@ -188,12 +197,7 @@ def test_a_zone_for_which_the_server_knows_no_key_for_a_moment() -> None:
 
     def script(query: dns.message.Message, over_tcp: bool) -> Answers:
         seen.append(query.id)
-        answer = refused(query)
-        if len(seen) < 3:
-            answer.set_rcode(dns.rcode.NOTAUTH)
-            answer.use_tsig(key, tsig_error=dns.rcode.BADKEY)
-        return [answer]
+        return [without_key(query) if len(seen) < 3 else refused(query)]
 
-    key = dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)
-    with driver(script, key, tsig_key=KEY) as (backend, _):
+    with driver(script, SIGNING, tsig_key=KEY) as (backend, _):
         assert backend.delete_domain(a_domain()).ok

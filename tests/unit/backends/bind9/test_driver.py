@@ -13,7 +13,6 @@ from designate_pool.backends.bind9 import named_conf
 from designate_pool.errors import BackendError
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.protocol.names_and_rdata import escaped
-from designate_pool.testing import ODD_NAMES
 
 LABELS = st.lists(st.binary(min_size=1, max_size=63), min_size=0, max_size=3)
 NAMES = LABELS.map(lambda labels: dns.name.Name([*labels, b'']))
@@ -77,9 +76,3 @@ def test_what_is_no_zone_is_an_error(text: str) -> None:
 ])
 def test_usual_files_are_named_for_their_zone(name: str, file: str) -> None:
     assert named_conf.file_name(dns.name.from_text(name), '_default', 1) == file
-
-
-@pytest.mark.parametrize('what', ['255 octets', 'slashes', 'escaped dot', 'quotation mark', 'option'])
-def test_odd_files_are_named_by_hash(what: str) -> None:
-    file = named_conf.file_name(dns.name.from_text(ODD_NAMES[what]), '_default', 1)
-    assert re.fullmatch('[0-9a-f]{64}[.]1[.]db', file)

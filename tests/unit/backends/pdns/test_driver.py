@@ -26,19 +26,6 @@ def server(**facts: Any) -> Server:
                   options={'api_key': 'only-for-us'} | facts)
 
 
-@pytest.mark.parametrize(('name', 'found'), [
-    ('Example.COM.', 'example.com.'),
-    ('_sip._tcp.example.com.', '=5Fsip.=5Ftcp.example.com.'),
-    ('0/26.2.0.192.in-addr.arpa.', '0=2F26.2.0.192.in-addr.arpa.'),
-    ('host\\.master.example.com.', 'host=5C046master.example.com.'),
-    ('\\.\\./\\.\\./etc.example.com.', '=5C046=5C046=2F=5C046=5C046=2Fetc.example.com.'),
-    ('a\\"b.example.com.', 'a=5C034b.example.com.'),
-    ('a?b#c%d=e.example.com.', 'a=5C063b=5C035c=5C037d=5C061e.example.com.'),
-])
-def test_name_in_a_path(name: str, found: str) -> None:
-    assert api_id(dns.name.from_text(name)) == found
-
-
 labels = st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5)
 
 
