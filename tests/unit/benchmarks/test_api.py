@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.api_bare import BareApi
-from benchmarks.api_clients import Answered, Neighbours, drive, prepare
+from benchmarks.api_clients import Neighbours, drive, prepare
 
 
 def test_every_request_is_answered_and_timed() -> None:
@@ -15,11 +15,6 @@ def test_every_request_is_answered_and_timed() -> None:
             beside = drive(bare.port, [prepare('GET', '/')], 10, 2)
     assert (len(found.times), found.statuses, beside.statuses) == (50, {200: 50}, {200: 10})
     assert list(found.times) == sorted(found.times) and found.rate > 0
-
-
-def test_percentiles_are_of_the_requests_in_milliseconds() -> None:
-    found = Answered(2.0, [number / 1000 for number in range(1, 101)], {200: 100})
-    assert (found.rate, found.percentile(0.5), found.percentile(0.99), found.percentile(1)) == (50, 51, 100, 100)
 
 
 def test_a_server_that_hangs_up_ends_the_run() -> None:

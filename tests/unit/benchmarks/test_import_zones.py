@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import pathlib
 
 import dns.rdata
@@ -10,7 +9,7 @@ import dns.rdatatype
 import dns.zone
 import pytest
 
-from benchmarks.import_zones import LARGE, parsed_by_dnspython, parsed_by_us, write_large
+from benchmarks.import_zones import LARGE, write_large
 from benchmarks.tiny_zones import SERIAL
 from designate_pool.central import zonefile_parser
 
@@ -28,19 +27,3 @@ def test_the_large_file_has_so_many_records(tmp_path: pathlib.Path, records: int
     assert domain.name == LARGE and sum(len(each.rdatas) for each in contents) == records - 2
     _, streamed = zonefile_parser.stream(lambda: file.read_text().split('\n'))
     assert sum(len(each.rdatas) for each in streamed) == records - 2, 'its names are in order'
-
-
-def test_the_large_file_has_several_types_and_no_name_is_too_large(tmp_path: pathlib.Path) -> None:
-    file = tmp_path / 'large.zone'
-    write_large(file, LARGE, 1002)
-    zone = dns.zone.from_file(str(file), relativize=False)
-    types = collections.Counter(dns.rdatatype.to_text(rdataset.rdtype) for _, rdataset in zone.iterate_rdatasets())
-    assert types == {'SOA': 1, 'NS': 1, 'A': 200, 'AAAA': 200, 'TXT': 200, 'MX': 200, 'CNAME': 200}
-
-
-def test_reading_a_file_tells_time_and_memory(tmp_path: pathlib.Path) -> None:
-    file = tmp_path / 'large.zone'
-    write_large(file, LARGE, 100)
-    for read in (parsed_by_us, parsed_by_dnspython):
-        seconds, memory = read(file)
-        assert seconds > 0 and memory > 1

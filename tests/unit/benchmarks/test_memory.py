@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
 from benchmarks import memory
-from benchmarks.report import Report
 
 STATUS = 'Name:\tnamed\nVmPeak:\t  900000 kB\nVmHWM:\t  {} kB\nVmRSS:\t   10000 kB\n'
 ROLLUP = '5581e6c00000-7ffd1 ---p 00000000 00:00 0 [rollup]\nRss:\t   12000 kB\nPss:\t    {} kB\nPss_Dirty:\t 1 kB\n'
@@ -38,13 +35,3 @@ def test_the_most_is_remembered_when_it_is_freed() -> None:
         measured = memory.measure(child.pid)
         child.communicate()
     assert 1 < measured.now < 50 < measured.most < 150
-
-
-def test_a_report_has_the_memory_of_each_program(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = Report('example', {})
-    memory.tell(result, {'clients': os.getpid()})
-    memory.tell(result, {'clients': os.getpid()}, 'after more')
-    assert [(figure.name, figure.unit) for figure in result.figures] == [
-        ('memory of clients', 'MB'), ('memory of clients, after more', 'MB')]
-    assert result.details['memory, after more']['clients']['most'] == result.figures[1].ours > 1
-    assert 'memory in MB, after more' in capsys.readouterr().out

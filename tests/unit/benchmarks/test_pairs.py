@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from benchmarks import pairs
 from benchmarks.pairs import Found, repeated, tally, told_again
-from benchmarks.report import Report
 from benchmarks.steps import Step
 
 LOG = '''
@@ -36,13 +35,3 @@ def test_what_a_server_did_is_counted_from_its_log() -> None:
 def test_a_driver_that_tells_a_server_twice_is_a_fault() -> None:
     assert told_again([found(1), found(2, NOTIFY=5)]) == {}
     assert told_again([found(1, delzone=1), found(2, delzone=2, NOTIFY=1)]) == {'delzone': 3}
-
-
-def test_two_of_each_are_compared_with_one() -> None:
-    result = Report('pairs', {})
-    pairs.compare(result, 2, found(6, NOTIFY=4), found(12))
-    ratios = {figure.name: figure.ratio for figure in result.figures}
-    values = {figure.name: figure.ours for figure in result.figures}
-    assert values['a change, 2 of each: median'] == 12 and values['a change, 2 of each: longest'] == 36
-    assert ratios['create, 2 of each: until done'] == ratios['all of it, 2 of each'] == 0.5
-    assert ratios['NOTIFY, 2 of each'] == 1 and ratios['NOTIFY, 2 of each: once more than once'] is None

@@ -26,13 +26,6 @@ def test_a_process_stands_still_with_all_that_it_started_and_goes_on() -> None:
             each.kill()
 
 
-def test_what_a_process_holds_is_measured_again_and_again() -> None:
-    with Sampler({'this': os.getpid()}, pause=0.01) as sampler:
-        wait_until(lambda: len(sampler.samples.get(Series('connections', 'this'), ())) > 1, 'there are two samples')
-    assert {unit for unit, _ in sampler.samples} == {'MiB', 'threads', 'descriptors', 'connections'}
-    assert sampler.samples[Series('MiB', 'this')][0][1] > 1
-
-
 def test_it_goes_on_while_the_broker_and_the_database_are_away() -> None:
     url = f'sqlite:////nowhere/{os.getpid()}/pool.db'
     broker = types.SimpleNamespace(url=f'rabbit://guest:guest@127.0.0.1:{free_port()}/')

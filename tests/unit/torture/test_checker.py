@@ -225,9 +225,6 @@ def test_which_names_have_a_zone_in_the_end(story: Story) -> None:
     assert checker.living(story.events) == ([ZONE], [BELOW])
 
 
-# lost
-
-
 def test_an_acknowledged_change_that_is_missing_is_lost(story: Story) -> None:
     story.create(1, 10)
     story.write(2, 1, ONE)
@@ -258,12 +255,6 @@ def test_another_ttl_is_another_content(story: Story) -> None:
     assert story.rules() == {'lost', 'equal'}
 
 
-# serials
-
-
-# active
-
-
 @pytest.mark.parametrize(('servers', 'broken'), [('x', set()), ('z', {'active'}), ('', {'active'})])
 def test_a_server_that_has_moved_does_not_count_until_it_is_filled(servers: str, broken: set[str]) -> None:
     story = Story('xyz', 50)
@@ -285,18 +276,6 @@ def test_an_answer_that_was_asked_for_before_is_no_evidence(story: Story) -> Non
     assert story.rules() == set()
 
 
-# tenants
-
-
-# twice
-
-
-# equal
-
-
-# healed
-
-
 def test_what_comes_after_the_bound_is_too_late(story: Story) -> None:
     story.create(1, 10)
     story.heal()
@@ -307,8 +286,6 @@ def test_what_comes_after_the_bound_is_too_late(story: Story) -> None:
     story.hand_over('z', 1, 10)
     assert story.rules() == {'healed'}
 
-
-# foreign
 
 @pytest.fixture
 def shared() -> Story:
@@ -375,9 +352,6 @@ def test_a_server_that_is_fed_makes_an_empty_zone_with_a_serial_before_first(fed
     story.show(1, 11, 'PENDING')
     story.hand_over('x', 1, serial)
     assert story.rules() == broken
-
-
-# leftover
 
 
 def test_how_many_servers_are_needed() -> None:
