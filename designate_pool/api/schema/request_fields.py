@@ -28,6 +28,7 @@ from designate_pool.serial import SPACE
 #: Characters that a database column or a zone file cannot hold, that end a line, or that control a terminal.
 _CONTROL = re.compile('[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
 _NO_CONTROL = r'[^\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]*'
+_SURROGATE = re.compile('[\ud800-\udfff]')
 #: A text of one line, and one that is more than blanks.
 ONE_LINE = f'^{_NO_CONTROL}$'
 NOT_BLANK = rf'^{_NO_CONTROL}[^\u0000-\u0020\u007f-\u009f\s]{_NO_CONTROL}$'
@@ -71,11 +72,11 @@ class JsonType:
         try:
             is_valid = self._validator.is_valid(value)
             errors = [] if is_valid else self._errors(value)
-        except ValueError as error:
-            # Half a surrogate pair is JSON, but no text in any encoding.
-            why = 'has characters in it that do not exist' if isinstance(error, UnicodeEncodeError) else \
-                'is nested too deeply'
-            raise InvalidField(field=name or 'body', why=why) from None
+        except UnicodeEncodeError:
+            field = next(_unencodable(name, value), name) or 'body'
+            raise InvalidField(field=field, why='has characters in it that do not exist') from None
+        except ValueError:
+            raise InvalidField(field=name or 'body', why='is nested too deeply') from None
         if is_valid:
             return value if self.convert is None else self.convert(name, value)
         # The first mistake of each field: a value of a wrong type is not in the enum either.
@@ -143,6 +144,16 @@ def _count(value: Any, enough: int) -> int:
         count += len(inner)
         waiting.extend(inner[:enough])
     return count
+
+
+def _unencodable(name: str, value: Any) -> Iterator[str]:
+    """The names in *value* of texts with half a surrogate pair, which is JSON, but no text in any encoding."""
+    if isinstance(value, str) and _SURROGATE.search(value):
+        yield name
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        inner = _dotted(name, (printable(str(key)),))
+        yield from _unencodable(inner, key)
+        yield from _unencodable(inner, item)
 
 
 T = TypeVar('T')

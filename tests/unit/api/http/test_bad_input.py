@@ -29,7 +29,10 @@ GOOD_RECORDSET = {'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.
     ('ttl', {**GOOD_ZONE, 'ttl': True}),
     ('ttl', {**GOOD_ZONE, 'ttl': 1.5}),
     ('ttl', {**GOOD_ZONE, 'ttl': 2**31}),
-    ('body', {**GOOD_ZONE, 'description': '\ud800'}),
+    ('description', {**GOOD_ZONE, 'description': '\ud800'}),
+    ('recordsets.1.records.0', {**GOOD_ZONE, 'recordsets': [
+        GOOD_RECORDSET, {**GOOD_RECORDSET, 'description': 'a\tb', 'records': ['\udfff']}]}),
+    ('?', {**GOOD_ZONE, '\ud800': 'example.com.'}),
     ('description', {**GOOD_ZONE, 'description': '\x9b31m'}),
     ('description', {**GOOD_ZONE, 'description': 'one line\u2028another'}),
     ('masters', {'name': 'example.com.', 'type': 'SECONDARY'}),
