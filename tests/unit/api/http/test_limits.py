@@ -45,6 +45,14 @@ def test_more_than_the_total_wait_and_who_has_left_makes_room() -> None:
     assert caller.call()[0] == '200 OK' and not caller.limits.counts
 
 
+def test_who_has_too_many_is_told_when_to_come_again() -> None:
+    refused: list[tuple[str, dict[str, str], bytes]] = []
+    caller = Caller(2, 1, lambda place: refused.append(caller.call()))
+    assert caller.call()[0] == '200 OK'
+    ((status, headers, body),) = refused
+    assert (status, headers['Retry-After']) == ('429 Too Many Requests', '1') and b'over_limit' in body
+
+
 def test_an_error_of_the_application_gives_the_place_back() -> None:
     def during(place):
         raise ZeroDivisionError
