@@ -178,7 +178,8 @@ def test_member_of_a_catalog_zone_has_to_be_taken_from_it(named: Start, primary:
     assert delete(facts).ok
 
 
-def test_zone_that_named_has_lost_from_its_list_is_put_back(named: Start, primary: Primary) -> None:
+def test_zone_that_named_has_lost_from_its_list_is_put_back_or_deleted_with_its_file(
+        named: Start, primary: Primary) -> None:
     primary.publish('example.com.', zone_text(1))
     server = named()
     facts = server.server([primary.endpoint])
@@ -192,20 +193,12 @@ def test_zone_that_named_has_lost_from_its_list_is_put_back(named: Start, primar
     primary.publish('example.com.', zone_text(2))
     server.notify('example.com.', 2)
     wait_for(server, 2)
-
-
-def test_zone_that_named_has_lost_from_its_list_is_deleted_with_its_file(named: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(1))
-    server = named()
-    facts = server.server([primary.endpoint])
-    assert create(facts).ok
-    wait_for(server, 1)
     server.lose_from_list('example.com')
     assert delete(facts).ok
     wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
     wait_until(lambda: not list(server.folder.glob('example.com.*')), 'its file is gone')
     assert create(facts, generation=2).ok
-    wait_for(server, 1)
+    wait_for(server, 2)
 
 
 def test_zone_lost_from_the_list_before_it_was_served_is_added_anew(named: Start, primary: Primary) -> None:

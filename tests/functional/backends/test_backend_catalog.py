@@ -68,8 +68,7 @@ def test_members_come_and_go(start: Start, kind: str, signed: bool) -> None:
     pool.add('a.example.', 'b.example.')
     wait_until(lambda: server.serial('a.example.') == server.serial('b.example.') == 7, 'both are served')
     assert server.texts('www.a.example.', 'A') == ['192.0.2.1']
-    wait_until(lambda: len({each.domain_id for each in pool.results if each.status is Outcome.SUCCESS}
-                           - {'catalog'}) == 2, 'both are confirmed unasked')
+    wait_until(lambda: confirmed(pool) == 2, 'both are confirmed unasked')
     for name in ('a.example.', 'b.example.'):
         pool.remove(name)
         assert delete(pool, server, name) == [None]

@@ -35,17 +35,6 @@ class TestContract(RemoteContract, KeyedContract):
     pass
 
 
-def test_zone_is_transferred_and_follows(secondary_server: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
-    server = secondary_server()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-    wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
-    primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
-    server.notify('example.com.', 2)
-    wait_until(lambda: server.texts('www.example.com.', 'A') == ['192.0.2.2'], 'the second contents are served')
-
-
 @pytest.mark.parametrize('keep', [True, False])
 def test_restart_with_and_without_its_zones(secondary_server: Start, primary: Primary, keep: bool) -> None:
     primary.publish('example.com.', zone_text(5, 'www A 192.0.2.1'))

@@ -61,10 +61,6 @@ def tables(tmp_path: pathlib.Path) -> Iterator[Tables]:
     made.engine.dispose()
 
 
-def test_what_belongs_there(tables: Tables) -> None:
-    assert tables.found() == []
-
-
 def test_rows_of_a_deleted_zone(tables: Tables) -> None:
     tables.set(schema.domains, status=Status.DELETED, deleted=tables.zone)
     assert tables.found() == ['pool_manager_status: rows of zones that were deleted']

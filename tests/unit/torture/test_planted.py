@@ -26,10 +26,6 @@ def test_a_bug_fits_the_programs(name: str) -> None:
     assert plant.rules and set(plant.rules) <= {rule.__name__.lstrip('_') for rule in checker.RULES}
 
 
-def test_there_are_a_dozen() -> None:
-    assert len(planted.PLANTS) >= 12
-
-
 def test_a_process_has_the_bug_that_its_environment_names() -> None:
     asked = ('from designate_pool.consensus import served; from designate_pool.model import *; '
              'print(served(Domain("d", "a.example.", "p", "p", "a@a.example", 60, 5, Action.NONE), '

@@ -11,7 +11,6 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import dns.name
 import pytest
@@ -135,15 +134,8 @@ class Scripted:
 
 @pytest.fixture
 def scripted() -> Iterator[Callable[..., Scripted]]:
-    started: list[Scripted] = []
-
-    def start(*answers: Any) -> Scripted:
-        started.append(Scripted(*answers))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.close()
+    with contextlib.ExitStack() as end:
+        yield lambda *answers: end.enter_context(contextlib.closing(Scripted(*answers)))
 
 
 def driver(server: Scripted) -> Backend:

@@ -47,12 +47,6 @@ def test_api_is_on_the_host_when_nothing_is_said(host: str, url: str) -> None:
     assert backends.build(server(host=host))._api.url == url  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize('url', [
-    'http://192.0.2.1', 'http://192.0.2.1:8081/', 'https://[2001:db8::1]:8443', 'https://dns.example.com/pdns/ns1'])
-def test_api_urls(url: str) -> None:
-    backends.build(server(api_url=url))
-
-
 @pytest.mark.parametrize(('settings', 'words'), [
     ({'secondary': 'yes', 'slave': 'no'}, []),
     ({'secondary': 'no', 'slave': 'yes'}, ['secondary=no']),
