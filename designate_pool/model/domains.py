@@ -188,10 +188,7 @@ class RecordSet:
     def status(self) -> Status:
         """The worst of its records' statuses."""
         statuses = {record.status for record in self.records}
-        for status in (Status.ERROR, Status.PENDING):
-            if status in statuses:
-                return status
-        return Status.ACTIVE
+        return next((status for status in (Status.ERROR, Status.PENDING) if status in statuses), Status.ACTIVE)
 
     @property
     def action(self) -> Action:

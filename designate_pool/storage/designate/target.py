@@ -199,21 +199,17 @@ def write_pool(tx: Tx, row: Row, attributes: Sequence[Row]) -> None:
 def begin_service(tx: Tx, pool_ids: Iterable[str], now: datetime) -> None:
     """Have the resting servers of pools join them, and their secondary domains refreshed."""
     for pool_id in pool_ids:
-        _begin_service(tx, pool_id, now)
-
-
-def _begin_service(tx: Tx, pool_id: str, now: datetime) -> None:
-    serial = catalog.bump(tx, pool_id, now)
-    tx.execute(sa.update(pool_servers).where(
-        pool_servers.c.pool_id == pool_id, pool_servers.c.state == ServerState.MAINTENANCE)
-        .values(state=ServerState.JOINING, state_since=now, note=None, filled_to='', filled=0, catalog_from=serial,
-                version=pool_servers.c.version + 1))
-    # Until now secondary domains were Designate's to refresh, and what it served counts as confirmed by a master.
-    due = tx.execute(sa.select(domains.c.id, domains.c.awaits_transfer).where(
-        domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.masters != '',
-        domains.c.id.not_in(sa.select(secondary_zones.c.domain_id)))).all()
-    _insert(tx, secondary_zones, [{'domain_id': domain.id, 'created_at': now, 'updated_at': now, 'next_at': now,
-                                   'checked_at': None if domain.awaits_transfer else now} for domain in due])
+        serial = catalog.bump(tx, pool_id, now)
+        tx.execute(sa.update(pool_servers).where(
+            pool_servers.c.pool_id == pool_id, pool_servers.c.state == ServerState.MAINTENANCE)
+            .values(state=ServerState.JOINING, state_since=now, note=None, filled_to='', filled=0, catalog_from=serial,
+                    version=pool_servers.c.version + 1))
+        # Until now secondary domains were Designate's to refresh, and what it served counts as confirmed by a master.
+        due = tx.execute(sa.select(domains.c.id, domains.c.awaits_transfer).where(
+            domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.masters != '',
+            domains.c.id.not_in(sa.select(secondary_zones.c.domain_id)))).all()
+        _insert(tx, secondary_zones, [{'domain_id': domain.id, 'created_at': now, 'updated_at': now, 'next_at': now,
+                                       'checked_at': None if domain.awaits_transfer else now} for domain in due])
 
 
 def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: bool) -> int:

@@ -18,7 +18,7 @@ from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerRe
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities, chunks, count
+from designate_pool.storage.sql.entities import Entities, chunks, count, values_among
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pool_servers, pools
 from designate_pool.storage.zones import pools as pool_store
 
@@ -109,7 +109,11 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     pool_id = _locked_pool(tx, pool_name, now, may_make=not on_command)
     serial = catalog.establish(tx, pool_id, now) if has_catalog else None
     registered = {server.id: server for server in of_pool(tx, pool_name).servers}
-    _refuse_strangers(tx, pool_name, [server.id for server in wanted if server.id not in registered])
+    new_ids = [server.id for server in wanted if server.id not in registered]
+    other = tx.execute(sa.select(TABLE.c.id, TABLE.c.label, pools.c.name).join_from(TABLE, pools)
+                       .where(TABLE.c.id.in_(new_ids), pools.c.name != pool_name)).first()
+    if other is not None:
+        raise InvalidField(field=f'server {other[0]}', why=f'it belongs to the pool {other[2]} as {other[1]}')
     at_once = not registered or tx.execute(_ANY_DOMAIN, {'pool_id': pool_id}).first() is None
     joined, changed, draining = [], [], []
     for server in wanted:
@@ -206,11 +210,8 @@ def with_rows(tx: Tx, server_ids: Sequence[str]) -> list[str]:
 
 def names_on(tx: Tx, server_id: str, names: Iterable[str]) -> set[str]:
     """Those of *names* whose domains, including deleted ones, have rows for the server."""
-    found_names: set[str] = set()
-    for part in chunks(names):
-        found_names.update(tx.execute(sa.select(domains.c.name).join_from(domains, ROWS)
-                                      .where(domains.c.name.in_(part), ROWS.c.server_id == server_id)).scalars())
-    return found_names
+    return values_among(tx, domains.c.name, names,
+                        sa.exists().where(ROWS.c.domain_id == domains.c.id, ROWS.c.server_id == server_id))
 
 
 def raise_epoch(tx: Tx, server_id: str, now: datetime) -> None:
@@ -285,13 +286,6 @@ def _locked_pool(tx: Tx, pool_name: str, now: datetime, may_make: bool) -> str:
     tx.execute(pools.insert(), {'id': pool_id, 'created_at': now, 'updated_at': now, 'version': 1, 'name': pool_name,
                                 'provisioner': 'unmanaged'})
     return pool_id
-
-
-def _refuse_strangers(tx: Tx, pool_name: str, ids: Sequence[str]) -> None:
-    other = tx.execute(sa.select(TABLE.c.id, TABLE.c.label, pools.c.name).join_from(TABLE, pools)
-                       .where(TABLE.c.id.in_(ids), pools.c.name != pool_name)).first()
-    if other is not None:
-        raise InvalidField(field=f'server {other[0]}', why=f'it belongs to the pool {other[2]} as {other[1]}')
 
 
 def _values(server: PoolServer, now: datetime) -> dict[str, Any]:

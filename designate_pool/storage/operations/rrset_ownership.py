@@ -6,7 +6,7 @@ A key is ``name TAB type``, as in :mod:`designate_pool.protocol.rrset`.
 from __future__ import annotations
 
 import collections
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import sqlalchemy as sa
 
@@ -108,17 +108,11 @@ def _known(tx: Tx, server_id: str, domain_id: str, wanted: Iterable[str]) -> set
                 _of(server_id, domain_id), TABLE.c.name.in_(names)))}
 
 
-def _remove(tx: Tx, server_id: str, domain_id: str, gone: Iterable[str]) -> None:
-    for where in _each(server_id, domain_id, gone):
-        tx.execute(TABLE.delete().where(where))
-
-
-def _each(server_id: str, domain_id: str, wanted: Iterable[str]) -> Iterator[sa.ColumnElement[bool]]:
-    """The rows of these keys, as one condition for each statement."""
+def _remove(tx: Tx, server_id: str, domain_id: str, keys: Iterable[str]) -> None:
     by_type: dict[str, list[str]] = {}
-    for key in wanted:
+    for key in keys:
         name, _, rtype = key.partition('\t')
         by_type.setdefault(rtype, []).append(name)
     for rtype, names in sorted(by_type.items()):
         for part in chunks(sorted(names)):
-            yield sa.and_(_of(server_id, domain_id), TABLE.c.type == rtype, TABLE.c.name.in_(part))
+            tx.execute(TABLE.delete().where(_of(server_id, domain_id), TABLE.c.type == rtype, TABLE.c.name.in_(part)))

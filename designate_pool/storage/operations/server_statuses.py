@@ -128,7 +128,7 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
         return len(newest) - done.rowcount
     if tx.dialect.name == 'postgresql':
         written = set(done.scalars())
-        _delete(tx, written & revived)
+        delete_all(tx, TABLE.c.id, sorted(written & revived))
         return len(newest) - len(written - revived)
     # MariaDB counts an insert once, an update twice, and an unchanged row once.  An inserted row has our id; where the
     # row existed, the stored one has kept its own.
@@ -136,7 +136,7 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
     missing = len(new) - sum(tx.execute(_COUNT, {'ids': ids}).scalar_one() for ids in chunks(new, _IDS_PER_STATEMENT))
     unchanged = max(0, len(newest) + (len(newest) - len(new)) - done.rowcount)
     if unchanged:
-        _delete(tx, revived)
+        delete_all(tx, TABLE.c.id, sorted(revived))
     return missing + unchanged
 
 
@@ -301,14 +301,11 @@ def is_overtaken(tx: Tx, server_id: str, domain_id: str, serial: int, by: str, n
 def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
     """Release all claims of *claimed_by* on these servers; how many rows that was."""
     # The rows are searched without locks, by the index of due rows, and then updated by id.
-    ids = tx.execute(sa.select(TABLE.c.id).where(TABLE.c.server_id.in_(list(server_ids)),
-                                                 TABLE.c.next_attempt_at.is_not(None),
-                                                 TABLE.c.claimed_by == claimed_by)).scalars().all()
-    released = 0
-    for chunk in chunks(ids, _IDS_PER_STATEMENT):
-        released += _change(tx, TABLE.c.id.in_(chunk), TABLE.c.claimed_by == claimed_by, claimed_by=None,
-                            claimed_until=None)
-    return released
+    ids = tx.execute(sa.select(TABLE.c.id).where(
+        TABLE.c.server_id.in_(list(server_ids)), TABLE.c.next_attempt_at.is_not(None),
+        TABLE.c.claimed_by == claimed_by)).scalars().all()
+    return sum(_change(tx, TABLE.c.id.in_(chunk), TABLE.c.claimed_by == claimed_by, claimed_by=None, claimed_until=None)
+               for chunk in chunks(ids, _IDS_PER_STATEMENT))
 
 
 def release_claims(tx: Tx, rows: Sequence[ServerStatus]) -> int:
@@ -345,10 +342,6 @@ def _change(tx: Tx, *conditions: Any, **values: Any) -> int:
 
 def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None = None) -> Iterator[ServerStatus]:
     return (ServerStatus(*row) for row in tx.execute(query, parameters))
-
-
-def _delete(tx: Tx, ids: Collection[str]) -> None:
-    delete_all(tx, TABLE.c.id, sorted(ids))
 
 
 def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:
@@ -414,10 +407,8 @@ def _insert_unless_deleted() -> sqlite.Insert:
 
 def _insert_from_arrays() -> postgresql.Insert:
     # One array for each column: psycopg2 has no other way to insert many rows in one statement with ON CONFLICT.
-    arrays = []
-    for column in TABLE.c:
-        kind = sa.Text() if isinstance(column.type, sa.String) else column.type
-        arrays.append(sa.bindparam(column.name, type_=sa.ARRAY(kind)))
+    arrays = [sa.bindparam(column.name, type_=sa.ARRAY(
+        sa.Text() if isinstance(column.type, sa.String) else column.type)) for column in TABLE.c]
     source = sa.func.unnest(*arrays).table_valued(*TABLE.c.keys()).render_derived()
     return postgresql.insert(TABLE).from_select(TABLE.c.keys(), sa.select(*source.c))
 

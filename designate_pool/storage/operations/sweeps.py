@@ -18,6 +18,7 @@ from sqlalchemy import exc
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, Status
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, audits, domains, pool_manager_status, pools
+from designate_pool.storage.zones import pools as pool_store
 
 TABLE = audits
 ROWS = pool_manager_status
@@ -131,8 +132,7 @@ def advance(tx: Tx, audit: Audit, after_id: str, found: Counts, messages: int, n
 
 def restart(tx: Tx, pool_name: str, kind: AuditKind, after_id: str, now: datetime) -> None:
     """Have a round, if there is one, go on after *after_id* at once; whoever has claimed a page loses the claim."""
-    ours = (TABLE.c.kind == kind) & (
-        TABLE.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery())
+    ours = (TABLE.c.kind == kind) & (TABLE.c.pool_id == pool_store.id_of(pool_name))
     tx.execute(TABLE.update().where(ours).values(after_id=after_id, next_at=None, claimed_by=None, claimed_until=None,
                                                  updated_at=now, version=TABLE.c.version + 1))
 
@@ -155,8 +155,7 @@ def forget_unanswered(tx: Tx, audit: Audit) -> bool:
 def count_answers(tx: Tx, pool_name: str, kind: AuditKind, started_at: datetime, found: Counts, messages: int,
                   now: datetime) -> None:
     """Count answers of the round that began at *started_at*, if it is the present or the last one."""
-    ours = (TABLE.c.kind == kind) & (
-        TABLE.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery())
+    ours = (TABLE.c.kind == kind) & (TABLE.c.pool_id == pool_store.id_of(pool_name))
     raised = [name for name in _COUNTERS if getattr(found, name)]
     present = TABLE.update().where(ours, TABLE.c.started_at == started_at).values(
         **{name: TABLE.c[name] + getattr(found, name) for name in raised}, heard=TABLE.c.heard + messages,
@@ -195,8 +194,7 @@ def unchanged_since(tx: Tx, before: Mapping[str, datetime], after_id: str, last_
 
 def _write(tx: Tx, audit: Audit, values: Mapping[str, Any]) -> bool:
     """Write if the version is the one that was read; whether it was."""
-    ours = (TABLE.c.pool_id == audit.pool_id) & (TABLE.c.kind == audit.kind) & (
-        TABLE.c.version == audit.version)
+    ours = (TABLE.c.pool_id == audit.pool_id) & (TABLE.c.kind == audit.kind) & (TABLE.c.version == audit.version)
     return tx.execute(TABLE.update().where(ours).ordered_values(*values.items())).rowcount == 1
 
 

@@ -12,7 +12,8 @@ from designate_pool.model import Action, AuditFinding, Outcome
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities
-from designate_pool.storage.sql.schema import audit_findings, domains, pool_manager_status, pools
+from designate_pool.storage.sql.schema import audit_findings, domains, pool_manager_status
+from designate_pool.storage.zones import pools as pool_store
 
 TABLE = audit_findings
 ROWS = pool_manager_status
@@ -34,10 +35,9 @@ def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
 
 def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[AuditFinding]:
     """The newest findings of a pool, the newest first; about domains of *project_id*, None for all."""
-    pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
     own = sa.true() if project_id is None else TABLE.c.domain_id.in_(
         sa.select(domains.c.id).where(domains.c.project_id == project_id))
-    return _read(tx, _SELECT.where(TABLE.c.pool_id == pool_id, own), limit)
+    return _read(tx, _SELECT.where(TABLE.c.pool_id == pool_store.id_of(pool_name), own), limit)
 
 
 def of_domain(tx: Tx, domain_id: str, limit: int) -> list[AuditFinding]:

@@ -17,7 +17,8 @@ from designate_pool.model import Action, Outcome, Status, Task
 from designate_pool.serial import distance
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import count
-from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pools, records, recordsets
+from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, records, recordsets
+from designate_pool.storage.zones import pools as pool_store
 
 ROWS = pool_manager_status
 #: Rows of a server that are searched for failures, in the order in which they are due.
@@ -61,11 +62,10 @@ def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
 
 def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[RecentChange]:
     """The pool's domains (a project's, all for None) that changed last, with deleted ones, the newest change first."""
-    pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
     return [RecentChange(*row) for row in tx.execute(
         sa.select(domains.c.id, domains.c.name, domains.c.serial, domains.c.action, domains.c.status,
                   domains.c.changed_at, domains.c.converged_at)
-        .where(domains.c.pool_id == pool_id, domains.c.changed_at.is_not(None), _of(project_id))
+        .where(domains.c.pool_id == pool_store.id_of(pool_name), domains.c.changed_at.is_not(None), _of(project_id))
         .order_by(domains.c.changed_at.desc()).limit(limit))]
 
 

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from designate_pool.model import Outcome, PlanState, Status
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import count
-from designate_pool.storage.sql.schema import domains, plans, pool_manager_status, pools
+from designate_pool.storage.sql.schema import domains, plans, pool_manager_status
+from designate_pool.storage.zones import pools as pool_store
 
 ROWS = pool_manager_status
 #: Rows and unsettled domains are counted up to this.
@@ -68,22 +69,18 @@ def of_server(tx: Tx, server_id: str, now: datetime) -> ServerMeasures:
 
 def unsettled(tx: Tx, pool_name: str) -> dict[Status, int]:
     """How many domains of the pool are PENDING and how many in ERROR."""
-    return {status: count(tx, sa.select(domains.c.id).where(domains.c.pool_id == _pool(pool_name),
-                                                            domains.c.status == status), MOST)
+    return {status: count(tx, sa.select(domains.c.id).where(
+        domains.c.pool_id == pool_store.id_of(pool_name), domains.c.status == status), MOST)
             for status in (Status.PENDING, Status.ERROR)}
 
 
 def active(tx: Tx, pool_name: str) -> int:
     """How many domains of the pool are ACTIVE.  It counts an index, so call it rarely."""
     return tx.execute(sa.select(sa.func.count()).where(
-        domains.c.pool_id == _pool(pool_name), domains.c.status == Status.ACTIVE)).scalar_one()
+        domains.c.pool_id == pool_store.id_of(pool_name), domains.c.status == Status.ACTIVE)).scalar_one()
 
 
 def parked_plans(tx: Tx, pool_name: str, now: datetime) -> int:
     """How many plans of the pool wait for an operator."""
     return count(tx, sa.select(plans.c.id).where(plans.c.state == PlanState.PARKED, plans.c.expires_at >= now,
                                                  plans.c.pool_name == pool_name), MOST)
-
-
-def _pool(name: str) -> sa.ScalarSelect[str]:
-    return sa.select(pools.c.id).where(pools.c.name == name).scalar_subquery()

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from designate_pool.model import Domain, ServerStatus, Status
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import chunks
+from designate_pool.storage.sql.entities import chunks, values_among
 from designate_pool.storage.sql.schema import (ALIVE, domains, pool_manager_status, pool_servers, records, recordsets,
                                                zone_shares)
 from designate_pool.storage.zones import domains as domain_store
@@ -82,9 +82,7 @@ def ever_used(tx: Tx, names: Iterable[str]) -> set[str]:
     """Those of *names* that a domain of any pool has, or had without abandoning it last."""
     newer = domains.alias()
     is_last = ~sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
-    return {name for part in chunks(names) for name in tx.execute(
-        sa.select(domains.c.name).distinct().where(domains.c.name.in_(part), is_last,
-                                                   domains.c.abandoned.is_(False))).scalars()}
+    return values_among(tx, domains.c.name, names, is_last, domains.c.abandoned.is_(False))
 
 
 def servers_without_pool(tx: Tx, server_ids: Sequence[str], limit: int) -> list[tuple[str, str]]:

@@ -34,22 +34,17 @@ def purge(tx: Tx, before: datetime, limit: int, after_id: str = '') -> Purged:
                       .where(domains.c.id > after_id).order_by(domains.c.id).limit(limit)).all()
     if not seen:
         return Purged(0, '')
-    removed = _purge_records(tx, [row.id for row in seen], before, limit)
+    rows = tx.execute(sa.select(records.c.id, records.c.recordset_id).where(
+        records.c.domain_id.in_([row.id for row in seen]), records.c.status == Status.DELETED,
+        records.c.updated_at < before).limit(limit)).all()
+    delete_all(tx, records.c.id, (row.id for row in rows))
+    removed = len(rows) + _purge_recordsets(tx, {row.recordset_id for row in rows})
     if removed < limit:
         tombstones = [row.id for row in seen if row.status is Status.DELETED and row.updated_at < before]
         removed += _purge_tombstones(tx, tombstones, limit - removed)
     if removed >= limit:
         return Purged(removed, after_id or '0')
     return Purged(removed, seen[-1].id if len(seen) == limit else '')
-
-
-def _purge_records(tx: Tx, domain_ids: list[str], before: datetime, limit: int) -> int:
-    """Delete records whose deletion is confirmed, and the recordsets that were deleted with them."""
-    rows = tx.execute(sa.select(records.c.id, records.c.recordset_id)
-                      .where(records.c.domain_id.in_(domain_ids), records.c.status == Status.DELETED,
-                             records.c.updated_at < before).limit(limit)).all()
-    delete_all(tx, records.c.id, (row.id for row in rows))
-    return len(rows) + _purge_recordsets(tx, {row.recordset_id for row in rows})
 
 
 def _purge_recordsets(tx: Tx, ids: Iterable[str]) -> int:
@@ -59,9 +54,8 @@ def _purge_recordsets(tx: Tx, ids: Iterable[str]) -> int:
         has_records = sa.exists().where(records.c.recordset_id == recordsets.c.id)
         empty = tx.execute(sa.select(recordsets.c.id).where(recordsets.c.id.in_(part), recordsets.c.deleted != ALIVE,
                                                             ~has_records)).scalars().all()
-        if empty:
-            tx.execute(sa.delete(recordsets).where(recordsets.c.id.in_(empty)))
-            removed += len(empty)
+        delete_all(tx, recordsets.c.id, empty)
+        removed += len(empty)
     return removed
 
 
@@ -86,6 +80,5 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
     newer = domains.alias()
     older = sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
     gone = tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), older)).scalars().all()
-    if gone:
-        tx.execute(sa.delete(domains).where(domains.c.id.in_(gone)))
+    delete_all(tx, domains.c.id, gone)
     return removed + len(gone)

@@ -129,11 +129,8 @@ def _joined(kind: sa.types.TypeEngine[Any], values: Sequence[Any]) -> str | list
         return list(values)
     convert, _ = written
     nulls = values.count(None)
-    if nulls or convert is not None:
-        change = convert or str
-        texts: Sequence[str] = [_NULL if value is None else change(value) for value in values]
-    else:
-        texts = values
+    texts: Sequence[str] = values if not nulls and convert is None else [
+        _NULL if value is None else (convert or str)(value) for value in values]
     joined = _BETWEEN.join(texts)
     is_plain = joined.count(_BETWEEN) == len(texts) - 1 and joined.count(_NULL) == nulls
     return joined if joined and is_plain else list(values)

@@ -181,10 +181,9 @@ class Storage:
         self._keeps_time = self.engine.dialect.name in TIMES
         # SQLite has one writer.  Writers of this process queue here: waiting inside SQLite is not fair, and blocks all
         # green threads, including the one that holds the write lock.
-        self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         self.has_one_writer = self.engine.dialect.name == 'sqlite'
-        if self.has_one_writer:
-            self._writing = threading.Lock()
+        self._writing: contextlib.AbstractContextManager[Any] = (
+            threading.Lock() if self.has_one_writer else contextlib.nullcontext())
 
     def now(self) -> datetime:
         """The database's time, with which everything is written and compared that processes of several hosts agree
@@ -538,10 +537,8 @@ def _mysql_conversions() -> dict[Any, Any]:
     from pymysql import converters
     from pymysql.constants import FIELD_TYPE
 
-    def time_literal(value: datetime, mapping: Any = None) -> str:
-        return f"'{value.isoformat(' ')}'"
-
-    return {**converters.conversions, FIELD_TYPE.DATETIME: datetime.fromisoformat, datetime: time_literal}
+    return {**converters.conversions, FIELD_TYPE.DATETIME: datetime.fromisoformat,
+            datetime: lambda value, mapping=None: f"'{value.isoformat(' ')}'"}
 
 
 def _prepare_mysql(seconds: int, idle: int, isolation_level: str | None) -> Callable[[Any, Any], None]:

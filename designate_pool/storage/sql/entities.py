@@ -116,6 +116,12 @@ def delete_all(tx: Tx, column: sa.Column[Any], values: Iterable[Any]) -> None:
         tx.execute(sa.delete(column.table).where(column.in_(part)))
 
 
+def values_among(tx: Tx, column: sa.Column[T], values: Iterable[T], *conditions: Any) -> set[T]:
+    """Those of *values* that a column has in rows that meet conditions."""
+    return {value for part in chunks(values)
+            for value in tx.execute(sa.select(column).where(column.in_(part), *conditions)).scalars()}
+
+
 def count(tx: Tx, statement: sa.Select[Any], most: int | None = None) -> int:
     """How many rows a statement finds; counted up to *most*."""
     return int(tx.execute(sa.select(sa.func.count()).select_from(statement.limit(most).subquery())).scalar_one())

@@ -120,14 +120,6 @@ def folder() -> pathlib.Path:
     return installed if installed.is_dir() else package.parent / 'migrations'
 
 
-def _config() -> alembic.config.Config:
-    import alembic.config
-
-    config = alembic.config.Config()
-    config.set_main_option('script_location', str(folder()).replace('%', '%%'))
-    return config
-
-
 def _revisions(tx: Tx) -> Revisions:
     inspector = sa.inspect(tx)
     if not inspector.has_table(_VERSION.name):
@@ -177,9 +169,12 @@ def _migrate(url: str, command: Callable[[alembic.config.Config], object]) -> No
 
 
 def _migrate_once(url: str, command: Callable[[alembic.config.Config], object]) -> None:
+    import alembic.config
+
     # SQLite alters a table by creating it again, and drops the old one while others refer to it.
     engine = make_engine(url, foreign_keys=False)
-    config = _config()
+    config = alembic.config.Config()
+    config.set_main_option('script_location', str(folder()).replace('%', '%%'))
     config.attributes['on_step'] = lambda ctx, **_: _note_compatibility(ctx.connection, config)
     try:
         with engine.connect() as connection, _alone(connection):

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from designate_pool.model import Action, Domain, PageRequest, Status, names
 from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities, chunks, lost_race
+from designate_pool.storage.sql.entities import Entities, chunks, lost_race, values_among
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
 from designate_pool.storage.zones import zone_shares
 
@@ -107,9 +107,7 @@ def explaining_zones(tx: Tx, names: Iterable[str]) -> set[str]:
     former = domains.alias()
     has_former = sa.exists().where(former.c.name == domains.c.name, former.c.deleted != ALIVE,
                                    former.c.abandoned == sa.false())
-    return {name for part in chunks(names) for name in tx.execute(
-        sa.select(domains.c.name).where(domains.c.name.in_(part), domains.c.deleted == ALIVE,
-                                        ~(_AWAITS_FIRST_TRANSFER & has_former))).scalars()}
+    return values_among(tx, domains.c.name, names, domains.c.deleted == ALIVE, ~(_AWAITS_FIRST_TRANSFER & has_former))
 
 
 def newest(tx: Tx, name: str, pool_name: str) -> Domain | None:
@@ -191,8 +189,7 @@ def insert_many(tx: Tx, new: Sequence[Domain]) -> None:
 
 def ever_named(tx: Tx, wanted: Iterable[str]) -> set[str]:
     """Those of these names that a domain has, or had before it was deleted."""
-    return {name for part in chunks(wanted)
-            for name in tx.execute(sa.select(domains.c.name).where(domains.c.name.in_(part))).scalars()}
+    return values_among(tx, domains.c.name, wanted)
 
 
 def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:

@@ -20,7 +20,8 @@ from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities
-from designate_pool.storage.sql.schema import domains, plans, pool_servers, pools
+from designate_pool.storage.sql.schema import domains, plans, pool_servers
+from designate_pool.storage.zones import pools as pool_store
 
 TABLE = plans
 #: How long a plan can be applied by default.
@@ -141,9 +142,8 @@ def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime
 
     :returns: None if it was stored, else the number of deletes without it
     """
-    pool_id = sa.select(pools.c.id).where(pools.c.name == plan.pool_name).scalar_subquery()
-    tx.execute(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id).order_by(pool_servers.c.id)
-               .with_for_update()).all()
+    tx.execute(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_store.id_of(plan.pool_name))
+               .order_by(pool_servers.c.id).with_for_update()).all()
     # NULL is equal to nothing, so a condition on the id of a domain is never true or false for a zone without one.
     about = (sa.and_(TABLE.c.domain_id.is_not(None), TABLE.c.domain_id == plan.domain_id) if plan.domain_id is not None
              else sa.and_(TABLE.c.domain_id.is_(None), TABLE.c.zone == plan.zone))

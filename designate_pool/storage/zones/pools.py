@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable
 from datetime import datetime
@@ -44,15 +45,17 @@ _HAS_SERVERS = sa.exists().where(pool_servers.c.pool_id == pools.c.id, pool_serv
 _Row = tuple[str | None, str, int]
 _SORT_KEYS = {name: pools.c[name] for name in ('name', 'id', 'created_at', 'updated_at')}
 _CRITERIA: dict[str, Any] = {
-    'name': lambda value: pages.like(pools.c.name, value),
-    'id': lambda value: pools.c.id == value,
-    'description': lambda value: pages.like(pools.c.description, value),
-    'project_id': lambda value: pools.c.project_id == value,
-}
+    'name': functools.partial(pages.like, pools.c.name), 'id': pools.c.id,
+    'description': functools.partial(pages.like, pools.c.description), 'project_id': pools.c.project_id}
 
 
 def get(tx: Tx, pool_id: str) -> Pool | None:
     return _one(tx, _BY_ID, id=pool_id)
+
+
+def id_of(name: str) -> sa.ScalarSelect[str]:
+    """The statement that finds the id of a pool by its name."""
+    return sa.select(pools.c.id).where(pools.c.name == name).scalar_subquery()
 
 
 def lock(tx: Tx, pool_id: str) -> Pool | None:
@@ -77,8 +80,7 @@ def hold(tx: Tx, pool_id: str) -> None:
 
 
 def find(tx: Tx, page: PageRequest) -> list[Pool]:
-    pages.refuse_unknown(page.criterion, _CRITERIA)
-    statement = sa.select(*_COLUMNS).where(*(_CRITERIA[key](value) for key, value in page.criterion.items()))
+    statement = sa.select(*_COLUMNS).where(*pages.conditions(page.criterion, _CRITERIA))
     rows = pages.one_page(tx, statement, pools.c.id, _SORT_KEYS, page)
     attributes = _attributes(tx, [row.id for row in rows])
     return [_pool(row, attributes.get(row.id, ())) for row in rows]

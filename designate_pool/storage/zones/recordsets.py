@@ -6,7 +6,7 @@ the domain.
 
 from __future__ import annotations
 
-import dataclasses
+import collections
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
@@ -108,10 +108,10 @@ def find(tx: Tx, domain_id: str, page: PageRequest, soa_status: Status) -> list[
     :param soa_status: the status of the SOA
     """
     pages.refuse_unknown(page.criterion, _CRITERIA)
-    return _with_records(tx, (RecordSet(**row._mapping) for row in pages.one_page(
+    return _with_records(tx, pages.one_page(
         tx, _OF_DOMAIN, recordsets.c.id, _SORT_KEYS, page,
         among=(recordsets.c.domain_id == domain_id,), parameters={'domain_id': domain_id},
-        conditions=[_CRITERIA[key](value, soa_status) for key, value in page.criterion.items()])))
+        conditions=[_CRITERIA[key](value, soa_status) for key, value in page.criterion.items()]))
 
 
 def find_everywhere(tx: Tx, page: PageRequest, project_id: str | None) -> list[RecordSet]:
@@ -140,34 +140,27 @@ def find_everywhere(tx: Tx, page: PageRequest, project_id: str | None) -> list[R
             domains.c.status.in_((Status.PENDING, Status.ERROR)) if unsettled else domains.c.status != Status.DELETED,
             of_domain).limit(_FEW + 1)).scalars().all()
         # A database without statistics does not know whether these are few.
-        few = _are_few(tx, ids)
+        few = len(ids) <= _FEW and count(
+            tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id.in_(ids)), _FEW_SETS + 1) <= _FEW_SETS
         if few:
             statement = statement.where(recordsets.c.domain_id.in_(ids))
         if is_target or not few:
             statement = statement.where(seen)
     for key, value in page.criterion.items():
         statement = statement.where(_CRITERIA[key](value, status))
-    return _with_records(tx, (RecordSet(**row._mapping) for row in pages.one_page(
-        tx, statement, recordsets.c.id, _SORT_KEYS, page,
-        among=(seen,))))
-
-
-def _are_few(tx: Tx, domain_ids: Sequence[str]) -> bool:
-    return len(domain_ids) <= _FEW and count(
-        tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id.in_(domain_ids)), _FEW_SETS + 1) <= _FEW_SETS
+    return _with_records(tx, pages.one_page(tx, statement, recordsets.c.id, _SORT_KEYS, page, among=(seen,)))
 
 
 def _of_owner(column: sa.Column[Any]) -> Any:
     return sa.select(column).where(domains.c.id == recordsets.c.domain_id).scalar_subquery()
 
 
-def _with_records(tx: Tx, found: Iterable[RecordSet]) -> list[RecordSet]:
-    sets = list(found)
-    records_of: dict[str, list[Record]] = {}
-    for part in chunks(recordset.id for recordset in sets):
-        for row in tx.execute(_RECORDS_OF, {'ids': part}):
-            records_of.setdefault(row[0], []).append(Record(*row[1:]))
-    return [dataclasses.replace(recordset, records=_in_order(records_of.get(recordset.id, ()))) for recordset in sets]
+def _with_records(tx: Tx, rows: Sequence[Any]) -> list[RecordSet]:
+    records_of: dict[str, list[Record]] = collections.defaultdict(list)
+    for part in chunks(row.id for row in rows):
+        for recordset_id, *record in tx.execute(_RECORDS_OF, {'ids': part}):
+            records_of[recordset_id].append(Record(*record))
+    return [RecordSet(**row._mapping, records=_in_order(records_of[row.id])) for row in rows]
 
 
 def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str]]:
@@ -265,10 +258,6 @@ def fail(tx: Tx, domain_ids: Iterable[str], serial: int, now: datetime) -> None:
                    .values(status=Status.ERROR, updated_at=now, version=records.c.version + 1))
 
 
-def _status(status: Status) -> Any:
-    return sa.literal(status, type_=records.c.status.type)
-
-
 _UPDATE = sa.case((records.c.task == Task.NONE, sa.literal(Task.UPDATE, type_=records.c.task.type)),
                   else_=records.c.task)
 
@@ -302,8 +291,8 @@ _SETTLE = sa.update(records).where(
     records.c.domain_id.in_(_IDS), _UNSETTLED,
     _is_up_to(sa.select(domains.c.reported_serial).where(domains.c.id == records.c.domain_id).scalar_subquery())
 ).ordered_values(
-    (records.c.status, sa.case((records.c.task == Task.DELETE, _status(Status.DELETED)),
-                               else_=_status(Status.ACTIVE))),
+    (records.c.status, sa.case((records.c.task == Task.DELETE, sa.literal(Status.DELETED, records.c.status.type)),
+                               else_=sa.literal(Status.ACTIVE, records.c.status.type))),
     (records.c.task, Task.NONE),
     (records.c.updated_at, sa.bindparam('now')),
     (records.c.version, records.c.version + 1))
@@ -342,16 +331,15 @@ _CRITERIA: dict[str, Any] = {
 
 
 def _read(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[RecordSet]:
-    sets: dict[str, RecordSet] = {}
-    records_of: dict[str, list[Record]] = {}
+    first_rows: dict[str, Any] = {}
+    records_of: dict[str, list[Record]] = collections.defaultdict(list)
     width = len(_SET_FIELDS)
     for row in tx.execute(statement, parameters):
-        if row[0] not in sets:
-            sets[row[0]] = RecordSet(**dict(zip(_SET_FIELDS, row[:width])))
+        first_rows.setdefault(row[0], row)
         if row[width] is not None:
-            records_of.setdefault(row[0], []).append(Record(*row[width:]))
-    return [dataclasses.replace(recordset, records=_in_order(records_of.get(recordset.id, ())))
-            for recordset in sets.values()]
+            records_of[row[0]].append(Record(*row[width:]))
+    return [RecordSet(**dict(zip(_SET_FIELDS, row)), records=_in_order(records_of[key]))
+            for key, row in first_rows.items()]
 
 
 def _in_order(found: Iterable[Record]) -> tuple[Record, ...]:
