@@ -85,8 +85,3 @@ def test_a_domain_knows_the_request_that_gave_it_its_serial(database: Storage, c
     central.delete_domain(Context(request_id='req-5', all_projects=True), domain.id)
     central.delete_domain(Context(request_id='req-6', all_projects=True), domain.id)
     assert known() == 'req-5'
-
-
-def test_the_database_s_clock_is_this_host_s(database: Storage) -> None:
-    before = utcnow()
-    assert before - timedelta(seconds=1) <= database.now() <= utcnow() + timedelta(seconds=1)

@@ -23,7 +23,7 @@ from prometheus_client import REGISTRY
 from designate_pool import errors
 from designate_pool.storage.sql.columns import Time
 from designate_pool.storage.sql.database import Storage, Tx, see_one_state
-from testing.databases import DatabaseServer, MariaDB, count_statements
+from testing.databases import DatabaseServer, MariaDB
 from testing.processes import binary, free_port, patience
 
 TABLE = sa.Table('counters', sa.MetaData(), sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
@@ -116,14 +116,6 @@ def test_a_connection_that_is_cut_while_one_state_is_read(storage: Storage, serv
     assert storage.read(work) == [0, 0]
 
 
-def test_what_is_read_is_of_now_and_is_counted(storage: Storage) -> None:
-    with count_statements(storage) as counter:
-        for number in range(3):
-            assert storage.read(values) == [number, number]
-            storage.run(add, 1, 2)
-    assert counter.total() == 3 + 6
-
-
 def test_a_deadlock_costs_neither_of_the_two_its_transaction(storage: Storage) -> None:
     both_have_one = threading.Barrier(2)
     tries: list[int] = []
@@ -140,12 +132,6 @@ def test_a_deadlock_costs_neither_of_the_two_its_transaction(storage: Storage) -
             future.result(30)
     assert storage.read(values) == [2, 2]
     assert len(tries) == 3
-
-
-def test_a_server_that_restarts_in_mid_transaction(storage: Storage, server: DatabaseServer) -> None:
-    restarts = iter([server.restart])
-    storage.run(add, 1, 2, between=lambda: next(restarts, int)())
-    assert storage.read(values) == [1, 1]
 
 
 def test_a_server_that_is_killed_in_mid_transaction(storage: Storage, server: DatabaseServer) -> None:
@@ -347,18 +333,3 @@ def test_green_threads_share_the_connections(empty_database_url: str) -> None:
                           timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout == '[60, 60]\n'
-
-
-def test_threads_share_the_connections(empty_database_url: str) -> None:
-    storage = Storage(empty_database_url)
-    storage.run(prepare)
-
-    def work(number: int) -> None:
-        for _ in range(10):
-            storage.run(add, 1, 2)
-            storage.read(values)
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
-    assert storage.read(values) == [80, 80]
-    storage.close()

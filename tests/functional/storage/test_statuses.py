@@ -64,13 +64,6 @@ def test_a_reason_that_a_newer_version_wrote_is_another(storage: Storage, domain
     assert stored(storage, domain)[0].reason is None
 
 
-def test_rows_that_were_never_written_are_an_empty_list(storage: Storage, domain: str) -> None:
-    assert storage.read(server_statuses.for_domains, [domain]) == {domain: []}
-    assert storage.read(server_statuses.for_domains, []) == {}
-    written(storage)
-    assert stored(storage, domain) == []
-
-
 def test_a_newer_version_replaces_all_but_id_and_created_at(storage: Storage, domain: str) -> None:
     first = row(domain, next_attempt_at=NOW, claimed_by='one', claimed_until=NOW + MINUTE, last_error='no answer')
     written(storage, first)
@@ -191,12 +184,6 @@ def test_of_two_rows_of_one_key_in_a_batch_the_newer_counts(storage: Storage, do
     assert [each.attempts for each in stored(storage, domain)] == [3]
 
 
-def test_actions_and_servers_have_rows_of_their_own_and_come_sorted(storage: Storage, domain: str) -> None:
-    keys = [(A, Action.CREATE), (A, Action.UPDATE), (B, Action.CREATE), (B, Action.DELETE)]
-    written(storage, *(row(domain, server, action) for server, action in reversed(keys)))
-    assert [(each.server_id, each.action) for each in stored(storage, domain)] == keys
-
-
 def test_an_error_is_cut_to_what_the_column_holds(storage: Storage, domain: str) -> None:
     written(storage, row(domain, last_error='ä' * 5000))
     assert stored(storage, domain)[0].last_error == 'ä' * 1024
@@ -208,14 +195,6 @@ def test_whatever_a_server_says_can_be_stored(storage: Storage, wrong: str) -> N
     ids = storage.run(insert_domains, 2)
     written(storage, row(ids[0], last_error=f'no {wrong} \U0001f600'), row(ids[1], last_error='no'))
     assert [stored(storage, each)[0].last_error for each in ids] == ['no ? \U0001f600', 'no']
-
-
-def test_a_serial_beyond_32_bits_is_refused(storage: Storage, domain: str) -> None:
-    for column in ('serial_number', 'expected_serial'):
-        for number in (-1, 4294967296):
-            with pytest.raises((sa.exc.IntegrityError, sa.exc.OperationalError), match=f'manager_status_{column}'):
-                written(storage, row(domain, **{column: number}))
-    assert stored(storage, domain) == []
 
 
 def test_a_domain_that_was_removed_is_told(storage: Storage, domain: str) -> None:
@@ -270,28 +249,12 @@ def test_what_is_not_due_is_not_claimed(storage: Storage) -> None:
     assert [each.domain_id for each in claim(storage, {A: 10}, now=NOW + SECOND)] == [later]
 
 
-def test_a_second_round_claims_nothing(storage: Storage) -> None:
-    ids = storage.run(insert_domains, 3)
-    written(storage, *(row(each, next_attempt_at=NOW) for each in ids))
-    assert len(claim(storage, {A: 10})) == 3
-    assert claim(storage, {A: 10}, by='two') == []
-    assert claim(storage, {A: 10}, by='one') == []
-
-
 def test_a_claim_ends_by_itself(storage: Storage, domain: str) -> None:
     written(storage, row(domain, next_attempt_at=NOW))
     claim(storage, {A: 1}, by='one')
     assert claim(storage, {A: 1}, now=NOW + MINUTE, by='two') == []
     taken = claim(storage, {A: 1}, now=NOW + MINUTE + SECOND, by='two')
     assert [(each.claimed_by, each.version) for each in taken] == [('two', 3)]
-
-
-def test_who_lost_its_claim_cannot_write_over_the_next_one(storage: Storage, domain: str) -> None:
-    written(storage, row(domain, next_attempt_at=NOW))
-    lost = claim(storage, {A: 1}, by='one')[0]
-    claim(storage, {A: 1}, now=NOW + 2 * MINUTE, by='two')
-    written(storage, dataclasses.replace(lost, version=lost.version + 1, status=Outcome.ERROR, next_attempt_at=None))
-    assert [(each.claimed_by, each.status) for each in stored(storage, domain)] == [('two', None)]
 
 
 def unclaimed(tx: Tx) -> int:
@@ -448,48 +411,3 @@ def test_claims_are_released_row_by_row_and_only_while_they_are_the_same(storage
     assert storage.run(server_statuses.release_claims, mine) == 0
     assert {each.domain_id for each in claim(storage, {A: 10}, by='two')} == {ids[0], ids[1], ids[3]}
     assert storage.run(server_statuses.release_claims, renewed) == 1
-
-
-def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:
-    ids = storage.run(insert_domains, 2000)
-    written(storage, *(row(each, server, action, status=Outcome.SUCCESS) for each in ids for server in (A, B, C)
-                       for action in (Action.CREATE, Action.UPDATE)))
-    written(storage, *(row(each, next_attempt_at=NOW, version=2) for each in ids[:20]))
-    analyze = 'ANALYZE TABLE' if storage.engine.dialect.name == 'mysql' else 'ANALYZE'
-    storage.run(lambda tx: tx.exec_driver_sql(f'{analyze} pool_manager_status').close())
-    seen: list[tuple[str, Any]] = []
-
-    def note(connection: Any, cursor: Any, statement: str, parameters: Any, *rest: Any) -> None:
-        if 'SELECT' in statement:
-            seen.append((statement, parameters))
-
-    for engine in storage.engines:
-        sa.event.listen(engine, 'before_cursor_execute', note)
-    storage.read(server_statuses.claim_due, {A: 5, B: 5}, NOW, 'one', NOW + MINUTE)
-    storage.read(server_statuses.first_waiting_update, A)
-    for engine in storage.engines:
-        sa.event.remove(engine, 'before_cursor_execute', note)
-    assert len(seen) == 2
-    for statement, parameters in seen:
-        plan = storage.read(explained, statement, parameters)
-        assert 'ix_pool_manager_status_server_id_next_attempt_at' in plan, plan
-        assert not SCANS[storage.engine.dialect.name](plan), plan
-
-
-def explained(tx: Tx, statement: str, parameters: Any) -> str:
-    explain = 'EXPLAIN QUERY PLAN ' if tx.dialect.name == 'sqlite' else 'EXPLAIN '
-    return '\n'.join(' | '.join(map(str, line)) for line in tx.exec_driver_sql(explain + statement, parameters))
-
-
-def _reads_many_rows(plan: str) -> bool:
-    # id | select_type | table | type | possible_keys | key | key_len | ref | rows | Extra
-    lines = [line.split(' | ') for line in plan.splitlines()]
-    return any(cells[2] == pool_manager_status.name and (cells[3] in ('ALL', 'index') or int(cells[8]) > 1000)
-               for cells in lines)
-
-
-SCANS = {
-    'sqlite': lambda plan: 'SCAN pool_manager_status' in plan,
-    'mysql': _reads_many_rows,
-    'postgresql': lambda plan: 'Seq Scan on pool_manager_status' in plan,
-}

@@ -18,7 +18,6 @@ from sqlalchemy import exc
 
 from designate_pool import errors
 from designate_pool.storage.sql.database import Storage, Tx, is_elsewhere, is_transient, make_engine
-from testing.databases import count_statements
 
 
 @pytest.fixture
@@ -41,11 +40,6 @@ def add(tx: Tx, number: int) -> int:
 
 def numbers(tx: Tx) -> list[int]:
     return list(tx.execute(sa.text('SELECT n FROM t ORDER BY n')).scalars())
-
-
-def test_a_transaction_is_committed_and_its_result_returned(storage: Storage) -> None:
-    assert storage.run(add, number=3) == 3
-    assert storage.read(numbers) == [3]
 
 
 def test_a_transaction_that_fails_leaves_nothing(storage: Storage) -> None:
@@ -191,19 +185,6 @@ def busy() -> sqlite3.OperationalError:
     error = sqlite3.OperationalError('database is locked')
     error.sqlite_errorname = 'SQLITE_BUSY'
     return error
-
-
-@pytest.mark.all_databases
-def test_statements_are_counted_while_asked_for(storage: Storage) -> None:
-    with count_statements(storage) as counter:
-        storage.run(add, 1)
-        storage.run(add, 2)
-        storage.run(lambda tx: tx.execute(sa.text('INSERT INTO t VALUES (:n)'), [{'n': 3}, {'n': 4}, {'n': 5}]))
-        storage.read(numbers)
-    assert counter.total() == 4
-    assert counter['INSERT INTO t VALUES (?)'] == 3
-    storage.read(numbers)
-    assert counter.total() == 4
 
 
 @pytest.mark.parametrize('given, driver', [
