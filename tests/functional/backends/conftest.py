@@ -13,7 +13,5 @@ from tests.fixtures.rigs import KEY
 @pytest.fixture
 def keyed_primary() -> Iterator[Primary]:
     """A primary that knows the key :data:`KEY`."""
-    server = Primary(keys=[KEY])
-    server.start()
-    yield server
-    server.stop()
+    with Primary(keys=[KEY]) as server:
+        yield server

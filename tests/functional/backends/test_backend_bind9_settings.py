@@ -23,12 +23,8 @@ DEAD = Endpoint('::1', 9)
 @pytest.fixture
 def keyed() -> Iterator[tuple[Primary, Primary]]:
     """Two more primaries, with keys."""
-    servers = Primary(keys=[KEY, OTHER_KEY]), Primary(keys=[KEY, OTHER_KEY])
-    for server in servers:
-        server.start()
-    yield servers
-    for server in servers:
-        server.stop()
+    with Primary(keys=[KEY, OTHER_KEY]) as one, Primary(keys=[KEY, OTHER_KEY]) as other:
+        yield one, other
 
 
 def create(server: Server, name: str = 'example.com.', generation: int = 1) -> CallResult:

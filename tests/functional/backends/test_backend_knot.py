@@ -215,9 +215,7 @@ def test_the_example_and_its_knot_conf_work_together(knotd: Start, tmp_path: pat
     example = example_servers('example-knot.conf', tmp_path)[0]
     assert example.tsig_key
     server = knotd(configuration=(ETC / 'example-knot.knot.conf').read_text())
-    keyed = Primary(keys=[example.tsig_key])
-    keyed.start()
-    try:
+    with Primary(keys=[example.tsig_key]) as keyed:
         keyed.publish('example.com.', zone_text(4))
         here = dataclasses.replace(example, host=server.host, port=server.port, primaries=(keyed.endpoint,),
                                    options={**example.options, 'control_socket': str(server.socket)})
@@ -230,5 +228,3 @@ def test_the_example_and_its_knot_conf_work_together(knotd: Start, tmp_path: pat
             wait_until(lambda: server.serial('example.com.') == 5, 'the new contents are served')
             assert backend.delete_domain(a_domain()).ok
             assert server.query('example.com.').rcode() == dns.rcode.REFUSED
-    finally:
-        keyed.stop()

@@ -70,9 +70,7 @@ class TestOverTls(ChannelContract, KeyedContract):
 
 def test_create_again_with_another_pattern_takes_effect_and_with_the_same_changes_nothing(
         nsd: Start, primary: Primary) -> None:
-    other = Primary()
-    other.start()
-    try:
+    with Primary() as other:
         primary.publish('example.com.', zone_text(5))
         other.publish('example.com.', zone_text(3))
         server = nsd()
@@ -83,8 +81,6 @@ def test_create_again_with_another_pattern_takes_effect_and_with_the_same_change
             wait_until(lambda: server.serial('example.com.') == 3, "the other primary's contents are served")
             assert after.create_domain(a_domain()).ok
             assert server.log.count('control cmd: changezone') == 1
-    finally:
-        other.stop()
 
 
 def test_a_zone_in_nsd_conf_is_refused_and_its_neighbours_in_the_batch_are_done(nsd: Start) -> None:
@@ -232,19 +228,17 @@ def test_under_eventlet(nsd: Start, nsd_keys: Keys, tls: bool) -> None:
 def test_the_example_runs(nsd_keys: Keys, tmp_path: pathlib.Path) -> None:
     first, second = example_servers('example-nsd.conf', tmp_path, {'/etc/designate-pool/ns1': str(nsd_keys('own'))})
     assert first.tsig_key is not None
-    primary = Primary(keys=[first.tsig_key])
-    primary.start()
-    port, control_port = free_port(), free_port()
-    (tmp_path / 'nsd.conf').write_text(put_in((ETC / 'example-nsd.nsd.conf').read_text(), {
-        '192.0.2.1@53': f'127.0.0.1@{port}', 'interface: 192.0.2.1': 'interface: 127.0.0.1',
-        'control-port: 8952': f'control-port: {control_port}', 'username: "nsd"': 'username: ""',
-        '/var/lib/nsd': str(tmp_path), '/run/nsd': str(tmp_path), '/etc/nsd': str(nsd_keys('own')),
-        '192.0.2.10@5354': f'127.0.0.1@{primary.port}', 'notify: 192.0.2.10': 'notify: 127.0.0.1'}))
-    here = dataclasses.replace(first, host='127.0.0.1', port=port, primaries=(primary.endpoint,),
-                               options={**first.options, 'control_port': control_port})
-    asked = Asked()
-    asked.host, asked.port = here.host, here.port
-    try:
+    with Primary(keys=[first.tsig_key]) as primary:
+        port, control_port = free_port(), free_port()
+        (tmp_path / 'nsd.conf').write_text(put_in((ETC / 'example-nsd.nsd.conf').read_text(), {
+            '192.0.2.1@53': f'127.0.0.1@{port}', 'interface: 192.0.2.1': 'interface: 127.0.0.1',
+            'control-port: 8952': f'control-port: {control_port}', 'username: "nsd"': 'username: ""',
+            '/var/lib/nsd': str(tmp_path), '/run/nsd': str(tmp_path), '/etc/nsd': str(nsd_keys('own')),
+            '192.0.2.10@5354': f'127.0.0.1@{primary.port}', 'notify: 192.0.2.10': 'notify: 127.0.0.1'}))
+        here = dataclasses.replace(first, host='127.0.0.1', port=port, primaries=(primary.endpoint,),
+                                   options={**first.options, 'control_port': control_port})
+        asked = Asked()
+        asked.host, asked.port = here.host, here.port
         primary.publish('example.com.', zone_text(1))
         with (running([binary('nsd'), '-d', '-c', str(tmp_path / 'nsd.conf')], tmp_path / 'log',
                       lambda: listens(control_port)), opened(here) as backend, opened(second)):
@@ -256,5 +250,3 @@ def test_the_example_runs(nsd_keys: Keys, tmp_path: pathlib.Path) -> None:
             wait_until(lambda: asked.serial('example.com.') == 2, 'the change is served')
             assert backend.delete_domain(a_domain()).ok
             wait_until(lambda: asked.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
-    finally:
-        primary.stop()

@@ -236,9 +236,7 @@ def two_servers(first: PowerDns, second: PowerDns) -> dict[str, str]:
 def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
     """Both files together: a zone is created, transferred with the example's key, and deleted."""
     key = TsigKey('transfer.example.com.', 'hmac-sha256', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')
-    primary = Primary(keys=[key])
-    primary.start()
-    try:
+    with Primary(keys=[key]) as primary:
         primary.publish('example.com.', zone_text(4))
         servers = [powerdns(name, keys=[key]) for name in ('ns1', 'ns2')]
         pairs = two_servers(*servers) | {'listen = 192.0.2.10:5354': f'listen = {primary.endpoint}'}
@@ -249,5 +247,3 @@ def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
                 wait_until(lambda server=server: server.serial('example.com.') == 4, 'the contents are served')
                 assert backend.delete_domain(a_domain()).ok
             assert server.zones() == {}
-    finally:
-        primary.stop()

@@ -163,10 +163,8 @@ def test_the_servers_are_turned_and_serve_all_the_time(stack: Stack, binds: list
 @pytest.fixture
 def master() -> Iterator[Primary]:
     """Of secondary zones."""
-    found = Primary()
-    found.start()
-    yield found
-    found.stop()
+    with Primary() as found:
+        yield found
 
 
 def test_zones_that_no_server_serves_do_not_block_it(stack: Stack, binds: list[Named], designate: Storage,

@@ -158,16 +158,12 @@ def test_a_zone_of_many_messages_goes_through_two_servers(name_server: Callable[
                                                           key: TsigKey | None) -> None:
     lines = [f'host{number} A 192.0.2.{number % 250 + 1}' for number in range(600)]
     lines += [f'many TXT "{number} {"x" * 200}"' for number in range(150)]
-    first = Primary(keys=[KEY])
-    first.start()
-    try:
+    with Primary(keys=[KEY]) as first:
         first.publish(NAME, zone_text(1, *lines))
         server = name_server(keys=[KEY])
         server.add_zone(NAME, [first.endpoint], key)
         wait_until(lambda: server.serial(NAME) == 1, 'the zone is there')
         assert fetched(Asker(server), key) == {'SOA': 1, 'NS': 1, 'A': 600, 'TXT': 150}
-    finally:
-        first.stop()
 
 
 def test_transfer_over_udp_and_of_a_name_in_the_zone(asker: Asker) -> None:
