@@ -178,6 +178,8 @@ def _without_dot(name: str) -> str:
 MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
 #: Bytes; some 100,000 endpoints.
 MAX_BODY = 64 << 20
+#: Refused endpoints of one request that are logged one by one.
+MAX_LOGGED = 20
 #: Types that the pool makes at a zone's apex, which external-dns must not see.
 _MADE_BY_POOL = ('SOA', 'NS')
 
@@ -283,8 +285,11 @@ class Webhook:
         lines = frozenset(
             f'{(key_of(refusal.endpoint) or ("an endpoint without a name", ""))[0]}: {refusal.why}'
             for refusal in refused)
-        for line in sorted(lines - self._logged):
+        new = sorted(lines - self._logged)
+        for line in new[:MAX_LOGGED]:
             LOG.warning('an endpoint is left out: %s', line)
+        if len(new) > MAX_LOGGED:
+            LOG.warning('and %d more endpoints are left out', len(new) - MAX_LOGGED)
         self._logged = lines
 
 

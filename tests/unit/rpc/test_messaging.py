@@ -59,7 +59,7 @@ class Endpoint:
 def messaging() -> Iterator[Messaging]:
     conf = cfg.CONF
     conf([], project='test')
-    caller = Messaging(conf, 'test', call_timeout=2.0, transport_url='kombu+memory://')
+    caller = Messaging(conf, 'test', call_timeout=60.0, transport_url='kombu+memory://')
     yield caller
     caller.stop()
 

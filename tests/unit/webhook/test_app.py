@@ -103,4 +103,7 @@ def test_one_that_cannot_be_keeps_neither_the_others_nor_what_is_there(
     told = [record.getMessage() for record in caplog.records if 'left out' in record.getMessage()]
     assert len(told) == 3, 'once each'
     assert 'www.example.com.: ' in ' '.join(told) and 'nowhere' in ' '.join(told)
+    client.simulate_post('/adjustendpoints', json=[endpoint(f'b{number}.example.com', 'A', 'nowhere')
+                                                   for number in range(30)])
+    assert caplog.records[-1].getMessage() == 'and 10 more endpoints are left out'
     assert client.simulate_post('/adjustendpoints', json=[good]).json == [good]
