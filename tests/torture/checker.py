@@ -113,7 +113,17 @@ def _lost(past: Past) -> Iterator[Breach]:
     for (server, _), events in past.observed.items():
         for event in events:
             if event['e'] == 'contents' and event.get('life') in past.lives and _is_trusted(past, event, events):
-                yield from _wrong_contents(past, past.lives[event['life']], event)
+                wrong = list(_wrong_contents(past, past.lives[event['life']], event))
+                if wrong and (then := _serial_then(past, event, events)) is not None:
+                    wrong = list(_wrong_contents(past, past.lives[event['life']], {**event, 'serial': then}))
+                yield from wrong
+
+
+def _serial_then(past: Past, event: Event, all_of_it: Sequence[Event]) -> int | None:
+    """The serial that a server fed by records has next, if it is another: PowerDNS reads the SOA of a transfer before
+    the records, which may be those of the next serial already."""
+    serial = next((each['serial'] for each in all_of_it if each['asked'] > event['t']), None)
+    return serial if event['server'] in past.fed and serial is not None and newer(serial, event['serial']) else None
 
 
 def _is_trusted(past: Past, event: Event, all_of_it: Sequence[Event]) -> bool:
@@ -376,7 +386,8 @@ def _equal(past: Past) -> Iterator[Breach]:
     first: dict[tuple[str, int | None, int], tuple[list[object], Event]] = {}
     for (server, name), events in past.observed.items():
         for event in events:
-            if event['e'] != 'contents' or event['serial'] is None or not _is_trusted(past, event, events):
+            if event['e'] != 'contents' or event['serial'] is None or not _is_trusted(past, event, events) or (
+                    _serial_then(past, event, events) is not None):
                 continue
             rrsets = sorted([each[0], each[1], each[2], sorted(each[3])] for each in event['rrsets'])
             other = first.setdefault((name, event.get('life'), event['serial']), (rrsets, event))

@@ -354,6 +354,17 @@ def test_a_server_that_is_fed_makes_an_empty_zone_with_a_serial_before_first(fed
     assert story.rules() == broken
 
 
+@pytest.mark.parametrize(('fed', 'then', 'broken'), [
+    ('x', 12, set()), ('', 12, {'lost'}), ('x', 10, {'lost'})], ids=['torn', 'transferred', 'no later serial'])
+def test_fed_servers_transfer_the_records_of_their_next_serial(fed: str, then: int, broken: set[str]) -> None:
+    story = Story(fed=fed)
+    story.create(1, 10, ONE)
+    story.write(2, 1, TWO, 12)
+    story.hand_over('x', 1, 10, TWO)
+    story.serve('x', 1, then)
+    assert story.rules() == broken
+
+
 def test_how_many_servers_are_needed() -> None:
     for servers, threshold, needed in (('xyz', 100, 3), ('xyz', 67, 3), ('xyz', 66, 2), ('xyz', 1, 1), ('xyzw', 50, 2)):
         past = checker.Past(Story(servers, threshold).events)
