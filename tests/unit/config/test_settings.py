@@ -1,15 +1,18 @@
-"""The sections that are known by name."""
+"""The sections that are known by name, and the concurrency, known before anything is imported."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import pathlib
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 from oslo_config import cfg
 
-from designate_pool.config import load
+from designate_pool.config import concurrency_choice, load, sink
 from designate_pool.errors import BadConfiguration
 from designate_pool.model import Endpoint
 from tests.unit.config.conftest import Read
@@ -190,3 +193,81 @@ def test_a_section_has_addresses_of_its_own_for_metrics(read: Read) -> None:
     settings = load.read_settings(read('[service:api]\nmetrics = 192.0.2.1, [2001:db8::1]:9000\n'))
     assert (settings.api.metrics, settings.central.metrics) == (
         (Endpoint('192.0.2.1', 9464), Endpoint('2001:db8::1', 9000)), ())
+
+
+ZONE = 'zone_id = 3b2ba4e8-6c4e-4f5b-a0f6-0a4f2e9c1d55'
+ENABLED = '[service:sink]\nenabled_notification_handlers = nova_fixed\n'
+
+
+def test_handlers_are_off_unless_the_file_names_them(read: Read) -> None:
+    assert load.read_settings(read(f'[handler:nova_fixed]\n{ZONE}\n')).sink.handlers == ()
+
+
+def test_a_handler_has_designates_options(read: Read) -> None:
+    found, = load.read_settings(read(f'{ENABLED}[handler:nova_fixed]\n{ZONE}\nformatv4 = %(hostname)s.%(zone)s\n'
+                                     'formatv4 = %(octet3)s.%(zone)s\n')).sink.handlers
+    assert (found.name, found.control_exchange, found.notification_topics) == ('nova_fixed', 'nova', ('notifications',))
+    assert found.formatv4 == ('%(hostname)s.%(zone)s', '%(octet3)s.%(zone)s')
+    assert found.formatv6 == ('%(hostname)s.%(zone)s',)
+
+
+def test_a_handler_of_ones_own_has_any_options(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = importlib.metadata.EntryPoint('volumes', 'example.handlers:Volumes', sink.NAMESPACE)
+    monkeypatch.setattr(importlib.metadata, 'entry_points', lambda group: [point])
+    found = load.read_settings(read(
+        '[service:sink]\nenabled_notification_handlers = volumes\n[handler:volumes]\nsuffix = san\nsuffix = backup\n'
+        f'{ZONE}\n')).sink
+    assert found.handlers == ()
+    assert found.others == {'volumes': {'suffix': ('san', 'backup'), 'zone_id': (ZONE.partition(' = ')[2],)}}
+
+
+def test_a_handler_that_is_not_installed_is_a_mistake_for_the_sink_alone(read: Read) -> None:
+    found = load.read_settings(read('[service:sink]\nenabled_notification_handlers = nova_fixd\n'
+                                    '[handler:nova_fixd]\nsuffix = san\n')).sink
+    assert (found.missing, dict(found.others)) == (('nova_fixd',), {})
+    with pytest.raises(BadConfiguration, match=r'\[service:sink\] enabled_notification_handlers: there is no handler '
+                                               r'nova_fixd, only .*; did you mean nova_fixed\?'):
+        sink.check_installed(found)
+
+
+@pytest.mark.parametrize(('text', 'line'), [
+    pytest.param(ENABLED, r'\[handler:nova_fixed\] zone_id: the id of a zone is needed', id='no-zone'),
+    pytest.param(f'{ENABLED}[handler:nova_fixed]\nzone_id = example.com.\n', r'zone_id: the id of a zone', id='no-id'),
+    pytest.param(f'{ENABLED}[handler:nova_fixed]\n{ZONE}\nformatv4 = %(hostname.%(zone)s\n',
+                 r'formatv4: .* is not a format', id='form'),
+    pytest.param(f'{ENABLED}[handler:nova_fixed]\n{ZONE}\nformatv6 = 100%.%(zone)s\n',
+                 r'formatv6: .* is not a format', id='percent'),
+    pytest.param('[handler:nova_fixd]\nzone_id = x\n', r'\[handler:nova_fixd\]', id='section'),
+    pytest.param('[handler:nova_fixed]\nformats = x\n', r'\[handler:nova_fixed\] formats', id='option'),
+])
+def test_mistakes_are_named(read: Read, text: str, line: str) -> None:
+    with pytest.raises(BadConfiguration, match=line):
+        load.read_settings(read(text))
+
+
+@pytest.mark.parametrize('word', ['eventlet', 'threading'])
+def test_the_word_of_the_file(tmp_path: pathlib.Path, word: str) -> None:
+    path = tmp_path / 'x.conf'
+    path.write_text(f'[DEFAULT]\nconcurrency = {word}\ntransport_url = fake://\n')
+    for argv in (['--config-file', str(path)], ['--debug', f'--config-file={path}', 'serve']):
+        assert concurrency_choice.concurrency(argv) == word
+    assert concurrency_choice.concurrency(['--config-dir', str(tmp_path)]) == word
+
+
+def test_what_is_wrong_is_left_for_the_loading_to_tell(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'x.conf'
+    for text in ('[DEFAULT]\nconcurrency = asyncio\n', 'no section\n'):
+        path.write_text(text)
+        assert concurrency_choice.concurrency(['--config-file', str(path)]) == 'eventlet'
+    assert concurrency_choice.concurrency(['--config-file', str(tmp_path / 'none')]) == 'eventlet'
+
+
+def test_asking_does_not_import_what_eventlet_must_patch_first() -> None:
+    code = ('import sys; from designate_pool.config import concurrency_choice; concurrency_choice.concurrency([]); '
+            'sys.exit(bool({"eventlet", "oslo_log.log", "oslo_messaging", "sqlalchemy"} & sys.modules.keys()))')
+    assert subprocess.run([sys.executable, '-c', code]).returncode == 0
+
+
+def test_the_files_may_stand_anywhere_on_the_command_line() -> None:
+    assert concurrency_choice.files_first(['database', '--config-file', 'a', 'upgrade', '--config-dir=b', '-x']) == [
+        '--config-file=a', '--config-dir=b', 'database', 'upgrade', '-x']

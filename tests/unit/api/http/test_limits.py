@@ -1,14 +1,35 @@
-"""How many requests of a client are executed at once."""
+"""The HTTP server begins and ends, and executes so many requests of a client at once."""
 
 from __future__ import annotations
 
 import concurrent.futures
 
 import pytest
+import requests
 
 from designate_pool.api.http.limits import PLACE, RequestLimits, network_of
+from designate_pool.api.http.server import ApiServer
+from designate_pool.model import Endpoint
 from designate_pool.settings import ApiSettings
 from testing.processes import wait_until
+
+
+def nothing(environ, start_response):
+    start_response('204 No Content', [])
+    return []
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_start_stop_and_start_again(host):
+    server = ApiServer(nothing, Endpoint(host, 0), ApiSettings(threads=2, waits=0))
+    for _ in range(2):
+        server.start()
+        assert requests.get(f'http://{server.endpoint}/').status_code == 204
+        taken = server.endpoint
+        server.stop()
+        with pytest.raises(requests.ConnectionError):
+            requests.get(f'http://{taken}/', timeout=2)
+    server.stop()
 
 
 class Caller:

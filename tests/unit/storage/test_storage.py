@@ -1,4 +1,4 @@
-"""Who may read a SQLite database."""
+"""Who may read a SQLite database, and from which serial on a journal can give a difference."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 import pathlib
 import stat
 
+import pytest
 import sqlalchemy as sa
 
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import journal
 
 
 def test_a_new_database_is_its_owner_s_alone(tmp_path: pathlib.Path) -> None:
@@ -31,3 +33,8 @@ def test_the_mode_of_one_that_is_there_stays(tmp_path: pathlib.Path) -> None:
     with contextlib.closing(Storage(f'sqlite:///{path}')) as storage:
         storage.run(lambda tx: tx.execute(sa.text('CREATE TABLE t (a INTEGER)')))
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(('newest', 'begins'), [(5, True), (5 + 2 ** 31 - 1, True), (5 + 2 ** 31, False)])
+def test_a_journal_that_reaches_back_half_of_all_serials_has_no_order(newest: int, begins: bool) -> None:
+    assert journal._begins(5, 5, newest, lambda: True) is begins

@@ -1,14 +1,61 @@
-"""Schedules of faults, and what the relay does to packets."""
+"""The programs and name servers of the laboratory, and the schedule of its faults."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import itertools
+import pathlib
+import pkgutil
 
+import dns.name
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.torture import schedule
+from designate_pool.settings import DatabaseSettings
+from testing.databases import MAX_CONNECTIONS
+from tests import torture
+from tests.torture import lab, schedule
+from tests.torture.name_servers import leftover_files
 from tests.torture.schedule import FaultKind
+
+MODULES = [each.name for each in pkgutil.iter_modules([str(pathlib.Path(torture.__file__).parent)])]
+
+
+def test_the_database_accepts_the_connections_of_all_services() -> None:
+    """A cut link or many late messages have all of them open what they may."""
+    pool_size = DatabaseSettings().pool_size
+    assert MAX_CONNECTIONS >= 2 * pool_size * len(lab.SERVICES) + 50
+
+
+@pytest.mark.parametrize('name', MODULES)
+def test_every_module_finds_what_it_imports(name: str) -> None:
+    """Several are imported by ``make torture`` and ``make torture-selftest`` alone."""
+    importlib.import_module(f'{torture.__name__}.{name}')
+
+
+LIVING, GONE = ['a.example.', 'b.a.example.'], ['c.example.', 'z.a.example.']
+
+
+def hashed(name: str) -> str:
+    return hashlib.sha256(dns.name.from_text(name).to_digestable()).hexdigest()
+
+
+@pytest.mark.parametrize(('files', 'left'), [
+    ([], []),
+    (['a.example.7.db', 'a.example.7.db.jnl', 'b.a.example.1.db', 'named.conf', 'log'], []),
+    (['c.example.7.db', 'a.example.7.db'], ['c.example.7.db']),
+    (['zones/z.a.example.zone'], ['zones/z.a.example.zone']),
+    (['a.example.7.db', 'a.example.12.db', 'a.example.7.db.jnl'], ['a.example.7.db', 'a.example.7.db.jnl']),
+    (['one/a.example.7.db', 'two/a.example.8.db'], []),
+    ([f'state/{hashed("a.example.")}.zone', f'state/{hashed("c.example.")}.json'],
+     [f'state/{hashed("c.example.")}.json']),
+    (['example.7.db', 'c.example', 'ac.example.1.db'], ['c.example']),
+], ids=['nothing', 'living', 'gone', 'gone, in a folder', 'former', 'folders', 'hashed', 'other names'])
+def test_leftover_files(files: list[str], left: list[str]) -> None:
+    assert leftover_files(files, LIVING, GONE) == left
+
 
 KINDS = [FaultKind('kill', ('one', 'two'), 'process', 1, 10, 3), FaultKind('pause', ('one',), 'process', 6, 15),
          FaultKind('cut', ('one-two', 'two-one'), 'link', 5, 20), FaultKind('clock', ('one', 'two'), 'clock', 10, 30),
