@@ -189,6 +189,13 @@ def test_an_error_is_cut_to_what_the_column_holds(storage: Storage, domain: str)
     assert stored(storage, domain)[0].last_error == 'ä' * 1024
 
 
+def test_a_serial_beyond_32_bits_is_refused(storage: Storage, domain: str) -> None:
+    for column in ('serial_number', 'expected_serial'):
+        for number in (-1, 4294967296):
+            with pytest.raises((sa.exc.IntegrityError, sa.exc.OperationalError), match=f'manager_status_{column}'):
+                written(storage, row(domain, **{column: number}))
+
+
 @pytest.mark.parametrize('wrong', ['\0', '\ud800'], ids=['nul', 'surrogate'])
 def test_whatever_a_server_says_can_be_stored(storage: Storage, wrong: str) -> None:
     """One row that cannot be written would keep all rows of its batch from being written, each time."""
