@@ -73,9 +73,12 @@ class AnswerForm:
         """
         shown = {}
         for name, (read, convert) in self._readers.items():
-            content = given[name] if name in given else read(value)
-            if convert is not None and content is not None and name not in given:
-                content = convert(content)
+            if name in given:
+                content = given[name]
+            else:
+                content = read(value)
+                if convert is not None and content is not None:
+                    content = convert(content)
             if content is not ABSENT:
                 shown[name] = content
         if self._links:

@@ -69,12 +69,15 @@ class Entities(Generic[T]):
         """The entities of a page.
 
         :param among: conditions on all that the requester may see
-        :param select: instead of :attr:`select`, with these conditions; a constant if there are *parameters*
+        :param select: instead of :attr:`select`, with these conditions; a constant if there are *parameters*, or no
+            conditions
         :raises InvalidField: for an unknown criterion, or as :func:`designate_pool.storage.sql.pages.one_page`
         """
+        if select is None:
+            select = self.select.where(*among) if among else self.select
         return [self.kind(*row) for row in pages.one_page(
-            tx, self.select.where(*among) if select is None else select, self.table.c.id, self._sort_keys, page,
-            next(iter(self._sort_keys)), among, parameters or None,
+            tx, select, self.table.c.id, self._sort_keys, page,
+            next(iter(self._sort_keys)), among, None if among and not parameters else parameters,
             pages.conditions(page.criterion, self._criteria), self._newest_first)]
 
     def values(self, entity: T) -> dict[str, Any]:

@@ -12,8 +12,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine.default import CacheStats
 
+from designate_pool.model import PageRequest
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains
 from testing.hot_paths import BATCH, HotPaths, change_one, everything, import_one
 from testing.many_domains import domain_ids, fill
 
@@ -123,3 +125,13 @@ def test_many_take_as_few_statements_as_one_and_none_is_compiled_twice(storage: 
     everything(paths, domain_ids(storage, BATCH, first[-1]))
     paths.situations(first[-1:])
     assert not counting.compiled
+
+
+@pytest.mark.parametrize('project_id', [None, 'alpha'])
+def test_the_statement_of_a_page_is_built_once(storage: Storage, project_id: str | None) -> None:
+    statements: list[Any] = []
+    for engine in storage.engines:
+        sa.event.listen(engine, 'before_execute', lambda connection, statement, *rest: statements.append(statement))
+    for _ in range(2):
+        storage.read(domains.find, PageRequest(), project_id)
+    assert statements[-1] is statements[len(statements) // 2 - 1]
