@@ -1,4 +1,4 @@
-"""The control socket."""
+"""The control socket, and faults as text and as what is counted."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import designate_pool
 from designate_pool.errors import BackendRefused, InvalidField
 from designate_pool.model import Endpoint
+from designate_pool.nameserver.faults import Fault, Faults
 from designate_pool.nameserver.server import NameServer
 from testing.processes import wait_until
 from tests.fixtures.nameservers import ControlClient, Primary, zone_text
@@ -116,3 +117,51 @@ def test_loopback_only_and_never_without_a_secret() -> None:
         NameServer(LOOPBACK, Endpoint('192.0.2.1', 0), 'the secret').start()
     with pytest.raises(InvalidField, match='the control socket needs one'):
         NameServer(LOOPBACK, LOOPBACK)
+
+
+@pytest.mark.parametrize('text, fault', [
+    ('drop', Fault('drop')),
+    ('delay=2.5', Fault('delay', seconds=2.5)),
+    ('servfail*3', Fault('servfail', count=3)),
+    ('refused@Example.com', Fault('refused', zone='example.com.')),
+    ('delay=0.1*2@example.com.', Fault('delay', 0.1, 2, 'example.com.')),
+])
+def test_texts(text: str, fault: Fault) -> None:
+    assert Fault.parse(text) == fault
+
+
+@pytest.mark.parametrize('text', ['', 'sulk', 'delay=', 'delay=1.2.3', 'drop*0', 'drop*x', 'delay=99999', 'drop@',
+                                  '=3'])
+def test_texts_that_are_no_fault(text: str) -> None:
+    with pytest.raises(InvalidField):
+        Fault.parse(text)
+
+
+def test_the_zones_own_goes_first() -> None:
+    faults = Faults()
+    faults.set(Fault('delay', 1))
+    faults.set(Fault('delay', 2, zone='example.com.'))
+    assert faults.take('delay', 'example.com.') == Fault('delay', 2, zone='example.com.')
+    assert faults.take('delay', 'example.net.') == Fault('delay', 1)
+    assert faults.take('drop', 'example.com.') is None
+
+
+def test_counted_ones_run_out() -> None:
+    faults = Faults()
+    faults.set(Fault('drop', count=2))
+    assert [faults.take('drop', 'example.com.') is not None for _ in range(4)] == [True, True, False, False]
+    assert faults.all() == []
+
+
+@pytest.mark.parametrize('kind, zone, left', [
+    (None, None, []),
+    ('drop', None, ['delay']),
+    (None, 'example.com.', ['drop', 'delay']),
+    ('drop', 'example.com.', ['drop', 'delay']),
+])
+def test_clear(kind: str | None, zone: str | None, left: list[str]) -> None:
+    faults = Faults()
+    for fault in (Fault('drop'), Fault('drop', zone='example.com.'), Fault('delay', 1)):
+        faults.set(fault)
+    faults.clear(kind, zone)
+    assert [fault.kind for fault in faults.all()] == left

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
 import re
 import uuid
 
-from designate_pool.errors import ServiceUnavailable
+import pytest
+
+from designate_pool.api.services.zone_task_store import validated
+from designate_pool.errors import BadInput, ServiceUnavailable
 from tests.fixtures.observed_central import FIRST_SERIAL, POOL_ID
 
 
@@ -56,3 +60,69 @@ def test_health_follows_central(api, central):
     assert api.simulate_get('/healthz').json['central'] == 'it failed (KeyError)'
     central.fault = None
     assert api.simulate_get('/healthz').json['status'] == 'ok'
+
+
+IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
+ZONE_FILE = '$ORIGIN example.net.\n@ 60 SOA ns1.example.net. hostmaster.example.net. 1 60 60 60 60\n'
+BATCHES = '/v2/zones/tasks/import_batches'
+DNS = {'Content-Type': 'text/dns'}
+
+
+def test_several_zone_files_each_have_an_import(api):
+    answer = api.simulate_post(BATCHES, json={'zonefiles': [ZONE_FILE, 'nonsense', ZONE_FILE.replace('net', 'org')]})
+    tasks = answer.json['imports']
+    assert (answer.status_code, [each['message'] for each in tasks]) == (202, [
+        'example.net. imported', "line 1: Text input is malformed: 'nonsense'.", 'example.org. imported'])
+    for each in tasks:
+        assert api.simulate_get(f'{IMPORTS}/{each["id"]}').json == each
+
+
+@pytest.mark.parametrize('zone_files, field', [
+    ([], 'zonefiles'), ([ZONE_FILE] * 201, 'zonefiles'), ([ZONE_FILE, 5], 'zonefiles.1'),
+    ([ZONE_FILE, ';' * 40000], 'zonefiles.1'), ([ZONE_FILE, '\u00e9' * 20000], 'zonefiles.1'),
+    ([ZONE_FILE, ' \n'], 'zonefiles.1'), ([ZONE_FILE, f'{ZONE_FILE}\0'], 'zonefiles.1'),
+    ([ZONE_FILE, '\ud800'], 'zonefiles.1')])
+def test_of_several_zone_files_one_that_cannot_be_taken_is_named(api, zone_files, field):
+    answer = api.simulate_post(BATCHES, body=json.dumps({'zonefiles': zone_files}),
+                               headers={'Content-Type': 'application/json'})
+    assert (answer.status_code, answer.json['type']) == (400, 'invalid_object')
+    assert field in answer.json['message'], answer.json
+    assert api.simulate_get(IMPORTS).json['imports'] == []
+
+
+def test_a_zone_file_that_is_too_long(api):
+    answer = api.simulate_post(IMPORTS, body=ZONE_FILE + ';' * 1000, headers=DNS)
+    assert (answer.status_code, answer.json['type']) == (413, 'body_too_large')
+
+
+def test_an_export_gives_the_zone_file(api, zone):
+    answer = api.simulate_post(f'/v2/zones/{zone["id"]}/tasks/export')
+    assert (answer.status_code, answer.json['status'], answer.json['zone_id']) == (202, 'PENDING', zone['id'])
+    assert answer.json['location'] is None and set(answer.json['links']) == {'self'}
+    shown = api.simulate_get(f'/v2/zones/tasks/exports/{answer.json["id"]}').json
+    assert shown['status'] == 'COMPLETE' and shown['location'] == shown['links']['export']
+    exported = api.simulate_get(f'/v2/zones/tasks/exports/{answer.json["id"]}/export')
+    assert exported.text.startswith('$ORIGIN example.com.\n') and ' IN SOA ns1.example.org. ' in exported.text
+    assert exported.headers['Content-Type'].startswith('text/dns')
+
+
+def test_a_zone_is_read_without_a_task(api, zone):
+    assert api.simulate_get(f'{EXPORTS}/{zone["id"]}/export').text.startswith('$ORIGIN example.com.\n')
+    assert api.simulate_get(EXPORTS).json['exports'] == []
+
+
+def test_no_export_of_what_is_not_there(api):
+    assert api.simulate_post(f'/v2/zones/{uuid.uuid4()}/tasks/export').json['type'] == 'zone_not_found'
+    assert api.simulate_get(f'{EXPORTS}/{uuid.uuid4()}/export').json['type'] == 'zone_export_not_found'
+
+
+@pytest.mark.parametrize('pieces', [(b'',), (b' \n', b'\t'), (b'\xc3', b'('), (b'a\xe2\x82',), (b'a', b'\0')])
+def test_what_is_no_zone_file_is_refused_wherever_it_is_cut(pieces):
+    with pytest.raises(BadInput, match='zone file'):
+        list(validated(pieces))
+
+
+def test_a_character_may_be_cut_in_two():
+    assert list(validated([b'a\xe2', b'\x82', b'\xac'])) == [b'a\xe2', b'\x82', b'\xac']
+    with pytest.raises(BadInput, match='byte 3'):
+        list(validated([b'ab\xe2'[:2], b'c\xff']))
