@@ -1,5 +1,7 @@
 # make test | test-quick | test-slow | torture | fuzz | soak | test-designate | test-openstack-clients | test-migration | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
-VENV ?= .venv
+# Another one, say python3.13, gets a virtual environment of its own.
+PYTHON ?= python3
+VENV ?= .venv$(patsubst python3%,%,$(notdir $(PYTHON)))
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
 # A benchmark, or quick for all of them at their smallest; and where the JSON goes.
@@ -108,14 +110,14 @@ bench: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/python -m benchmarks.$(BENCH) --json $(RESULTS)/$(BENCH).json $(BENCH_ARGS)
 
 packages:
-	tools/packages $(VENV) test
+	PYTHON=$(PYTHON) tools/packages $(VENV) test
 
 $(SERVERS): bindep.txt tools/packages
-	tools/packages $(VENV) test
+	PYTHON=$(PYTHON) tools/packages $(VENV) test
 	touch $@
 
 $(PYTHON_PACKAGES): setup.cfg pyproject.toml
-	tools/packages $(VENV)
+	PYTHON=$(PYTHON) tools/packages $(VENV)
 	$(BIN)/pip install --quiet --editable '.[test,doc]'
 	touch $@
 
@@ -124,17 +126,17 @@ $(FUZZ_PACKAGES): $(PYTHON_PACKAGES)
 	touch $@
 
 $(DESIGNATE_PACKAGES): tests/designate/requirements.txt
-	python3 -m venv $(DESIGNATE_VENV)
+	$(PYTHON) -m venv $(DESIGNATE_VENV)
 	$(DESIGNATE_VENV)/bin/pip install --quiet --requirement $<
 	touch $@
 
 $(CLIENTS_PACKAGES): tests/designate/clients_requirements.txt
-	python3 -m venv $(CLIENTS_VENV)
+	$(PYTHON) -m venv $(CLIENTS_VENV)
 	$(CLIENTS_VENV)/bin/pip install --quiet --requirement $<
 	touch $@
 
 $(MIGRATION_PACKAGES): tests/designate/takeover_requirements.txt
-	python3 -m venv $(MIGRATION_VENV)
+	$(PYTHON) -m venv $(MIGRATION_VENV)
 	$(MIGRATION_VENV)/bin/pip install --quiet --requirement $<
 	touch $@
 

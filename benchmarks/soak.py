@@ -39,7 +39,7 @@ ZONES, USERS, SERVERS = 10, 8, 2
 _MIB = 1 << 20
 QUEUES = (central.TOPIC, minidns.topic('default'), pool_manager.topic('default'))
 #: So that in half an hour the tables are as large as they will ever be.
-RETENTION = '[service:central]\ndeleted_retention = 120\njournal_age = 300\n'
+RETENTION = '[service:central]\ndeleted_retention = 120\nhistory_records = 5000\n'
 #: The first part of the time that is not judged: caches are filled, and tables come to their size.
 WARM = 0.3
 #: What may come on top within the rest of the time, at least, beside a tenth: by unit.

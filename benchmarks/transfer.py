@@ -13,6 +13,7 @@ import dataclasses
 import pathlib
 import re
 import socket
+import ssl
 import sys
 import tempfile
 import time
@@ -26,8 +27,10 @@ from benchmarks import report
 from benchmarks.queries import DATABASES
 from benchmarks.transfer_data import BESIDE, NAME, change, fill, raise_serial, write_zone_file
 from designate_pool.model import Endpoint, TsigKey
+from designate_pool.protocol import tls
 from designate_pool.storage.sql.database import Storage
 from testing.bind import Named
+from testing.certificates import self_signed
 from testing.knot import Knotd
 from testing.minidns import MiniDnsProcess
 from testing.nsd import Nsd
@@ -60,13 +63,17 @@ def query(have: int | None = None, key: TsigKey | None = None) -> bytes:
     return len(wire).to_bytes(2, 'big') + wire
 
 
-def take(server: Endpoint, octets: bytes, records: int) -> Taken:
+def take(server: Endpoint, octets: bytes, records: int, context: ssl.SSLContext | None = None) -> Taken:
     """Send a query, and take messages until they have as many *records* as there have to be.
 
+    :param context: for TLS; None for none
     :raises AssertionError: when the server refuses, or sends fewer or more
     """
-    with socket.create_connection((server.host, server.port), timeout=_SECONDS) as sock:
+    with contextlib.ExitStack() as end:
+        sock = end.enter_context(socket.create_connection((server.host, server.port), timeout=_SECONDS))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            sock = end.enter_context(context.wrap_socket(sock))
         started = time.monotonic()
         sock.sendall(octets)
         buffer = bytearray()
@@ -184,8 +191,13 @@ class Bench:
 
                     self._add(f'{label}, {word}: cold', size, self._best(endpoint, query(key=key), size + BESIDE, cold),
                               rates, COLD, word)
-                    self._add(f'{label}, {word}: kept', size, self._best(endpoint, query(key=key), size + BESIDE),
-                              rates, KEPT, word)
+                    kept = self._best(endpoint, query(key=key), size + BESIDE)
+                    self._add(f'{label}, {word}: kept', size, kept, rates, KEPT, word)
+                    over_tls = self._best(Endpoint(process.host, process.tls_port), query(key=key), size + BESIDE,
+                                          context=tls.client_context(is_strict=False))
+                    self._tell(f'{label}, {word}: kept, over TLS', over_tls)
+                    self._result.add(f'{label}, {word}: kept, over TLS', size / over_tls.seconds / 1e6, 'M records/s',
+                                     size / kept.seconds / 1e6, 'TCP')
             if size >= 2 * self._options.changes:
                 self._incremental(label, url, storage, domain_id)
 
@@ -202,11 +214,11 @@ class Bench:
             self._memory(f'{label}: IXFR', before, _private(process.pid))
 
     def _best(self, endpoint: Endpoint, octets: bytes, records: int,
-              prepare: Callable[[], object] = lambda: None) -> Taken:
+              prepare: Callable[[], object] = lambda: None, context: ssl.SSLContext | None = None) -> Taken:
         rounds = []
         for _ in range(self._options.rounds):
             prepare()
-            rounds.append(take(endpoint, octets, records))
+            rounds.append(take(endpoint, octets, records, context))
         return min(rounds, key=lambda each: each.seconds)
 
     def _add(self, title: str, size: int, taken: Taken, rates: Rates, other: str, word: str) -> None:
@@ -225,8 +237,9 @@ class Bench:
 
     @contextlib.contextmanager
     def _minidns(self, url: str, **options: int) -> Iterator[tuple[MiniDnsProcess, Endpoint]]:
-        process = MiniDnsProcess(pathlib.Path(tempfile.mkdtemp(dir=self._folder)), url, SERVERS,
-                                 self._options.concurrency, **options)
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder))
+        process = MiniDnsProcess(folder, url, SERVERS, self._options.concurrency,
+                                 tls=self_signed(folder / 'minidns.example.com'), **options)
         try:
             process.start()
             yield process, Endpoint(process.host, process.port)

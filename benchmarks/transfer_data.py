@@ -6,11 +6,11 @@ import pathlib
 
 import sqlalchemy as sa
 
-from designate_pool.model import Change, Status, Task, new_ids, utcnow
+from designate_pool.model import Actor, ChangeKind, Status, Task, Version, ZoneRecord, differences, new_ids, utcnow
 from designate_pool.storage.sql import bulk, migrate
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records, recordsets
-from designate_pool.storage.zones import journal
+from designate_pool.storage.zones import versions
 from testing.zones import big_zone, insert_zone
 
 NAME = 'example.org.'
@@ -70,9 +70,11 @@ def _have_looked_at(tx: Tx) -> None:
 
 def _change(tx: Tx, domain_id: str, count: int) -> int:
     serial: int = tx.execute(sa.select(domains.c.serial).where(domains.c.id == domain_id)).scalar_one()
-    gone: list[Change] = [(_host(number), 'A', 300, _address(number)) for number in range(count)]
-    added: list[Change] = [(name, rtype, ttl, _OTHER) for name, rtype, ttl, _ in gone]
-    journal.write(tx, [journal.DomainChange(domain_id, serial + 1, gone, added)], utcnow())
+    gone: list[ZoneRecord] = [(_host(number), 'A', 300, _address(number)) for number in range(count)]
+    added: list[ZoneRecord] = [(name, rtype, ttl, _OTHER) for name, rtype, ttl, _ in gone]
+    versions.write(tx, [versions.NewVersion(
+        Version(domain_id, serial, serial + 1, serial, ChangeKind.API, Actor(), gone=count, added=count),
+        differences.pack(gone, added))], utcnow())
     tx.execute(sa.update(domains).where(domains.c.id == domain_id).values(
         serial=serial + 1, journal_from=serial, journal_to=serial + 1, journal_records=2 * count))
     for number in range(0, count, 500):

@@ -123,12 +123,15 @@ class RequestCombiner(Generic[R, V]):
         self._key = key
         self._calls: CallCombiner[R, V | Exception | None] = CallCombiner(self._call_all, _PATIENCE, _PAUSE)
 
-    def call(self, request: R) -> V:
+    def call(self, request: R, is_alone: bool = False) -> V:
         """The result of *request*.
 
         :param request: compared by identity
+        :param is_alone: whether it gets a transaction of its own, as one has to that writes more than *together* checks
         :raises Exception: as *alone*
         """
+        if is_alone:
+            return self._alone(request)
         result = self._calls.call([request])[request]
         if isinstance(result, Exception):
             raise result

@@ -1,4 +1,4 @@
-"""The time limit of a call to a server, and connections that keep to it."""
+"""Time limits: of a call to a server, with connections that keep to it, and of a turn of a green thread."""
 
 from __future__ import annotations
 
@@ -6,6 +6,31 @@ import contextlib
 import socket
 import struct
 import time
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
+
+T = TypeVar('T')
+#: Seconds after which whatever reads outside input lets other green threads run.
+TURN = 0.01
+
+
+class Turns:
+    """Lets other green threads run when a turn is over."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + TURN
+
+    def give(self) -> None:
+        """Let them run if it is time; to be called often."""
+        if time.monotonic() >= self._end:
+            time.sleep(0)
+            self._end = time.monotonic() + TURN
+
+    def between(self, items: Iterable[T]) -> Iterator[T]:
+        """*items*, with turns between them."""
+        for item in items:
+            self.give()
+            yield item
 
 
 class Deadline:
@@ -24,6 +49,30 @@ class Deadline:
         if seconds <= 0:
             raise TimeoutError
         return seconds
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._end
+
+    def __str__(self) -> str:
+        return f'no answer within {self.seconds:g} s'
+
+    def progress(self, octets: int) -> None:
+        """Note that some *octets* were received."""
+
+
+class Stream(Protocol):
+    """A connected socket, or TLS over one."""
+
+    def settimeout(self, value: float, /) -> None: ...
+
+    def sendall(self, data: bytes, /) -> None: ...
+
+    def recv(self, size: int, /) -> bytes: ...
+
+    def setsockopt(self, level: int, name: int, value: bytes, /) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class ClosedUnanswered(ConnectionError):
@@ -62,13 +111,13 @@ def connect(address: str | tuple[str, int], deadline: Deadline) -> socket.socket
             raise
 
 
-def send(connection: socket.socket, octets: bytes, deadline: Deadline) -> None:
+def send(connection: Stream, octets: bytes, deadline: Deadline) -> None:
     """Send all *octets*."""
     connection.settimeout(deadline.left())
     connection.sendall(octets)
 
 
-def receive(connection: socket.socket, deadline: Deadline, most: int = 1 << 16) -> bytes:
+def receive(connection: Stream, deadline: Deadline, most: int = 1 << 16) -> bytes:
     """The next octets, at least one and at most *most*.
 
     :raises ClosedUnanswered: when there are none any more
@@ -77,10 +126,11 @@ def receive(connection: socket.socket, deadline: Deadline, most: int = 1 << 16) 
     octets = connection.recv(most)
     if not octets:
         raise ClosedUnanswered
+    deadline.progress(len(octets))
     return octets
 
 
-def abort(connection: socket.socket) -> None:
+def abort(connection: Stream) -> None:
     """Close a connection and discard the data that has not been delivered.
 
     After a normal close the kernel would continue to send it for minutes, and a server that becomes reachable in that

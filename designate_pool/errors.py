@@ -19,11 +19,13 @@ class PoolError(Exception):
     """Something went wrong in the pool.
 
     :cvar seconds: after which the same request may succeed, for HTTP clients; None where that is not known
+    :cvar is_logged: whether its cause has been logged where it was noticed
     """
 
     code = 500
     type = 'internal_error'
     seconds: int | None = None
+    is_logged = False
 
     def __init__(self, **facts: Any) -> None:
         super().__init__()
@@ -131,6 +133,18 @@ class DomainNotFound(NotFound):
     type = 'zone_not_found'
 
 
+class DeletedDomainNotFound(NotFound):
+    """There is no deleted zone {domain} that can be restored."""
+
+    type = 'deleted_zone_not_found'
+
+
+class ContentsNotKept(NotFound):
+    """The contents of {domain} at {at} are not known: {why}."""
+
+    type = 'contents_not_kept'
+
+
 class RecordSetNotFound(NotFound):
     """There is no recordset {recordset}."""
 
@@ -154,7 +168,7 @@ class ServerNotFound(NotFound):
 
 
 class OverQuota(PoolError):
-    """The quota {quota} allows {limit}; this would make it {found}."""
+    """The quota {quota} allows {limit}; this would make it {found}; an administrator can raise it."""
 
     code = 413
     type = 'over_quota'
@@ -191,10 +205,30 @@ class LostRace(Conflict):
     type = 'lost_race'
 
 
+class PreconditionFailed(PoolError):
+    """{what} has changed since you read it: {how}; read it again, and decide anew."""
+
+    code = 412
+    type = 'precondition_failed'
+
+
 class DomainBeingDeleted(Conflict):
     """The zone {domain} is being deleted."""
 
     type = 'domain_being_deleted'
+
+
+class Locked(Conflict):
+    """{what} is locked: {reason}; {who} may unlock it."""
+
+    type = 'locked'
+
+    @classmethod
+    def check(cls, what: str, locked: Any) -> None:
+        """Raise it if *locked*, a domain or a recordset, is locked."""
+        if locked.lock_reason is not None:
+            raise cls(what=what, reason=locked.lock_reason,
+                      who='only an administrator' if locked.locked_by_admin else 'its owner')
 
 
 class ManagedRecordSet(BadInput):
@@ -253,6 +287,12 @@ class ServiceUnavailable(PoolError):
 
     code = 503
     type = 'service_unavailable'
+
+
+class DatabaseUnavailable(ServiceUnavailable):
+    """{service} does not answer: {why}."""
+
+    is_logged = True
 
 
 class TooManyWaits(PoolError):
@@ -316,6 +356,10 @@ class CnameAtApex(ZoneError):
 
 class RRsetBesideCname(ZoneError):
     """{name} has a CNAME and {rtype}; a CNAME must be the only record at its name."""
+
+
+class RuleBroken(ZoneError):
+    """{name} {rtype}: {why}."""
 
 
 class DuplicateRRset(ZoneError):
@@ -405,6 +449,14 @@ class PlanMoved(Conflict):
     """The plan {plan} is not applied: {why}."""
 
     type = 'plan_moved'
+
+
+class WaitsForApproval(PoolError):
+    """The change of {domain.name} waits for approval as {plan}."""
+
+    code = 202
+    type = 'waits_for_approval'
+    #: ``kwargs`` has the *domain*, its *changes* as JSON, and the *value* that the request asks for, as it will be.
 
 
 class ApiRefused(Refused):

@@ -27,6 +27,8 @@ _POOL_SERVER = ('pool', 'server')
 
 BUILD = Info('designate_pool_build', 'The version that runs, and the Python that runs it.')
 BUILD.info({'version': __version__, 'python': platform.python_version()})
+ALIVE_AT = Gauge('designate_pool_heartbeat_timestamp_seconds', 'When a service last sent a heartbeat.',
+                 ('service', 'pool'))
 
 # The pool manager, by what it does.
 OPERATIONS = Counter('designate_pool_operations', "Driver calls; a call for many zones counts once for each zone.",
@@ -133,8 +135,10 @@ WEBHOOK_REQUESTS = Counter('designate_pool_webhook_requests', 'Requests of exter
                            ('request', 'status'))
 WEBHOOK_SECONDS = Histogram('designate_pool_webhook_request_seconds', 'Duration of requests, including calls to the '
                             'API of the pool.', ('request',), buckets=LONG)
-WEBHOOK_REFUSED = Gauge('designate_pool_webhook_endpoints_refused', 'Endpoints of the last request of external-dns '
+WEBHOOK_REFUSED = Gauge('designate_pool_webhook_endpoints_refused', 'Endpoints of the last POST /adjustendpoints '
                         'that were left out as invalid; the log says why.')
+WEBHOOK_LEFT_OUT = Counter('designate_pool_webhook_endpoints_left_out', 'Endpoints of POST /records that were left '
+                           'out, because they cannot be, or the pool refuses them; the log says why.')
 WEBHOOK_CHANGES = Counter('designate_pool_webhook_changes', 'Changes of RRsets made for external-dns.')
 
 _OF_SERVER = (ROWS_WAITING, ROWS_DUE, ROWS_FAILING, ROWS_DIVERGED, ROWS_IN_HAND, DUE_AGE, BEHIND, LAG)

@@ -15,19 +15,21 @@ from typing import Any
 
 from octodns.provider.base import BaseProvider
 from octodns.provider.plan import Plan
-from octodns.record import Record
+from octodns.record import Change, Record
 from octodns.zone import Zone
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner import master
 from designate_pool.planner.octodns.records import record_of, rrset_of
 from designate_pool.planner.providers.pool_api import PoolApi
+from designate_pool.planner.zone.zone import Zone as PlannedZone
 from designate_pool.protocol.rrset import RRset, unpack
 from designate_pool.protocol.soa_rdata import serial_of
 
 #: The types that both octoDNS and DNS have.
 TYPES = ('A', 'AAAA', 'CAA', 'CNAME', 'DNAME', 'DS', 'HTTPS', 'LOC', 'MX', 'NAPTR', 'NS', 'OPENPGPKEY', 'PTR', 'SPF',
          'SRV', 'SSHFP', 'SVCB', 'TLSA', 'TXT', 'URI')
+_WITH_NAMES = frozenset({'CNAME', 'DNAME', 'HTTPS', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV', 'SVCB'})
 
 
 class DesignatePoolProvider(BaseProvider):
@@ -52,9 +54,12 @@ class DesignatePoolProvider(BaseProvider):
         self._api = PoolApi(url, float(timeout), token)
         self._email = email
         self._serials: dict[str, int] = {}
+        #: By zone: what could not be written, and what of that is there.
+        self._left_out: dict[str, set[tuple[str, str]]] = {}
+        self._kept: dict[str, set[tuple[str, str]]] = {}
 
     def list_zones(self) -> list[str]:
-        return [zone['name'] for zone in self._api.zones()]
+        return [zone['name'].lower() for zone in self._api.zones()]  # as octoDNS has them
 
     def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
         shown = self._api.zone(zone.name)
@@ -72,15 +77,45 @@ class DesignatePoolProvider(BaseProvider):
         return True
 
     def _process_desired_zone(self, desired: Zone) -> Zone:
-        """Refuse data that is not valid in DNS while planning, so in a dry run too; octoDNS checks less strictly."""
+        """Refuse what is not valid in DNS while planning, so in a dry run too; octoDNS checks less strictly."""
+        own = PlannedZone(desired.name)
+        rrsets: dict[Record, RRset] = {}
+        faults: dict[Record, str] = {}
         for record in desired.records:
             if record._type in self.SUPPORTS:
                 try:
-                    rrset_of(record, lenient=False)
+                    rrsets[record] = rrset_of(record, lenient=False)
+                    own.add_record(rrsets[record], lenient=True)
                 except InvalidField as error:
-                    self.supports_warn_or_except(str(error).rstrip('.'), 'omitting record')
-                    desired.remove_record(record)
+                    faults[record] = str(error).rstrip('.')
+        for record, rrset in rrsets.items():
+            why = own.broken_rule(rrset, self.id) if rrset.extra.is_for(self.id) else None
+            if why is not None:
+                faults[record] = f'{rrset.name} {rrset.type}: {why}'
+        for record, why in faults.items():
+            self.supports_warn_or_except(why, 'omitting record')
+            desired.remove_record(record)
+        for record in rrsets.keys() - faults.keys():
+            if record._type in _WITH_NAMES:
+                # A name without the final dot is written with it, and then compared with what is there.
+                written = record_of(rrsets[record], desired)
+                if record.changes(written, self):
+                    written.source = record.source
+                    desired.add_record(written, replace=True, lenient=True)
+        self._left_out[desired.name] = {(record.fqdn, record._type) for record in faults}
         return super()._process_desired_zone(desired)
+
+    def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
+        existing = super()._process_existing_zone(existing, desired, lenient=lenient)
+        left_out = self._left_out.pop(existing.name, set())
+        self._kept[existing.name] = left_out & {(record.fqdn, record._type) for record in existing.records}
+        return existing
+
+    def _include_change(self, change: Change) -> bool:
+        """A record that was left out is no reason to delete the one that is there, or to add what cannot be with it."""
+        record, kept = change.record, self._kept[change.record.zone.name]
+        return not {(record.fqdn, record._type), (record.fqdn, 'CNAME')} & kept and not (
+            record._type == 'DNAME' and any(name.endswith(f'.{record.fqdn}') for name, _ in kept))
 
     def _record(self, rrset: RRset, zone: Zone) -> Record | None:
         try:

@@ -14,8 +14,20 @@ MOST = 100
 _OTHERS = object()
 
 
+def failure(log: logging.Logger, error: BaseException, text: str, *arguments: object) -> None:
+    """Log a failure that was not expected, with its stack trace; at DEBUG where its cause has been logged."""
+    log.log(logging.DEBUG if is_logged(error) else logging.ERROR, text, *arguments, exc_info=error)
+
+
+def is_logged(error: object) -> bool:
+    """Whether the cause of *error* was logged where it was noticed: see :class:`designate_pool.errors.PoolError`."""
+    return bool(getattr(error, 'is_logged', False))
+
+
 class OutageLog:
     """Logs the first failure of an outage at *level*, those that follow at DEBUG, and its end at INFO.
+
+    Failures whose cause has been logged where it was noticed are at DEBUG too.
 
     Threads may share it.  One log may keep several outages apart, each by its *key*.
 
@@ -32,8 +44,8 @@ class OutageLog:
         self._level = level
         self._clock = clock
         self._lock = threading.Lock()
-        #: By key: when the outage began, and its failures so far.
-        self._outages: dict[Hashable, tuple[float, int]] = {}
+        #: By key: when the outage began, its failures so far, and whether its begin was logged.
+        self._outages: dict[Hashable, tuple[float, int, bool]] = {}
 
     def __bool__(self) -> bool:
         """Whether there is an outage."""
@@ -41,18 +53,20 @@ class OutageLog:
 
     def failed(self, *arguments: object, key: Hashable = None, exc_info: bool = False) -> None:
         with self._lock:
-            since, count = self._outages.get(key, (self._clock(), 0))
-            self._outages[key] = since, count + 1
-        self._log.log(logging.DEBUG if count else self._level, self._failing, *arguments,
+            since, count, was_told = self._outages.get(key, (self._clock(), 0, False))
+            is_told = was_told or not any(map(is_logged, arguments))
+            self._outages[key] = since, count + 1, is_told
+        self._log.log(self._level if is_told and not was_told else logging.DEBUG, self._failing, *arguments,
                       exc_info=exc_info or None)
 
     def ended(self, *arguments: object, key: Hashable = None) -> None:
         """End the outage, if there is one; cheap if there is none."""
         if self._outages:
             with self._lock:
-                since, count = self._outages.pop(key, (0.0, 0))
+                since, count, is_told = self._outages.pop(key, (0.0, 0, False))
             if count:
-                self._log.info(self._ended, *arguments, self._clock() - since, count)
+                self._log.log(logging.INFO if is_told else logging.DEBUG, self._ended, *arguments,
+                              self._clock() - since, count)
 
     def forget(self, key: Hashable) -> None:
         """Drop the outage of *key* without logging its end."""

@@ -117,7 +117,8 @@ def _attempt(handle: Handle, items: list[Any], name: str) -> None:
     except (SystemExit, KeyboardInterrupt, GeneratorExit):
         raise
     except PoolError as error:  # the database or the broker is away
-        LOG.warning('%s: a batch of %d is retried later: %s; %s', name, len(items), str(error).rstrip('.'), _NEXT)
+        LOG.log(logging.DEBUG if error.is_logged else logging.WARNING, '%s: a batch of %d is retried later: %s; %s',
+                name, len(items), str(error).rstrip('.'), _NEXT)
     except BaseException:  # eventlet's Timeout is no Exception; the next batch has its own chance
         LOG.exception('%s: a batch of %d failed; %s', name, len(items), _NEXT)
 

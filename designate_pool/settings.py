@@ -11,9 +11,25 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from designate_pool.model import Endpoint
+from designate_pool.model import TLS_PORT, Endpoint
 
 API_PORT, MINIDNS_PORT, METRICS_PORT = 9001, 5354, 9464
+#: Public suffixes of two labels, by their last one: those below which many names are registered.
+_SUFFIXES = {
+    'ar': 'com edu gob gov mil net org', 'at': 'ac co gv or', 'au': 'asn com edu gov id net org',
+    'br': 'com edu gov mil net org', 'cn': 'ac com edu gov mil net org', 'co': 'com edu gov mil net nom org',
+    'cy': 'ac com gov net org', 'eg': 'com edu gov net org', 'es': 'com edu gob nom org', 'fr': 'com gouv nom',
+    'gr': 'com edu gov net org', 'hk': 'com edu gov idv net org', 'id': 'ac co go mil net or sch web',
+    'il': 'ac co gov k12 muni net org', 'in': 'ac co edu firm gen gov ind mil net nic org res',
+    'jp': 'ac ad co ed go gr lg ne or', 'ke': 'ac co go me ne or sc', 'kr': 'ac co go mil ne or pe re',
+    'mx': 'com edu gob net org', 'my': 'com edu gov mil name net org', 'ng': 'com edu gov mil net org sch',
+    'nz': 'ac co geek gen govt health iwi kiwi maori mil net org school', 'pe': 'com edu gob mil net nom org',
+    'ph': 'com edu gov mil net ngo org', 'pk': 'com edu gov net org', 'pl': 'com edu gov net org',
+    'pt': 'com edu gov net org', 'sa': 'com edu gov net org', 'sg': 'com edu gov net org',
+    'th': 'ac co go in mi net or', 'tr': 'com edu gen gov mil net org web', 'tw': 'com edu gov idv mil net org',
+    'ua': 'com edu gov in net org', 'uk': 'ac co gov ltd me net nhs org plc police sch',
+    'uy': 'com edu gub mil net org', 've': 'co com edu gob gov mil net org', 'vn': 'com edu gov net org',
+    'za': 'ac co edu gov law mil net nom org school web'}
 #: How users of the API are authenticated.
 NOAUTH, TOKEN, KEYSTONE = 'noauth', 'token', 'keystone'
 #: The maximum of a quota.
@@ -170,6 +186,10 @@ class PoolManagerSettings:
     catalog_zone: str | None = option(
         None, 'Name of the catalog zone (RFC 9432) that MiniDNS serves for the pool, for servers with the driver '
               'catalog. Not set: none.')
+    approval: str = option(
+        'none', 'Whether changes of the zones of the pool wait until somebody else approves them.', choices=[
+            ('none', 'only those of zones that want it themselves'),
+            ('required', 'all by those to whom the policy approve_change allows nothing')])
     metrics: tuple[Endpoint, ...] = _metrics()
 
     def __post_init__(self) -> None:
@@ -188,6 +208,19 @@ class MiniDnsSettings:
         f'Addresses to listen on, UDP and TCP, separated by commas: 192.0.2.1:{MINIDNS_PORT}, '
         f'[2001:db8::1]:{MINIDNS_PORT}. Default port: {MINIDNS_PORT}. Servers transfer from these addresses unless '
         'their section sets primaries.', port=MINIDNS_PORT)
+    listen_tls: tuple[Endpoint, ...] = option(
+        (), f'Addresses to listen on for transfers over TLS (RFC 9103), separated by commas. Default port: {TLS_PORT}. '
+            'BIND and NSD transfer from them where the primaries of their section have them.', port=TLS_PORT)
+    tls_certificate: str | None = option(
+        None, 'A PEM file with the certificate for listen_tls, followed by those of its intermediate authorities. This '
+              'file and the two below are read again when they change.')
+    tls_key: str | None = option(None, 'A PEM file with its private key.')
+    tls_client_ca: str | None = option(
+        None, 'A PEM file with the authorities one of which has to have signed the certificate that each client shows '
+              '(mutual TLS). Not set: clients need no certificate.')
+    require_tls: bool = option(
+        False, 'Whether transfers without TLS are refused, also to servers that know no TLS, such as Knot 3.2 and '
+               'PowerDNS. SOA queries are answered all the same.')
     reuse_port: bool = option(
         False, 'Whether several MiniDNS processes on this host may listen on the same addresses and ports '
                '(SO_REUSEPORT); the kernel then distributes the queries among them. Otherwise a second process fails '
@@ -199,7 +232,8 @@ class MiniDnsSettings:
         268435456, 'Bytes of memory for the cache of zones in wire form; a transfer from the cache needs no '
                    'database. A zone that does not fit is read from the database for each transfer.', min=0)
     transfers_in: int = option(
-        4, 'Secondary zones that are refreshed from their masters at the same time.', min=1, max=100)
+        4, 'Secondary zones that are refreshed from their masters at the same time; of one project, and from one '
+           'master, half as many at most.', min=1, max=100)
     transfer_in_timeout: int = option(
         120, 'Seconds for the refresh of a secondary zone, with its transfer.', min=1, max=3600)
     transfer_in_records: int = option(
@@ -207,6 +241,9 @@ class MiniDnsSettings:
                 "zone's project apply too.", min=1, max=10000000)
     transfer_in_bytes: int = option(
         67108864, 'Bytes that a master may send in one transfer.', min=65536, max=4294967296)
+    masters_ca: str | None = option(
+        None, 'A PEM file with the authorities that sign the certificates of masters of secondary zones which are '
+              'given as ADDRESS#NAME. Not set: those that the operating system trusts.')
     metrics: tuple[Endpoint, ...] = _metrics()
 
 
@@ -235,27 +272,49 @@ class CentralSettings:
         3600, 'Seconds for which the servers of a pool keep a zone that was moved to another pool, once that pool '
               'serves it, for resolvers that still have the former name servers in their caches. They get its '
               'changes meanwhile. It should not be less than the TTL of the zones and of their delegations.', min=0)
+    reserved_zone_names: tuple[str, ...] = option(
+        ('in-addr.arpa', 'ip6.arpa',
+         *(f'{label}.{tld}' for tld, labels in _SUFFIXES.items() for label in labels.split())),
+        'Names of zones that only who may nest zones creates, as those of one label: they would give one project all '
+        'names below. * and ? stand for characters within a label. The default has the roots of reverse zones, and '
+        'public suffixes of two labels of many countries; https://publicsuffix.org/ has all. Zones that there are '
+        'stay. Empty: none.')
     master_networks: tuple[Network, ...] = option(
         (), 'Networks whose addresses may be masters of secondary zones though they are private or local, such as '
             '10.1.0.0/16: MiniDNS connects to masters, which users choose. Otherwise private, loopback, link-local, '
             'multicast and reserved addresses are refused. Loopback is for tests alone.')
+    master_ports: tuple[str, ...] = option(
+        ('53', '853'), 'Ports that masters of secondary zones may have, and ranges of them, such as 5300-5399: users '
+                       'could find out what else listens at an address that only MiniDNS reaches.')
     secondary_interval: int = option(
         60, 'The least number of seconds between two refreshes of a secondary zone, whatever refresh and retry in '
             'its SOA say; a NOTIFY from a master and "zone refresh" are acted on at once.', min=1, max=86400)
     managed_resource_tenant_id: str = option(
         '00000000-0000-0000-0000-000000000000',
-        'The project that owns the reverse zones that are created for PTR records of floating IPs.')
+        'The project that owns the reverse zones for PTR records of floating IPs. They are created for it; a reverse '
+        'zone of another project gets no such records.')
     managed_resource_email: str = option('hostmaster@example.com', 'The email of these zones.')
     deleted_retention: int = option(
-        604800, 'Seconds that a deleted zone is kept in the database after its last server has confirmed the '
-                'deletion.', min=0)
+        604800, 'Seconds for which a zone can be restored after it was deleted, and deleted records are kept. After '
+                'that they are removed from the database, a zone once its last server has confirmed the deletion.',
+        min=0)
+    count_deleted_zones: bool = option(
+        False, 'Whether deleted zones that can be restored count towards quota_zones.')
+    approval_lifetime: int = option(
+        604800, 'Seconds for which a change that waits for approval can be approved.', min=60)
     task_retention: int = option(
         604800, 'Seconds that the records of imports and exports are kept after they ended. Imported zones are not '
                 'affected.', min=3600)
     journal_records: int = option(
-        10000, 'How many changed records are kept for each zone, so that servers can fetch only the changes (IXFR); '
-               'the oldest are dropped first. 0: servers always fetch whole zones.', min=0, max=1000000)
-    journal_age: int = option(604800, 'Seconds that changed records are kept for servers that are behind.', min=0)
+        10000, 'How many changed records of each zone servers can fetch at most instead of the whole zone (IXFR). 0: '
+               'servers always fetch whole zones.', min=0, max=1000000)
+    history_days: int = option(
+        365, 'Days that the versions of each zone are kept: who changed which records, also after the zone was '
+             'deleted.', min=1, max=36500)
+    history_records: int = option(
+        100000, 'How many changed records are kept for each zone. The oldest are dropped first, and a larger change is '
+                'not kept at all: contents from before cannot be had then, nor fetched as changes (IXFR). Who made '
+                'the changes stays known.', min=0, max=10000000)
     quota_zones: int = option(
         1000, 'Zones that a project may have; -1: no limit. This quota and those below are defaults, which PATCH '
               '/v2/quotas/{project_id} overrides for one project. A project that exceeds a quota keeps what it has, '
@@ -272,6 +331,11 @@ class CentralSettings:
              'octets.', min=-1, max=_MOST)
     quota_api_export_size: int = option(
         -1, 'The maximum number of recordsets of a zone that can be exported; -1: no limit.', min=-1, max=_MOST)
+    quota_deletes_per_hour: int = option(
+        -1, 'Recordsets that requests may delete in an hour in the zones of a project, with those of zones that are '
+            'deleted; -1: no limit.', min=-1, max=_MOST)
+    quota_zone_deletes_per_hour: int = option(
+        -1, 'Recordsets that requests may delete in an hour in one zone; -1: no limit.', min=-1, max=_MOST)
     metrics: tuple[Endpoint, ...] = _metrics()
 
     @property

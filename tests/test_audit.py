@@ -13,7 +13,7 @@ TABLE = {'dnspython': ('2.9.2', 'why'), 'waitress': ('3.0.1', 'why')}
 def test_nothing_with_a_known_hole_is_admitted_or_installed() -> None:
     done = subprocess.run([sys.executable, audit.__file__], text=True, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, '')
-    assert len(done.stdout.splitlines()) == len(audit.LOWEST)
+    assert len(done.stdout.splitlines()) == len(audit.LOWEST) + 1  # how many libraries it does not know
 
 
 def test_a_floor_that_admits_a_hole_is_named_in_whatever_extra_it_is() -> None:

@@ -34,7 +34,7 @@ SERVICES = {'central', 'pool_manager', 'minidns', 'api', 'sink'}
 
 #: What of :mod:`designate_pool.protocol` needs the system: sockets, chance, its own way to read addresses.
 WITH_SYSTEM = {'protocol.axfr_inbound', 'protocol.soa_exchange', 'protocol.soa_query', 'protocol.tcp_client',
-               'protocol.zonefile.plain_rdata'}
+               'protocol.tls', 'protocol.zonefile.plain_rdata'}
 #: Files that decide with values: they import values, the protocol, and each other inside their room.  So does all of
 #: ``protocol`` but what is in WITH_SYSTEM.
 PURE = {
@@ -51,8 +51,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     'call_combiner': {'errors'},
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
-    **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},
+    'rpc': VALUES | SHARED | SEEN,
+    'storage': VALUES | SHARED | SEEN | {'deadline'},
     'api': VALUES | SHARED | SEEN | {'rpc', 'storage', 'central'},
+    'central': VALUES | SHARED | SEEN | {'rpc', 'storage', 'deadline'},
     'minidns': VALUES | SHARED | SEEN | {'rpc', 'storage', 'deadline'},
     'settings': {'model'},
     'protocol': VALUES | {'deadline', 'backoff'},
@@ -114,7 +116,8 @@ DOCUMENTED_BASES = {
     'sqlalchemy.String', 'sqlalchemy.String.Comparator', 'sqlalchemy.types.TypeDecorator',
 }
 #: Names with an underscore that libraries document: of named tuples, of SQLAlchemy's rows, of :mod:`os`, of octoDNS.
-DOCUMENTED_NAMES = {'_asdict', '_exit', '_fields', '_mapping', '_process_desired_zone', '_replace', '_t', '_type'}
+DOCUMENTED_NAMES = {'_asdict', '_exit', '_fields', '_mapping', '_process_desired_zone', '_process_existing_zone',
+                    '_replace', '_t', '_type'}
 #: What is used of other libraries though they do not document it, and why.
 UNDOCUMENTED = {
     'cli.completion: _actions': 'argparse lists the arguments of a parser nowhere else',

@@ -1,6 +1,7 @@
 """Whether the libraries that we ask for, and those that are installed, are without holes that are known.
 
 ``make audit`` prints the table, and fails when setup.cfg admits a version below its line, or such a one is installed.
+It sees nothing else: see CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ SETUP = pathlib.Path(__file__).resolve().parent.parent / 'setup.cfg'
 def main() -> int:
     for name, (version, reason) in LOWEST.items():
         print(f'{name} >={version}  {reason}')
+    others = {package.name.lower() for package in importlib.metadata.distributions()} - LOWEST.keys()
+    print(f'Nothing is known here of the {len(others)} other libraries that are installed: ask pip-audit.')
     found = [*admitted(SETUP.read_text()), *installed(_version)]
     for fault in found:
         print(f'audit: {fault}', file=sys.stderr)

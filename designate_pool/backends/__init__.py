@@ -12,8 +12,9 @@ import uuid
 from collections.abc import Iterator, Mapping
 
 from designate_pool import model
-from designate_pool.backends.base import Backend
+from designate_pool.backends.base import MAX_RECORDS_PER_TYPE, Backend
 from designate_pool.errors import BadConfiguration, InvalidField
+from designate_pool.protocol.rules import ServerLimit
 
 GROUP = 'designate_pool.backends'
 OUR_PACKAGE = 'designate-pool'
@@ -56,6 +57,14 @@ def driver_class(driver: str) -> type[Backend]:
     if not (isinstance(loaded, type) and issubclass(loaded, Backend)):
         raise InvalidField(field='driver', why=f'{where} is not a subclass of {Backend.__module__}.Backend')
     return loaded
+
+
+def limits_of(server: model.Server) -> list[ServerLimit]:
+    """What *server* does not take of a zone, by its driver and its section."""
+    limits = driver_class(server.driver).capabilities.limits
+    most = server.options.get(MAX_RECORDS_PER_TYPE.name, MAX_RECORDS_PER_TYPE.default)
+    return [limit._replace(limit=most) if limit.what == 'records' else limit for limit in limits
+            if limit.what != 'records' or most]
 
 
 def build(server: model.Server) -> Backend:

@@ -37,6 +37,7 @@ from designate_pool.model import Reason
 from designate_pool.outage_log import RateLimitedLog
 from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.names_and_rdata import parse_name
+from designate_pool.protocol.rules import ServerLimit
 from designate_pool.protocol.soa_query import SoaReply
 
 LOG = logging.getLogger(__name__)
@@ -45,8 +46,15 @@ LOG = logging.getLogger(__name__)
 LISTING_SECONDS = 120.0
 #: The option of drivers that can turn a primary zone into a secondary one of the pool.
 ADOPTS_ZONES = model.Option('adopts_zones', 'Whether a primary zone that the server has already becomes a secondary one'
-                            ' when a domain of its name is created. Otherwise that fails, and the zone stays as it is.',
+                            ' when a zone of its name is created. Otherwise that fails, and the zone stays as it is.',
                             'bool', False)
+#: Of BIND, which refuses the transfer of the whole zone otherwise.
+MAX_RECORDS_PER_TYPE = model.Option('max_records_per_type', "As in the server's named.conf: the most records of a name "
+                                    'and type that BIND transfers, from 9.18.28 on; 0 for no limit, as in older ones.',
+                                    'int', 100, minimum=0)
+BIND_LIMITS = (ServerLimit('records', 100, 'BIND takes {limit} records of a name and type at most (max-records-per-type'
+                                           ' in named.conf, and in the section of the server), not {size}'),
+               ServerLimit('types', 100, 'BIND takes {limit} types at a name at most (max-types-per-name), not {size}'))
 #: The outcome of a batch for each of its domains: None for success.
 Outcomes = Sequence[BackendError | None]
 
@@ -68,6 +76,10 @@ class Capabilities:
         ``_delete_many``
     :ivar gathers_below: after a call for fewer domains than this (but more than one), the server's queue waits for
         more domains; for servers on which each call costs time for every zone that they hold
+    :ivar not_transferred: types of records that the server answers, but leaves out of its transfers
+    :ivar deletes_per_second: how many zones the server is told to delete in a second; 0 for no limit.  It may change
+        while the driver is used
+    :ivar limits: what the make of server does not take of a zone; recordsets beyond them are refused in the pool
     :ivar most_in_flight: how many calls the server accepts at once, even if ``max_in_flight`` of its section is higher
     """
 
@@ -79,7 +91,10 @@ class Capabilities:
     tries_key: bool = False
     batch_size: int = 1
     gathers_below: int = 0
+    deletes_per_second: float = 0
     most_in_flight: int = 1000
+    limits: tuple[ServerLimit, ...] = ()
+    not_transferred: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(slots=True)
@@ -130,12 +145,9 @@ class Backend:
         """Delete the zones of at most ``batch_size`` domains; the results in the same order."""
         return self._call_each('delete', domains, self._delete, self._delete_many)
 
-    def refetch_domain(self, domain: model.Domain) -> model.CallResult:
-        """Have the server transfer the whole zone again, whatever its serial; returns when the transfer is started."""
-        return self.refetch_domains([domain])[0]
-
     def refetch_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """Have the zones of at most ``batch_size`` domains transferred again; the results in the same order."""
+        """Have the whole zones of at most ``batch_size`` domains transferred again, whatever their serials; the results
+        in the same order, when the transfers are started."""
         return self._call_each('refetch', domains, self._refetch, self._refetch_many)
 
     def list_zones(self, names: Collection[str]) -> model.Listing:

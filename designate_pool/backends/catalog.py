@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from designate_pool import model
-from designate_pool.backends.base import Backend, Capabilities, Outcomes, is_absent, query_soa
+from designate_pool.backends.base import (BIND_LIMITS, MAX_RECORDS_PER_TYPE, Backend, Capabilities, Outcomes, is_absent,
+                                          query_soa)
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.model import Reason
@@ -22,7 +23,8 @@ class Catalog(Backend):
     :param patience: seconds in which the server must answer a query of :meth:`list_zones`
     """
 
-    capabilities = Capabilities(fetches_on_create=True, reads_catalog=True, batch_size=500)
+    capabilities = Capabilities(fetches_on_create=True, reads_catalog=True, batch_size=500, limits=BIND_LIMITS)
+    OPTIONS = (MAX_RECORDS_PER_TYPE,)
 
     ADVICE = {
         **dict.fromkeys((Reason.BAD_KEY, Reason.BAD_TIME),

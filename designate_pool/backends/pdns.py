@@ -20,6 +20,7 @@ from designate_pool.errors import BackendError
 from designate_pool.model import Finding, Reason, Server, TsigKey
 from designate_pool.powerdns import SECONDARY_KINDS, PdnsServer, api_id, zone_path
 from designate_pool.protocol import tsig
+from designate_pool.protocol.rules import ServerLimit
 
 LOG = logging.getLogger(__name__)
 
@@ -47,10 +48,18 @@ API_ADVICE = {
 }
 
 
+#: Of its API.
+ZONE_NAMES = ServerLimit('zone', 0, "PowerDNS takes letters, digits, '-', '_' and '/' in names of zones only")
+
+
 class Pdns(Backend):
     """A PowerDNS Authoritative Server."""
 
-    capabilities = Capabilities(fetches_on_create=True)
+    capabilities = Capabilities(
+        fetches_on_create=True, not_transferred=frozenset({'DNSKEY', 'CDS', 'CDNSKEY', 'NSEC3PARAM'}), limits=(
+            ServerLimit('iterations', 100, 'PowerDNS takes {limit} NSEC3 iterations at most (max-nsec3-iterations), not'
+                                           ' {size}'),
+            ZONE_NAMES))
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         *API_OPTIONS,

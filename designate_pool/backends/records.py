@@ -148,6 +148,7 @@ class PdnsNative(RecordBackend):
                      ' their own.', default='Native'),
         *RecordBackend.OPTIONS)
     ADVICE = pdns.API_ADVICE
+    capabilities = dataclasses.replace(RecordBackend.capabilities, limits=(pdns.ZONE_NAMES,))
 
     provider: PdnsProvider
 

@@ -10,24 +10,26 @@ from typing import Any
 from designate_pool.central import events, recordset_changes, secondary_zones, zone_moves
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_shares
-from designate_pool.central.rules.journal import cut
+from designate_pool.central.rules import journal, name_ownership
+from designate_pool.central.rules import plans as plan_rules
+from designate_pool.central.rules import recordset_edits, status, zone_shares
+from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
-from designate_pool.central.transactions import lock_domain
-from designate_pool.errors import DomainNotFound, InvalidField, PoolError, PoolNotFound, Refused
-from designate_pool.model import Action, Context, Domain, Report, Status
+from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
+from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
+from designate_pool.model import Action, ChangeKind, Context, Domain, Report, Status
 from designate_pool.serial import newer
 from designate_pool.storage import queries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
+from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, versions, zone_tasks,
                                           zone_transfers)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 
-def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any],
-                  now: datetime) -> tuple[Domain, bool]:
+def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any], now: datetime,
+                  to: Journal) -> tuple[Domain, bool]:
     """The domain, and whether what is served changes."""
     old, is_done = lock_domain(tx, context, domain_id)
     if old.is_secondary:
@@ -37,17 +39,48 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
     new = dataclasses.replace(old, **values)
     if is_done or new == old:
         return old, is_done
-    new, = cut(tx, rules.change(new, now, events.request_id(context)))
+    if new.ttl != old.ttl:
+        _check_recordsets(tx, old, inheriting=True)
+    plan_rules.gate_values(tx, context, old, new, now, *values)
+    new, = to.write(tx, [JournalEntry(context, old, rules.change(new, now, events.request_id(context)))], now)
     domains.save(tx, new, context.operation_id)
     if new.ttl != old.ttl:
         recordsets.touch_inheriting(tx, new.id, new.serial, now)
     return new, True
 
 
+def set_lock(tx: Tx, context: Context, domain_id: str, reason: str | None, is_admin: bool, now: datetime) -> Domain:
+    """Lock a domain for requests, with a reason; None unlocks it.
+
+    :param is_admin: whether only administrators may unlock it, and this one may unlock what others have locked so
+    """
+    old, _ = lock_domain(tx, context, domain_id, or_locked=True)
+    refuse_unlock(f'the zone {old.name}', old, is_admin)
+    new = dataclasses.replace(old, lock_reason=reason, locked_by_admin=reason is not None and is_admin)
+    if new == old:
+        return old
+    new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
+    domains.save_lock(tx, new)
+    return new
+
+
+def release_domain(tx: Tx, context: Context, domain_id: str, reason: str, now: datetime) -> Domain:
+    """Let servers have the changes of a domain that wait for the end of a freeze; later ones wait again."""
+    old, _ = lock_domain(tx, context, domain_id, or_locked=True)
+    if old.waits_for is None:
+        raise Refused('nothing_waits', f'No change of the zone {old.name} waits for the end of a freeze.', 409)
+    new = dataclasses.replace(old, held_by=None, version_before=None, updated_at=now, version=old.version + 1)
+    journal.note(tx, context, old, new, ChangeKind.RELEASE, now, reason)
+    domains.save(tx, new)
+    catalog.bump(tx, new.pool_id, now, [new.id], may_wait=False)
+    return new
+
+
 def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: datetime,
                 allowance: Allowance) -> Domain:
     """Give the domain and its exports to another project, and withdraw its transfer request."""
     domain, _ = lock_domain(tx, context, domain_id)
+    plan_rules.gate_values(tx, context, domain, dataclasses.replace(domain, project_id=project_id), now, 'project_id')
     moved = assign_to_project(tx, context, domain, project_id, now, allowance)
     if moved is not domain:
         zone_transfers.withdraw_active(tx, [domain_id])
@@ -66,8 +99,11 @@ def assign_to_project(tx: Tx, context: Context, domain: Domain, project_id: str,
     allowance.for_new_domain(tx, project_id)
     domains.assign_project(tx, domain.id, project_id, now)
     zone_tasks.assign_exports(tx, domain.id, project_id)
+    if domain.needs_approval:
+        plans.drop_changes(tx, domain.id, 'the zone was given to another project', now)
     name_ownership.recheck_name(tx, context, domain.name, neighbourhood, project_id, *others)
     moved = dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
+    journal.note(tx, context, domain, moved, ChangeKind.OWNER, now)
     return zone_shares.hand_over(tx, moved, project_id)
 
 
@@ -85,21 +121,26 @@ class Deletion:
 DomainAndLeftover = tuple[Domain, Domain | None]
 
 
-def delete_domain(tx: Tx, request: Deletion, now: datetime) -> DomainAndLeftover:
-    """Have a domain deleted; of one that is being deleted already this is no error."""
-    domain = queries.owned(tx, request.context, request.domain_id, domains.lock(tx, request.domain_id))
-    if domain.is_going:
+def delete_domain(tx: Tx, request: Deletion, now: datetime, allowance: Allowance) -> DomainAndLeftover:
+    """Have a domain deleted; of one that is being deleted already this is no error.  One that it has deleted, and that
+    was restored since, is left alone."""
+    locked, serial = domains.lock_for(tx, request.domain_id, request.context.operation_id)
+    domain = queries.owned(tx, request.context, request.domain_id, locked)
+    if domain.is_going or serial is not None:
         return domain, None
-    domain = zone_shares.end_all(tx, domain, request.delete_shares)
+    _check_deletion(tx, request.context, domain)
+    _gate(tx, request, domain, now)
+    allowance.count_deletion(tx, domain, now)
+    domain = zone_shares.suspend(domain, request.delete_shares)
     domain, leftover = zone_moves.delete_from_former_pool(tx, domain, now, request.leftover_id)
-    domain = rules.delete(domain, now, events.request_id(request.context))
+    former, domain = domain, rules.delete(domain, now, events.request_id(request.context))
     secondary_zones.end_refreshes(tx, domain)
-    _save_deleted(tx, [domain], now)
+    _save_deleted(tx, [(request.context, former, domain)], now)
     return domain, leftover
 
 
-def delete_domains(tx: Tx, requests: Sequence[Deletion],
-                   now: datetime) -> dict[Deletion, DomainAndLeftover | Exception]:
+def delete_domains(tx: Tx, requests: Sequence[Deletion], now: datetime,
+                   allowance: Allowance) -> dict[Deletion, DomainAndLeftover | Exception]:
     """As :func:`delete_domain`, for some of several requests; their results or errors.
 
     Left out are requests for secondary domains, and for domains that another transaction has locked, that are shared,
@@ -107,34 +148,69 @@ def delete_domains(tx: Tx, requests: Sequence[Deletion],
     """
     first = {request.domain_id: request for request in reversed(requests)}
     results: dict[Deletion, DomainAndLeftover | Exception] = {}
-    deleted: list[tuple[Deletion, Domain]] = []
-    for domain_id, (locked, _) in domains.lock_free_for(tx, dict.fromkeys(first, '')).items():
+    deleted: list[tuple[Deletion, Domain, Domain]] = []
+    free = domains.lock_free_for(tx, {key: request.context.operation_id for key, request in first.items()})
+    # In the order in which every transaction counts the deletes of projects, see quotas.
+    for domain_id, (locked, serial) in sorted(free.items(), key=lambda item: item[1][0].project_id):
         request = first[domain_id]
         try:
             domain = queries.owned(tx, request.context, domain_id, locked)
+            if not domain.is_going and serial is None:
+                _check_deletion(tx, request.context, domain)
+                _gate(tx, request, domain, now)
         except PoolError as error:
             results[request] = error.with_traceback(None)
             continue
-        if domain.is_going:
+        if domain.is_going or serial is not None:
             results[request] = domain, None
         elif not domain.shared and not domain.is_secondary and domain.former_pool_id is None:
-            deleted.append((request, rules.delete(domain, now, events.request_id(request.context))))
-    _save_deleted(tx, [domain for _, domain in deleted], now)
-    return results | {request: (domain, None) for request, domain in deleted}
+            try:
+                allowance.count_deletion(tx, domain, now)
+            except LostRace:  # of all, who are then tried one by one
+                raise
+            except PoolError as error:
+                results[request] = error.with_traceback(None)
+                continue
+            deleted.append((request, domain, rules.delete(domain, now, events.request_id(request.context))))
+    _save_deleted(tx, [(request.context, former, domain) for request, former, domain in deleted], now)
+    return results | {request: (domain, None) for request, _, domain in deleted}
 
 
-def _save_deleted(tx: Tx, deleted: Sequence[Domain], now: datetime) -> None:
-    """Write domains that are to be deleted, and end their plans and transfer requests.  Call it last: a catalog stays
-    locked."""
-    if not deleted:
+def _gate(tx: Tx, request: Deletion, domain: Domain, now: datetime) -> None:
+    plan_rules.gate_domain(tx, request.context, domain, Action.DELETE, now, method='delete',
+                           delete_shares=request.delete_shares)
+
+
+def _check_deletion(tx: Tx, context: Context, domain: Domain) -> None:
+    """Refuse the deletion of a locked domain, or of one that has locked recordsets."""
+    check_changeable(context, domain)
+    _check_recordsets(tx, domain)
+
+
+def _check_recordsets(tx: Tx, domain: Domain, inheriting: bool = False) -> None:
+    """Refuse a change of all recordsets, or those that have their TTL from the domain, if one of them is locked."""
+    if domain.locked_recordsets and (recordset := recordsets.locked(tx, domain.id, inheriting)) is not None:
+        Locked.check(f'The recordset {recordset.name} {recordset.type}', recordset)
+
+
+def _save_deleted(tx: Tx, deletions: Sequence[tuple[Context, Domain, Domain]], now: datetime) -> None:
+    """Write domains that are to be deleted, each with its former state, and end their plans and transfer requests.
+    Call it last: a catalog stays locked."""
+    if not deletions:
         return
+    deleted = [domain for _, _, domain in deletions]
     ids = [domain.id for domain in deleted]
-    domains.save_many(tx, ((domain, '') for domain in deleted))
+    domains.save_many(tx, ((domain, context.operation_id) for context, _, domain in deletions), {
+        domain.id: _deleted_by(context, former, domain) for context, former, domain in deletions})
     plans.drop_all(tx, ids, 'the zone is being deleted', now)
     zone_transfers.withdraw_active(tx, ids)
     for pool_id in sorted({domain.pool_id for domain in deleted}):
         pools.hold(tx, pool_id)
         catalog.bump(tx, pool_id, now, [domain.id for domain in deleted if domain.pool_id == pool_id])
+
+
+def _deleted_by(context: Context, former: Domain, domain: Domain) -> str:
+    return versions.origin_text(versions.of(context, former, domain, ChangeKind.DELETE))
 
 
 def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, leftover_id: str,
@@ -149,6 +225,8 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     domain = queries.owned(tx, context, domain_id, locked, or_deleted=serial is not None)
     if serial is not None:
         return domain, None
+    _check_deletion(tx, context, domain)
+    plan_rules.gate_domain(tx, context, domain, Action.DELETE, now, method='abandon', delete_shares=delete_shares)
     pools.hold(tx, domain.pool_id)
     pool = pools.get(tx, domain.pool_id)
     if pool is not None and pool.catalog_zone:
@@ -156,13 +234,15 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
                                          f'zone {pool.catalog_zone} of its pool would delete it; remove the option '
                                          'catalog_zone from the pool first.', 409)
     zone_moves.refuse_unserved(domain)
-    domain = zone_shares.end_all(tx, domain, delete_shares)
+    domain = zone_shares.suspend(domain, delete_shares)
     domain, leftover = zone_moves.delete_from_former_pool(tx, domain, now, leftover_id)
+    former = domain
     if not domain.is_going:
         domain = rules.delete(domain, now, events.request_id(context))
+    deleted_by = None if former.is_going else {domain.id: _deleted_by(context, former, domain)}
     domain = dataclasses.replace(domain, action=Action.NONE, status=Status.DELETED, converged_at=now, updated_at=now,
-                                 abandoned=True)
-    domains.save(tx, domain, context.operation_id)
+                                 abandoned=True, held_by=None, version_before=None)
+    domains.save_many(tx, [(domain, context.operation_id)], deleted_by)
     secondary_zones.end_refreshes(tx, domain)
     server_statuses.forget(tx, domains.abandon(tx, domain))
     plans.drop_all(tx, [domain.id], 'the zone was abandoned', now)
@@ -208,8 +288,8 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
     return transitions, [report.domain_id for report in reports if report.domain_id not in present], retained
 
 
-def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int,
-                       now: datetime) -> tuple[Domain, bool]:
+def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int, now: datetime,
+                       to: Journal) -> tuple[Domain, bool]:
     """Give the domain a serial above *serial*, which a server serves; the domain, and whether that was necessary."""
     domain = domains.lock(tx, domain_id)
     if domain is None or domain.status is Status.DELETED:
@@ -217,13 +297,15 @@ def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int,
     # The serials of a secondary domain are its masters'.
     if domain.is_going or domain.is_secondary or not newer(serial, domain.serial):
         return domain, False
-    domain, = cut(tx, rules.raise_serial_above(domain, serial, now, events.request_id(context)))
+    domain, = to.write(tx, [JournalEntry(
+        context, domain, rules.raise_serial_above(domain, serial, now, events.request_id(context)),
+        kind=ChangeKind.SERIAL, begins_anew=True)], now)
     domains.save(tx, domain)
     return domain, True
 
 
 def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
-                        until: datetime) -> tuple[list[Domain], str | None]:
+                        until: datetime, to: Journal) -> tuple[list[Domain], str | None]:
     """Change the NS records of one page of a pool's domains to its current name servers.
 
     :param until: when another Central may go on with the next page
@@ -236,14 +318,16 @@ def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit:
     page = domains.lock_page_of_pool(tx, renewal.pool_id, after_id, limit)
     sets = {ns.domain_id: ns for ns in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
     rdatas = rules.ns_rdatas(pool.name_servers)
-    changes: list[tuple[Domain, recordset_edits.RecordSetEdits]] = []
+    changes: list[JournalEntry] = []
     for domain in page:
         edits = recordset_edits.RecordSetEdits()
         if not domain.is_secondary and (recordset_edits.set_records(edits, sets[domain.id], rdatas)
                                         or renewal.everywhere):
-            changes.append((rules.change(domain, now, renewal.request_id), edits))
-    changed = cut(tx, *(domain for domain, _ in changes))
+            changes.append(JournalEntry(
+                renewal.context, domain, rules.change(domain, now, renewal.request_id), edits, [sets[domain.id]],
+                ChangeKind.POOL, renewal.everywhere, renewal.former_primary))
+    changed = to.write(tx, changes, now)
     domains.save_many(tx, ((domain, '') for domain in changed))
-    recordset_changes.write_contents(tx, changes, now)
+    recordset_changes.write_contents(tx, [(entry.domain, entry.edits) for entry in changes], now)
     next_id = page[-1].id if len(page) == limit else None
     return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, now, until) else None

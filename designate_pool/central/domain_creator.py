@@ -26,26 +26,30 @@ from designate_pool.central.rules.quotas import Allowance, Growth
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.errors import DuplicateDomain, LostRace, NameTaken, PoolError, PoolNotFound
-from designate_pool.model import Context, Domain, Pool, RecordSet, names, new_id
+from designate_pool.errors import DuplicateDomain, InvalidField, LostRace, NameTaken, PoolError, PoolNotFound
+from designate_pool.model import Actor, ChangeKind, Context, Domain, Pool, RecordSet, names, new_id
 from designate_pool.protocol.names_and_rdata import lies_in
+from designate_pool.protocol.rules import ServerLimit, refused_zone
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Dialect, Storage, Tx
 from designate_pool.storage.zones import domains, recordsets
 from designate_pool.storage.zones import secondary_zones as schedule
-from designate_pool.storage.zones import zone_ancestry
-from designate_pool.storage.zones.zone_ancestry import Neighbour
+from designate_pool.storage.zones import versions, zone_ancestry
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NewZone:
-    """A domain to create, under a new id; *sets* are its recordsets, but for SOA and NS at the apex."""
+    """A domain to create, under a new id; *sets* are its recordsets, but for SOA and NS at the apex.
+
+    :ivar actor: None for that of the context
+    """
 
     domain_id: str
     domain: NewDomain
     sets: Sequence[WantedRecordSet]
     request_id: str = ''
+    actor: Actor | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -57,20 +61,24 @@ class _Request:
     def shared(self) -> tuple[Any, ...]:
         """The values in which requests agree that are carried out in one transaction."""
         new = self.zone.domain
-        return (dataclasses.replace(self.context, request_id='', operation_id='', user=''), new.description,
-                new.pool_id, new.pool_name, new.attributes)
+        context = dataclasses.replace(self.context, request_id='', operation_id='', user='', address='', client='')
+        return (context, new.description, new.pool_id, new.pool_name, new.attributes)
 
 
 class DomainCreator:
-    """Creates domains within their quotas (*allowance*), sends their events, and casts them to their pool managers."""
+    """Creates domains within their quotas (*allowance*), sends their events, and casts them to their pool managers.
+
+    :param reserved: patterns of the names that only who may nest zones may create
+    """
 
     def __init__(self, storage: Storage, scheduler: Scheduler, allowance: Allowance, event_sender: events.EventSender,
-                 casts: CastQueue) -> None:
+                 casts: CastQueue, reserved: Sequence[str] = ()) -> None:
         self._storage = storage
         self._scheduler = scheduler
         self.allowance = allowance
         self.events = event_sender
         self._casts = casts
+        self._reserved = reserved
         self._now = storage.now
         self._requests = RequestCombiner(
             lambda request: self._create_one(request.context, request.zone.domain_id, request.zone.domain,
@@ -81,7 +89,7 @@ class DomainCreator:
         """Create a domain, with others if such requests are waiting."""
         if new.masters or sum(len(recordset.rdatas) for recordset in sets) > MOST_RECORDS:
             return self.create_one(context, new, [sets])
-        request = _Request(context, NewZone(new_id(), new, sets, events.request_id(context)))
+        request = _Request(context, NewZone(new_id(), new, sets, events.request_id(context), context.actor))
         return self._announce(context, self._requests.call(request))
 
     def create_one(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
@@ -105,8 +113,9 @@ class DomainCreator:
             return domains
 
         created = transactions.run(self._storage, work)
+        actors = {zone.domain_id: zone.actor for zone in zones}
         for domain in created:
-            self.events.zone(events.CREATE, domain)
+            self.events.zone(events.CREATE, actors[domain.id] or context.actor, domain)
         self._casts.put(context, created)
         return created
 
@@ -114,6 +123,7 @@ class DomainCreator:
                     parts: Iterable[Sequence[WantedRecordSet]], also: Callable[[Tx, Domain], None] | None = None,
                     ahead: Callable[[Any], Any] = iter) -> Domain:
         chance, now = random.random(), self._now()
+        zone_names.refuse_reserved(context, wanted.name, self._reserved)
 
         def work(tx: Tx) -> Domain:
             pool = self._scheduler.pool_of(tx, wanted, chance)
@@ -134,10 +144,11 @@ class DomainCreator:
     def _create_domains(self, tx: Tx, context: Context, zones: Sequence[NewZone], chance: float,
                         now: datetime) -> list[Domain]:
         pool = self._scheduler.pool_of(tx, zones[0].domain, chance)
-        return create_domains(tx, pool, context, zones, now, self.allowance)
+        free = [zone for zone in zones if not zone_names.is_reserved(context, zone.domain.name, self._reserved)]
+        return create_domains(tx, pool, context, free, now, self.allowance)
 
     def _announce(self, context: Context, domain: Domain) -> Domain:
-        self.events.zone(events.CREATE, domain)
+        self.events.zone(events.CREATE, context.actor, domain)
         if not domain.awaits_transfer:
             self._casts.put(context, [domain])
         return domain
@@ -173,12 +184,15 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
         domain = dataclasses.replace(domain, masters=wanted.masters, awaits_transfer=True, serial=1, first_serial=None)
     parts = iter(sets)
     first = next(parts, ())
-    edits = recordset_edits.plan(domain, (), first, must_be_new=True)
-    name_ownership.refuse_in_subzones(context, domain, neighbourhood.below, first)
+    limits = allowance.server_limits(tx, pool.id)
+    _check_name(limits, domain.name)
+    edits = recordset_edits.plan(domain, (), first, must_be_new=True, limits=limits)
+    check = name_ownership.SubzoneCheck(context, domain, neighbourhood.below)
+    check.add(first)
     growth = allowance.for_new_domain(tx, context.project_id)
     growth.add(edits)
     soa, ns = rules.from_pool(domain)
-    domains.insert(tx, domain)
+    domains.insert(tx, domain, _created_by(context, domain))
     if last is not None and not domain.is_secondary:  # else by its first transfer
         rrset_ownership.reassign_of_name(tx, domain.id)
     if domain.is_secondary:
@@ -186,7 +200,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     else:
         edits.new_sets[:0] = [soa, ns]
         edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
-    with contextlib.closing(ahead(_insertions(tx.dialect, context, domain, edits, parts, neighbourhood.below, growth,
+    with contextlib.closing(ahead(_insertions(tx.dialect, domain, edits, parts, check, growth, limits,
                                               now))) as prepared:
         for part in prepared:
             for insert in part:
@@ -196,16 +210,25 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     return domain
 
 
-def _insertions(dialect: Dialect, context: Context, domain: Domain,
-                edits: recordset_edits.RecordSetEdits, parts: Iterable[Sequence[WantedRecordSet]],
-                below: Sequence[Neighbour], growth: Growth, now: datetime) -> InsertionParts:
+def _insertions(dialect: Dialect, domain: Domain, edits: recordset_edits.RecordSetEdits,
+                parts: Iterable[Sequence[WantedRecordSet]], check: name_ownership.SubzoneCheck, growth: Growth,
+                limits: Sequence[ServerLimit], now: datetime) -> InsertionParts:
     """The statements that insert a domain's contents: *edits* are of the first part, *parts* the others."""
     yield insertions(dialect, domain, edits, now)
+    begun: list[RecordSet] = []
     for part in parts:
-        edits = recordset_edits.plan(domain, (), part, must_be_new=True)
-        name_ownership.refuse_in_subzones(context, domain, below, part)
+        # The last name of a part may be in the next one too, whose limits are then those of both.
+        begun = [recordset for recordset in (*begun, *edits.new_sets) if recordset.name == part[0].name]
+        edits = recordset_edits.plan(domain, begun, part, must_be_new=True, limits=limits)
+        check.add(part)
         growth.add(edits)
         yield insertions(dialect, domain, edits, now)
+    check.end()
+
+
+def _check_name(limits: Sequence[ServerLimit], name: str) -> None:
+    for violation in refused_zone(limits, name):
+        raise InvalidField(field='name', why=violation.why)
 
 
 def create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[NewZone], now: datetime,
@@ -230,7 +253,9 @@ def create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[
     for zone in plain[:allowance.room_for(tx, context.project_id, len(plain))]:
         domain = rules.create(zone.domain_id, zone.domain, pool, context.project_id, None, 0, now, zone.request_id)
         try:
-            edits = recordset_edits.plan(domain, (), zone.sets, must_be_new=True)
+            limits = allowance.server_limits(tx, pool.id)
+            _check_name(limits, domain.name)
+            edits = recordset_edits.plan(domain, (), zone.sets, must_be_new=True, limits=limits)
             Growth(allowance.limits_of(tx, context.project_id)).add(edits)
         except PoolError:
             continue
@@ -243,7 +268,8 @@ def create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[
     if not created:
         return []
     created.sort(key=lambda domain: domain.name)  # two that insert the same names wait for each other, not crosswise
-    domains.insert_many(tx, created)
+    actors = {zone.domain_id: zone.actor for zone in plain}
+    domains.insert_many(tx, created, [_created_by(context, domain, actors[domain.id]) for domain in created])
     recordsets.insert(tx, sets, now)
     for serial, rows in records.items():
         recordsets.insert_records(tx, serial, rows, now)
@@ -254,6 +280,12 @@ def create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[
         raise LostRace(what=f'one of {len(created)} names')
     catalog.bump(tx, pool.id, now, [domain.id for domain in created])
     return created
+
+
+def _created_by(context: Context, domain: Domain, actor: Actor | None = None) -> str:
+    kind = ChangeKind.CREATE if context.kind is ChangeKind.API else context.kind
+    version = versions.of(context, domain, domain, kind)
+    return versions.origin_text(dataclasses.replace(version, actor=actor) if actor else version)
 
 
 def _plain(tx: Tx, context: Context, pool: Pool, zones: Sequence[NewZone]) -> list[NewZone]:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from designate_pool import logs, metrics
-from designate_pool.model import (Blacklist, Context, Domain, Pool, RecordSet, Status, StoredTsigKey, Tld, ZoneShare,
-                                  ZoneTask, ZoneTransferAccept, ZoneTransferRequest, dashed)
+from designate_pool.model import (Actor, Blacklist, Context, Domain, Pool, RecordSet, Status, StoredTsigKey, Tld,
+                                  ZoneShare, ZoneTask, ZoneTransferAccept, ZoneTransferRequest, dashed)
 from designate_pool.rpc.notifications import Sink, put_zone_task
 
 LOG = logging.getLogger(__name__)
 CREATE, UPDATE, DELETE = 'create', 'update', 'delete'
 SHARE, UNSHARE = 'share', 'unshare'
+FREEZE, UNFREEZE = 'freeze', 'unfreeze'
 #: Records of a recordset that a notification names.
 MOST_RECORDS = 1000
 #: Fields that notifications leave out.
@@ -43,7 +44,8 @@ class EventSender:
         self._notifications = notifications
         self._announce = announce
 
-    def zone(self, verb: str, domain: Domain, changed: bool = True, recordset: RecordSet | None = None) -> None:
+    def zone(self, verb: str, actor: Actor, domain: Domain, changed: bool = True,
+             recordset: RecordSet | None = None) -> None:
         """A change of a domain, or of one of its recordsets, was accepted.
 
         :param verb: ``create``, ``update`` or ``delete``
@@ -51,13 +53,15 @@ class EventSender:
         """
         if changed:
             metrics.TRANSITIONS.labels(domain.pool_name, Status.PENDING.value).inc()
-            logs.transition(LOG, logging.INFO, '%s of %s at serial %d: PENDING', domain.action, domain.name,
-                            domain.serial, domain=domain.name, server=None, action=domain.action.value,
-                            serial=domain.serial, status=Status.PENDING.value, request_id=domain.request_id)
+            logs.transition(LOG, logging.INFO, '%s of %s at serial %d by %s: PENDING', domain.action, domain.name,
+                            domain.serial, str(actor) or 'nobody', domain=domain.name, server=None,
+                            action=domain.action.value, serial=domain.serial, status=Status.PENDING.value,
+                            request_id=domain.request_id,
+                            actor=dataclasses.asdict(actor))
         if recordset is None:
-            self._notifications.put(f'dns.zone.{verb}', zone_payload(domain))
+            self._put(f'dns.zone.{verb}', actor, zone_payload(domain))
         else:
-            self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
+            self._put(f'dns.recordset.{verb}', actor, recordset_payload(domain, recordset))
 
     def value(self, verb: str, context: Context, value: Value) -> Value:
         """A value that belongs to no zone, or a transfer or share of one, was created, changed or deleted; *value*."""
@@ -66,14 +70,14 @@ class EventSender:
             self._announce()
         elif isinstance(value, Pool):
             self._announce(value.name)
-        self._notifications.put(f'dns.{kind}.{verb}', payload(value) | {'request_id': request_id(context) or None})
+        self._put(f'dns.{kind}.{verb}', context.actor, payload(value) | {'request_id': request_id(context) or None})
         return value
 
     def import_ended(self, task: ZoneTask) -> None:
         """An import is COMPLETE, or has failed; the API sends the other events of imports."""
         put_zone_task(self._notifications, UPDATE, task)
 
-    def transitions(self, transitions: Iterable[DomainTransition]) -> None:
+    def transitions(self, actor: Actor, transitions: Iterable[DomainTransition]) -> None:
         """The pool has reached consensus, or failed to."""
         for former, domain in transitions:
             failed, action = domain.status is Status.ERROR, former.action.value
@@ -85,9 +89,11 @@ class EventSender:
             if not failed and domain.changed_at is not None and domain.converged_at is not None:
                 metrics.CONVERGENCE_SECONDS.labels(domain.pool_name, action.lower()).observe(
                     max(0.0, (domain.converged_at - domain.changed_at).total_seconds()))
-            self._notifications.put(f'dns.zone.{domain.status.value.lower()}',
-                                    zone_payload(domain) | {'former_status': former.status.value,
-                                                            'former_action': action})
+            self._put(f'dns.zone.{domain.status.value.lower()}', actor, zone_payload(domain) | {
+                'former_status': former.status.value, 'former_action': action})
+
+    def _put(self, event_type: str, actor: Actor, payload: dict[str, Any]) -> None:
+        self._notifications.put(event_type, payload | {'actor': dataclasses.asdict(actor)})
 
 
 def changed_by_another_request(context: Context, domain: Domain) -> bool:
@@ -131,7 +137,7 @@ def _pool_payload(pool: Pool) -> dict[str, Any]:
     return {'id': dashed(pool.id), 'name': pool.name, 'description': pool.description, 'project_id': pool.project_id,
             'ns_records': [{'hostname': host, 'priority': priority} for host, priority in pool.ns_records],
             'also_notifies': list(pool.also_notifies), 'attributes': json.loads(pool.attributes or '{}'),
-            'version': pool.version}
+            'version': pool.version, 'freeze': pool.freeze and json.loads(pool.freeze)}
 
 
 def _share_payload(share: ZoneShare) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from designate_pool import outage_log
 from designate_pool.backoff import Backoff
 from designate_pool.central import zonefile_parser
 from designate_pool.central.domain_creator import DomainCreator, NewZone
@@ -25,10 +26,10 @@ from designate_pool.central.recordset_changes import InsertionParts
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField, LostRace, OverQuota, PoolError
-from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
+from designate_pool.model import ChangeKind, Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol.zonefile.reader import LONGEST_RECORD
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import recordsets, zone_tasks
+from designate_pool.storage.zones import recordsets, versions, zone_tasks
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -151,7 +152,7 @@ class ImportWorker:
             sets = _if_few(contents)
             if sets is not None:
                 new = dataclasses.replace(new, pool_id=task.pool_id, attributes=task.attributes)
-                zones.append(NewZone(domain_id, new, sets, task.request_id))
+                zones.append(NewZone(domain_id, new, sets, task.request_id, versions.actor_of(task.actor)))
                 read[domain_id] = task, contents
             time.sleep(0)  # let other green threads run
 
@@ -161,7 +162,7 @@ class ImportWorker:
             nonlocal ends
             servers = _apex_name_servers(tx, created[:1])
             ends = {read[domain.id][0].id: (domain.id, f'{domain.name} imported'
-                                            f'{_name_server_note(servers, read[domain.id][1])}') for domain in created}
+                                            f'{_note(servers, read[domain.id][1])}') for domain in created}
             if not zone_tasks.finish_many(tx, ends, claim, self._now()) and not all(
                     zone_tasks.has_created(tx, task_id, domain_id) for task_id, (domain_id, _) in ends.items()):
                 raise _ClaimLost(task=', '.join(ends))
@@ -219,7 +220,7 @@ class ImportWorker:
 
         def finish(tx: Tx, domain: Domain) -> None:
             nonlocal message
-            note = _name_server_note(_apex_name_servers(tx, [domain]) if contents.name_servers else (), contents)
+            note = _note(_apex_name_servers(tx, [domain]) if contents.name_servers else (), contents)
             message = f'{domain.name} imported{note}'
             if not zone_tasks.finish(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id, message, self._now()) \
                     and not zone_tasks.has_created(tx, task.id, domain.id):  # it was committed, the answer was lost
@@ -251,8 +252,8 @@ class ImportWorker:
             try:
                 while self.run_next(largest, smallest):
                     pass
-            except Exception:  # the loop outlives whatever ails the database
-                LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
+            except Exception as error:  # the loop outlives whatever ails the database
+                outage_log.failure(LOG, error, 'waiting imports could not be read; tried again in %g s', INTERVAL)
             with self._changed:
                 self._changed.wait_for(lambda: self._wakeups != seen or self._stopping.is_set())
 
@@ -268,15 +269,16 @@ class ImportWorker:
                 if (has_retry or number % (LEFT_OUT + 1) == 0) and \
                         self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
                     self.wake()
-            except Exception:  # as in the loops
-                LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
+            except Exception as error:  # as in the loops
+                outage_log.failure(LOG, error, 'waiting imports could not be read; tried again in %g s', INTERVAL)
 
     def _renew_claims(self) -> None:
         for task_id, claim in tuple(self._claims):
             try:
                 self._storage.run(zone_tasks.extend_claim, task_id, claim, self._now() + timedelta(seconds=LEASE))
-            except Exception:  # if the claim expires, the import is only tried a second time
-                LOG.exception('the claim on import %s could not be renewed; another Central may take it over', task_id)
+            except Exception as error:  # if the claim expires, the import is only tried a second time
+                outage_log.failure(LOG, error, 'the claim on import %s could not be renewed; another Central may take '
+                                   'it over', task_id)
 
 
 class _Parts:
@@ -317,8 +319,10 @@ def _all_mistakes(error: PoolError) -> str:
 
 def _context(task: ZoneTask) -> Context:
     """Tasks without a project come from users who may see everything."""
+    actor = versions.actor_of(task.actor)
     return Context(request_id=task.request_id, project_id=task.project_id, may_nest=task.may_nest,
-                   may_use_blacklisted=task.may_use_blacklisted, all_projects=task.may_nest or not task.project_id)
+                   may_use_blacklisted=task.may_use_blacklisted, all_projects=task.may_nest or not task.project_id,
+                   user=actor.user, address=actor.address, client=actor.client, kind=ChangeKind.IMPORT)
 
 
 def _apex_name_servers(tx: Tx, domains: Sequence[Domain]) -> list[str]:
@@ -327,11 +331,13 @@ def _apex_name_servers(tx: Tx, domains: Sequence[Domain]) -> list[str]:
             for record in ns.records]
 
 
-def _name_server_note(ours: Sequence[str], contents: zonefile_parser.ZoneFileContents) -> str:
-    """A note when the file's name servers differ from *ours*, those of the pool; otherwise ''."""
+def _note(ours: Sequence[str], contents: zonefile_parser.ZoneFileContents) -> str:
+    """What is otherwise than in the file: TTLs, and name servers that are not *ours*, those of the pool."""
+    mixed = ', '.join(contents.mixed_ttls)
+    note = f'; of several TTLs in a recordset the lowest is used: {mixed}' if mixed else ''
     if not contents.name_servers or set(contents.name_servers) == set(ours):
-        return ''
-    return (f"; its name servers are the pool's, {', '.join(ours)}, instead of those in the file, "
+        return note
+    return (f"{note}; its name servers are the pool's, {', '.join(ours)}, instead of those in the file, "
             f"{', '.join(contents.name_servers)}")
 
 

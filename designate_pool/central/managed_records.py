@@ -13,13 +13,15 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from designate_pool.central import events, transactions
-from designate_pool.central.recordset_changes import DomainEdits, write_edits
+from designate_pool.central.recordset_changes import DomainEdits, gate, write_edits
 from designate_pool.central.rules import name_ownership, recordset_edits
 from designate_pool.central.rules.journal import Journal
+from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation import fields, names_and_rdata, requests
 from designate_pool.central.validation.requests import KEEP, NewDomain, WantedRecordSet
-from designate_pool.errors import BadInput, DuplicateDomain, InvalidField, NotFound
-from designate_pool.model import PTR, Context, Domain, FloatingIp, ManagedRecord, RecordSet, new_id
+from designate_pool.errors import BadInput, DuplicateDomain, InvalidField, NotFound, Refused
+from designate_pool.model import PTR, Action, Context, Domain, FloatingIp, ManagedRecord, RecordSet, Status, new_id
+from designate_pool.protocol.rules import ServerLimit
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import managed_records as store
@@ -74,18 +76,24 @@ def reverse_zone(address: str) -> str:
 
 def reverse_domain(storage: Storage, make: Callable[[Context, NewDomain, Sequence[Any]], Domain], context: Context,
                    address: str, project_id: str, email: str) -> Domain:
-    """The domain that has an address's PTR record, whosever it is; without one, *make* creates it for *project_id*."""
+    """The domain of *project_id* that has an address's PTR record; *make* creates it if there is none.
+
+    :raises Refused: when another project has it, which would read and change the record
+    """
     name = reverse_zone(address)
     owner = dataclasses.replace(context, project_id=project_id, all_projects=True, may_nest=True,
                                 may_use_blacklisted=True)
     domain = storage.read(_live, name)
     try:
-        return domain or make(owner, requests.new_domain({'name': name, 'email': email}), ())
+        domain = domain or make(owner, requests.new_domain({'name': name, 'email': email}), ())
     except DuplicateDomain:
         domain = storage.read(_live, name)  # another request was faster
         if domain is None:
             raise
-        return domain
+    if domain.project_id != project_id:
+        raise Refused('reverse_zone_in_use', f'{address} gets no PTR record: another project than [service:central] '
+                      f'managed_resource_tenant_id has the zone {name}; an administrator may give it to that.', 409)
+    return domain
 
 
 def _live(tx: Tx, name: str) -> Domain | None:
@@ -93,7 +101,8 @@ def _live(tx: Tx, name: str) -> Domain | None:
 
 
 def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, project_id: str,
-            wanted: WantedRecordSet, now: datetime, journal: Journal) -> tuple[ManagedChange, FloatingIp]:
+            wanted: WantedRecordSet, now: datetime, journal: Journal,
+            allowance: Allowance) -> tuple[ManagedChange, FloatingIp]:
     """Give a floating IP its PTR record, in place of the one at its name.
 
     :raises InvalidField: when there is a CNAME at its name, or the name is that of a domain below this one
@@ -103,10 +112,14 @@ def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, p
     former = _typed(at_name, 'PTR')
     changed = is_done
     if not is_done:
-        edits = recordset_edits.plan(domain, at_name, [wanted], managed=True, may_edit_managed=True)
+        edits = recordset_edits.plan(domain, at_name, [wanted], managed=True, may_edit_managed=True,
+                                     limits=allowance.server_limits(tx, domain.pool_id))
         # The error is for the project, which may not see the domain below.
         name_ownership.refuse_new_in_subzones(tx, dataclasses.replace(context, all_projects=False), domain,
                                               edits.new_sets, [wanted])
+        gate(tx, DomainEdits(context, domain, edits, at_name), now, lambda: dataclasses.replace(
+            floating_ip, ptrdname=wanted.rdatas[0].text, description=wanted.description,
+            ttl=recordset_edits.served_ttl(domain, wanted.ttl), action=Action.UPDATE, status=Status.PENDING.value))
         (domain, changed), = write_edits(tx, [DomainEdits(context, domain, edits, former)], now, journal)
         present = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
         store.delete(tx, [row.id for row in store.of_recordsets(tx, [present[0].id])])
@@ -182,8 +195,8 @@ def parse_records(given: Any) -> list[WantedRecordSet]:
 
 
 def set_resource(tx: Tx, context: Context, domain_id: str, resource: Mapping[str, str],
-                 wanted: Sequence[WantedRecordSet], at: datetime | None, now: datetime,
-                 journal: Journal) -> ManagedChange:
+                 wanted: Sequence[WantedRecordSet], at: datetime | None, now: datetime, journal: Journal,
+                 allowance: Allowance) -> ManagedChange:
     """Give a resource exactly the *wanted* records in a domain.
 
     :param at: when the event was that wants them; one that is older than the last does nothing.  None: it is the last
@@ -195,7 +208,8 @@ def set_resource(tx: Tx, context: Context, domain_id: str, resource: Mapping[str
     if at is not None:
         store.keep_event(tx, domain.id, resource, at, now, now - EVENTS_KEPT)
     former = store.find(tx, {**resource, 'domain_id': domain.id})
-    return _change(tx, context, domain, former, wanted, resource, now, journal)
+    return _change(tx, context, domain, former, wanted, resource, now, journal,
+                   allowance.server_limits(tx, domain.pool_id))
 
 
 def release(tx: Tx, context: Context, domain_id: str, ids: Sequence[str], now: datetime,
@@ -207,8 +221,8 @@ def release(tx: Tx, context: Context, domain_id: str, ids: Sequence[str], now: d
 
 
 def _change(tx: Tx, context: Context, domain: Domain, former: Sequence[ManagedRecord],
-            wanted: Sequence[WantedRecordSet], resource: Mapping[str, str], now: datetime,
-            journal: Journal) -> ManagedChange:
+            wanted: Sequence[WantedRecordSet], resource: Mapping[str, str], now: datetime, journal: Journal,
+            limits: Sequence[ServerLimit] = ()) -> ManagedChange:
     """Replace the rows *former* by those of *wanted*, and the records with them."""
     former_sets = recordsets.get_many(tx, [row.recordset_id for row in former]).values()
     names = [*(recordset.name for recordset in wanted), *(recordset.name for recordset in former_sets)]
@@ -223,8 +237,10 @@ def _change(tx: Tx, context: Context, domain: Domain, former: Sequence[ManagedRe
     present = {(recordset.name, recordset.type): recordset for recordset in before}
     sets = [WantedRecordSet(*key, _rdatas(present.get(key), key[1], gone, added), ttl=KEEP)
             for key, added in new.items()]
-    edits = recordset_edits.plan(domain, before, sets, may_be_gone=True, managed=True, may_edit_managed=True)
+    edits = recordset_edits.plan(domain, before, sets, may_be_gone=True, managed=True, may_edit_managed=True,
+                                 limits=limits)
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, sets)
+    gate(tx, DomainEdits(context, domain, edits, before), now, lambda: None)
     (domain, changed), = write_edits(tx, [DomainEdits(context, domain, edits, before)], now, journal)
     after = {(recordset.name, recordset.type): recordset for recordset in recordsets.at_names(tx, domain.id, names)}
     store.insert(tx, [ManagedRecord(new_id(), domain.id, after[key].id, text, created_at=now, updated_at=now,

@@ -1,45 +1,58 @@
-"""Work beside the requests: what was deleted long ago is purged, and interrupted work is resumed."""
+"""Work beside the requests: what was deleted long ago is purged, interrupted work is resumed, and freezes end."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import logging
 import threading
 from collections.abc import Callable
 from datetime import timedelta
 
+from designate_pool import outage_log
 from designate_pool.central import domain_changes, events, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.rules import pools
-from designate_pool.model import Context, Domain, new_id
+from designate_pool.central.rules.journal import Journal
+from designate_pool.central.validation import fields
+from designate_pool.model import Context, Domain, Freeze, Pool, new_id
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import journal, nameserver_updates, plans, zone_tasks
+from designate_pool.storage.sql.entities import chunks
+from designate_pool.storage.zones import domains, nameserver_updates, plans
+from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import quotas, versions, zone_tasks
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 LOG = logging.getLogger(__name__)
-#: Seconds between two runs.
-INTERVAL = 300.0
+#: Seconds between two runs, and between two looks for freezes whose time is over.
+INTERVAL, SOON = 300.0, 5.0
 #: Domains examined, or rows removed, in one transaction.
 BATCH = 500
 #: Transactions in one run.
 MAX_BATCHES = 40
 #: How long expired plans are kept at least: those applied in the last hour count towards the limit of deletes.
 PLANS_KEPT = timedelta(hours=2)
-#: How long a service without heartbeats is listed at least.
+#: How long a service without heartbeats is listed.
 SERVICES_KEPT = timedelta(days=1)
 #: How long the upload of a zone file into the database may take; its task exists before the upload begins.
 ARRIVING = timedelta(hours=1)
+#: How long deletes count towards the limit of an hour, at most.
+DELETES_COUNTED = timedelta(hours=2)
+WHO = Context(user='purger', all_projects=True)
 
 
 class Backlog:
     """Work that takes many transactions, and that each Central resumes where another has not finished it."""
 
-    def __init__(self, storage: Storage, casts: CastQueue, event_sender: events.EventSender) -> None:
+    def __init__(self, storage: Storage, casts: CastQueue, event_sender: events.EventSender,
+                 journal: Journal) -> None:
         self._storage = storage
         self._casts = casts
         self._events = event_sender
+        self._journal = journal
         self._now = storage.now
 
     def resume(self) -> None:
@@ -53,18 +66,18 @@ class Backlog:
         """Complete updates of name servers that another Central began and did not finish."""
         now = self._now()
         while (renewal := self._storage.run(nameserver_updates.claim, now, now + pools.CLAIM)) is not None:
-            self.update_name_servers(Context(request_id=renewal.request_id, all_projects=True), renewal)
+            self.update_name_servers(renewal)
 
-    def update_name_servers(self, context: Context, renewal: NameserverUpdate) -> None:
+    def update_name_servers(self, renewal: NameserverUpdate) -> None:
         """Rewrite SOA and NS of the pool's domains, one page per transaction."""
         after_id: str | None = renewal.after_id
         while after_id is not None:
             now = self._now()
             changed, after_id = transactions.run(self._storage, domain_changes.update_name_servers, renewal,
-                                                 after_id, pools.PAGE, now, now + pools.CLAIM)
+                                                 after_id, pools.PAGE, now, now + pools.CLAIM, self._journal)
             for domain in changed:
-                self._events.zone(events.UPDATE, domain)
-            self._casts.put(context, changed)
+                self._events.zone(events.UPDATE, renewal.context.actor, domain)
+            self._casts.put(renewal.context, changed)
 
     def delete_from_former_pools(self) -> None:
         """Delete domains from pools that they were moved from and that have kept them long enough."""
@@ -79,45 +92,110 @@ class Backlog:
         if leftover is not None:
             LOG.info('%s was moved to another pool and is deleted from the servers of %s', leftover.name,
                      leftover.pool_name)
-            self._casts.put(Context(request_id=leftover.request_id, all_projects=True), [leftover])
+            self._casts.put(dataclasses.replace(WHO, request_id=leftover.request_id), [leftover])
+
+
+class FrozenPools:
+    """Freezes pools and unfreezes them, sends the events, and casts what has waited."""
+
+    def __init__(self, storage: Storage, casts: CastQueue, event_sender: events.EventSender) -> None:
+        self._storage = storage
+        self._run = functools.partial(transactions.run, storage)
+        self._casts = casts
+        self._events = event_sender
+
+    def freeze(self, context: Context, pool_id: str, reason: str, until: str | None = None) -> Pool:
+        """Have changes of a pool's domains wait, so that its servers get nothing new.
+
+        :param until: see :func:`designate_pool.central.validation.fields.end_at`; None for no end
+        """
+        now = self._storage.now()
+        freeze = Freeze(new_id(), fields.text('reason', reason, 255), now,
+                        None if until is None else fields.end_at('until', until, now), context.user)
+        pool = self._run(pools.freeze, fields.pool_id(pool_id), freeze, now)
+        LOG.warning('the pool %s is frozen by %s until %s: %s', pool.name, context.user or 'nobody named',
+                    freeze.until or 'it is unfrozen', reason)
+        return self._events.value(events.FREEZE, context, pool)
+
+    def unfreeze(self, context: Context, pool_id: str, only_due: bool = False) -> Pool:
+        """End the freeze of a pool, and cast its domains whose changes waited, in the order of these."""
+        pool, waiting = self._run(pools.unfreeze, fields.pool_id(pool_id), self._storage.now(), only_due)
+        if waiting is not None:
+            LOG.warning('the pool %s is not frozen any more; zones whose changes go out: %d', pool.name, len(waiting))
+            self._events.value(events.UNFREEZE, context, pool)
+        for part in chunks(waiting or ()):
+            present = self._storage.read(domains.get_many, part)
+            self._casts.put(context, [present[key] for key in part if key in present])
+        return pool
+
+    def end_over(self) -> None:
+        """End the freezes whose time is over."""
+        now = self._storage.now()
+        for pool_id, freeze in self._storage.read(pool_store.frozen).items():
+            if freeze.is_over(now):
+                self.unfreeze(Context(user='central', all_projects=True), pool_id, only_due=True)
+
+    def release(self, context: Context, domain_id: str, reason: str) -> Domain:
+        """Let servers have the changes of a domain of a frozen pool that wait."""
+        domain = self._run(domain_changes.release_domain, context, fields.domain_id(domain_id),
+                           fields.text('reason', reason, 255), self._storage.now())
+        LOG.warning('the changes of %s do not wait for the end of the freeze any more, by %s: %s', domain.name,
+                    context.user or 'nobody named', reason)
+        self._events.zone(events.UNFREEZE, context.actor, domain, changed=False)
+        self._casts.put(context, [domain])
+        return domain
 
 
 class Purger:
-    """Purges, each *interval* seconds, what was deleted long ago; has *resume* complete what other Centrals began."""
+    """Purges, each *interval* seconds, what was deleted long ago; has *resume* complete what other Centrals began.
+
+    :param soon: what does not wait so long
+    """
 
     def __init__(self, storage: Storage, settings: CentralSettings,
-                 resume: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
+                 resume: Callable[[], None] = lambda: None, interval: float = INTERVAL,
+                 soon: Callable[[], None] = lambda: None) -> None:
         self._storage = storage
         self._settings = settings
         self._resume = resume
         self._interval = interval
+        self._soon = soon
         self._next_id = ''
         self._stopping = threading.Event()
 
     def loop(self) -> None:
         """Run every few minutes, until :meth:`stop`."""
-        while not self._stopping.wait(self._interval):
-            for work in (self.purge, self._resume):
+        pause, waited = min(self._interval, SOON), 0.0
+        while not self._stopping.wait(pause):
+            waited += pause
+            is_due = waited >= self._interval
+            for work in (self._soon, *((self.purge, self._resume) if is_due else ())):
                 try:
                     work()
-                except Exception:  # the loop, and what else there is to do, outlives whatever ails the database
-                    LOG.exception('housekeeping failed; tried again in %g s', self._interval)
+                except Exception as error:  # the loop, and what else there is to do, goes on whatever the database does
+                    outage_log.failure(LOG, error, 'housekeeping failed; tried again in %g s', self._interval)
+            waited = 0.0 if is_due else waited
 
     def purge(self) -> int:
         """Remove some batches, from where the last run ended; how many rows were removed."""
         now = self._storage.now()
         before = now - timedelta(seconds=self._settings.deleted_retention)
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BATCH)
-        removed += self._storage.run(heartbeats.forget, min(before, now - SERVICES_KEPT))
+        removed += self._storage.run(heartbeats.forget, now - SERVICES_KEPT)
+        removed += self._storage.run(quotas.expire_recent_deletes, now - DELETES_COUNTED, BATCH)
         removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._settings.task_retention),
                                      now - ARRIVING, BATCH)
+        # Not what servers of frozen pools have.
+        frozen = self._storage.read(pool_store.frozen).values()
+        history = max([timedelta(days=self._settings.history_days), *(
+            now - freeze.since + ARRIVING for freeze in frozen)])
         for _ in range(MAX_BATCHES):
-            stale = self._storage.run(journal.expire, now - timedelta(seconds=self._settings.journal_age), BATCH)
+            stale = self._storage.run(versions.expire, now - history, BATCH)
             removed += stale
             if stale < BATCH or self._stopping.is_set():
                 break
         for _ in range(MAX_BATCHES):
-            batch = self._storage.run(purge.purge, before, BATCH, self._next_id)
+            batch = self._storage.run(purge.purge, before, BATCH, self._next_id, now - history)
             removed += batch.removed
             self._next_id = batch.next_id
             if not batch.next_id or self._stopping.is_set():

@@ -7,21 +7,24 @@ before anything is written, so the error of one is not that of another.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from designate_pool.call_combiner import MOST_RECORDS
 from designate_pool.central import events, transactions
 from designate_pool.central.rules import domains as domain_rules
-from designate_pool.central.rules import name_ownership, recordset_edits, zone_shares
+from designate_pool.central.rules import name_ownership, plans, recordset_edits, zone_shares
 from designate_pool.central.rules.journal import Journal, JournalEntry
-from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.rules.quotas import Allowance, deleting_project
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation.requests import RecordSetValues, WantedRecordSet
-from designate_pool.errors import PoolError, RecordSetNotFound, SerialMoved
+from designate_pool.errors import (LostRace, ManagedRecordSet, PoolError, PreconditionFailed, RecordSetNotFound,
+                                   SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Status, Task
+from designate_pool.protocol.rules import ServerLimit
 from designate_pool.storage.sql.bulk import Insertion
 from designate_pool.storage.sql.database import Dialect, Tx
 from designate_pool.storage.zones import domains, managed_records, recordsets, zone_ancestry
@@ -58,6 +61,8 @@ class RecordSetResult(NamedTuple):
     changed: bool
 
 
+#: More recordsets than one name has.
+_SETS_AT_NAME = 100
 #: The result or the error of each request.
 Results = dict[RecordSetRequest, RecordSetResult | Exception]
 
@@ -105,7 +110,7 @@ def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
     for request in requests:
         try:
             domain, is_done = transactions.check_locked(tx, request.context, request.domain_id,
-                                                        locked[request.domain_id], for_records=True)
+                                                        locked[request.domain_id], True, request.new is None)
             if is_done:
                 results[request] = _repeated(tx, request, domain)
             else:
@@ -117,19 +122,25 @@ def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
         if most is not None and sum(len(recordset.records) for recordset in present) > most:
             continue
         try:
-            planned[request] = _plan(request, by_request[request], present)
+            domain = by_request[request]
+            planned[request] = _plan(request, domain, present, allowance.server_limits(tx, domain.pool_id))
         except PoolError as error:
             results[request] = error.with_traceback(None)
     checked: dict[RecordSetRequest, DomainEdits] = {}
     possible = [name for request, edits in planned.items() if request.new is not None
                 for name in name_ownership.subzone_names(edits.domain, request.new)]
     subzones = zone_ancestry.live_domains(tx, possible) if possible else []
-    for request, edits in planned.items():
+    for request, edits in sorted(planned.items(), key=lambda item: deleting_project(item[0].context, item[1].domain)):
         try:
             if request.new is not None:
-                name_ownership.refuse_in_subzones(request.context, edits.domain, subzones, [request.new])
+                name_ownership.refuse_in_subzones(tx, request.context, edits.domain, subzones, [request.new])
+                zone_shares.refuse_at_others(tx, request.context, edits.domain, edits.edits.new_sets)
             allowance.check_edits(tx, edits.domain, edits.present, edits.edits)
-            checked[request] = edits
+            gate(tx, edits, now, functools.partial(_awaited, request, edits, now))
+            checked[request] = edits._replace(domain=allowance.count_deletes(tx, request.context, edits.domain,
+                                                                             edits.edits, now))
+        except LostRace:  # of all, who are then tried one by one
+            raise
         except PoolError as error:
             results[request] = error.with_traceback(None)
     for (request, edits), (domain, changed) in zip(checked.items(),
@@ -139,9 +150,13 @@ def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
 
 
 def _present(tx: Tx, by_request: Mapping[RecordSetRequest, Domain]) -> dict[RecordSetRequest, list[RecordSet]]:
-    """The recordsets that exist at the name of a new one, or the one that a request names."""
+    """The recordsets that exist at the name of a new one, for the rules some below and above, or the one that a request
+    names."""
     new = {request: (domain.id, request.new.name) for request, domain in by_request.items() if request.new is not None}
     at_names = recordsets.at_names_of(tx, new.values()) if new else {}
+    for request, key in new.items():
+        if request.new is not None and request.new.type == 'DNAME':
+            at_names[key] = [*at_names[key], *recordsets.some_below(tx, *key, 1 + _SETS_AT_NAME)]
     old = recordsets.get_many(tx, [request.recordset_id for request in by_request if request.new is None])
     present: dict[RecordSetRequest, list[RecordSet]] = {}
     for request, domain in by_request.items():
@@ -151,20 +166,42 @@ def _present(tx: Tx, by_request: Mapping[RecordSetRequest, Domain]) -> dict[Reco
     return present
 
 
-def _plan(request: RecordSetRequest, domain: Domain, present: Sequence[RecordSet]) -> DomainEdits:
+def _plan(request: RecordSetRequest, domain: Domain, present: Sequence[RecordSet],
+          limits: Sequence[ServerLimit]) -> DomainEdits:
     context = request.context
     if request.new is not None:
         edits = recordset_edits.plan(domain, present, [request.new], must_be_new=True, new_ids=[request.recordset_id],
-                                     project_id=zone_shares.project_of_new(context, domain))
+                                     project_id=zone_shares.project_of_new(context, domain), limits=limits)
     else:
         if not present:
             raise RecordSetNotFound(recordset=request.recordset_id)
         old, = present
         zone_shares.refuse_foreign(context, domain, [old])
+        _check_condition(context, old)
         # Neither name nor type can change, so there is no other recordset to be in conflict with.
         change = WantedRecordSet(old.name, old.type, ()) if request.values is None else request.values.of(old)
-        edits = recordset_edits.plan(domain, [old], [change], may_edit_managed=context.may_edit_managed)
+        edits = recordset_edits.plan(domain, [old], [change], may_edit_managed=context.may_edit_managed, limits=limits)
     return DomainEdits(context, domain, edits, present)
+
+
+def _check_condition(context: Context, old: RecordSet) -> None:
+    if not context.allows_change_of(old.etag):
+        last = max((record.serial_number for record in old.records), default=0)
+        raise PreconditionFailed(what=f'The recordset {old.name} {old.type}',
+                                 how=f'its records are of serial {last} now')
+
+
+def gate(tx: Tx, change: DomainEdits, now: datetime, value: Callable[[], Any]) -> None:
+    """As :func:`designate_pool.central.rules.plans.gate`, for edits that are about to be written."""
+    if change.edits:
+        plans.gate(tx, change.context, change.domain, lambda: recordset_edits.shown(change.edits, change.present),
+                   now, value)
+
+
+def _awaited(request: RecordSetRequest, change: DomainEdits, now: datetime) -> RecordSet:
+    """The recordset as the request will leave it."""
+    change.edits.record_ids = [''] * len(change.edits.new_records)
+    return _result(request, change, change.domain, False, now).recordset
 
 
 def _result(request: RecordSetRequest, change: DomainEdits, domain: Domain, changed: bool,
@@ -192,11 +229,38 @@ def _repeated(tx: Tx, request: RecordSetRequest, domain: Domain) -> RecordSetRes
     return RecordSetResult(domain, recordset, True)
 
 
+def set_lock(tx: Tx, context: Context, domain_id: str, recordset_id: str, reason: str | None, is_admin: bool,
+             now: datetime) -> tuple[Domain, RecordSet]:
+    """Lock a recordset for requests; see :func:`designate_pool.central.domain_changes.set_lock`."""
+    domain, _ = transactions.check_locked(tx, context, domain_id, domains.lock_for(tx, domain_id, context.operation_id),
+                                          for_records=True, of_recordset=True)
+    old = recordsets.get(tx, domain.id, recordset_id)
+    if old is None:
+        raise RecordSetNotFound(recordset=recordset_id)
+    if old.managed and old.type in ('SOA', 'NS'):
+        raise ManagedRecordSet(name=old.name, rtype=old.type)
+    zone_shares.refuse_foreign(context, domain, [old])
+    _check_condition(context, old)
+    transactions.refuse_unlock(f'the recordset {old.name} {old.type}', old, is_admin)
+    new = dataclasses.replace(old, lock_reason=reason, locked_by_admin=reason is not None and is_admin)
+    if new == old:
+        return domain, old
+    new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
+    recordsets.save_lock(tx, new)
+    more = (new.lock_reason is not None) - (old.lock_reason is not None)
+    domain = dataclasses.replace(domain, locked_recordsets=domain.locked_recordsets + more, updated_at=now,
+                                 version=domain.version + 1)
+    domains.save_lock(tx, domain)
+    return domain, new
+
+
 def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecordSet], now: datetime,
-                  allowance: Allowance, journal: Journal, serial: int | None = None) -> tuple[Domain, bool]:
+                  allowance: Allowance, journal: Journal, serial: int | None = None,
+                  dry_run: bool = False) -> tuple[Domain, bool]:
     """Change the recordsets to *wanted*; the domain, and whether its served contents change.
 
     :param serial: what the domain's serial must be
+    :param dry_run: check only whether that may be done
     :raises SerialMoved: when it has another one
     """
     domain, is_done = transactions.lock_domain(tx, context, domain_id, for_records=True)
@@ -204,21 +268,38 @@ def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wan
         return domain, True
     if serial is not None and domain.serial != serial:
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
-    present = recordsets.at_names(tx, domain.id, [change.name for change in wanted])
+    present = recordsets_around(tx, domain.id, wanted)
     keys = {(change.name, change.type) for change in wanted}
     zone_shares.refuse_foreign(context, domain, (old for old in present if (old.name, old.type) in keys))
     edits = recordset_edits.plan(domain, present, wanted, project_id=zone_shares.project_of_new(context, domain),
-                                 may_edit_managed=context.may_edit_managed)
+                                 may_edit_managed=context.may_edit_managed,
+                                 limits=allowance.server_limits(tx, domain.pool_id))
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, wanted)
+    zone_shares.refuse_at_others(tx, context, domain, edits.new_sets)
     allowance.check_edits(tx, domain, present, edits)
+    if not dry_run:
+        gate(tx, DomainEdits(context, domain, edits, present), now, lambda: domain)
+    domain = allowance.count_deletes(tx, context, domain, edits, now)
+    if dry_run:
+        tx.rollback()
+        return domain, False
     return write_edits(tx, [DomainEdits(context, domain, edits, present)], now, journal)[0]
+
+
+def recordsets_around(tx: Tx, domain_id: str, wanted: Sequence[WantedRecordSet]) -> list[RecordSet]:
+    """The recordsets at the names of *wanted*, the DNAMEs above, and of those below new DNAMEs enough for the rules."""
+    names = {change.name for change in wanted}
+    below = [recordset for change in wanted if change.type == 'DNAME' and change.rdatas != ()
+             for recordset in recordsets.some_below(tx, domain_id, change.name, len(wanted) + 1 + _SETS_AT_NAME)
+             if recordset.name not in names]
+    return [*recordsets.at_names(tx, domain_id, names), *below]
 
 
 def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: Journal) -> list[tuple[Domain, bool]]:
     """Write edits of different domains; each domain, with a new serial if its contents change, and whether they do."""
     served = [change for change in changes if change.edits.contents]
     new = journal.write(tx, [
-        JournalEntry(domain, domain_rules.change(domain, now, events.request_id(context)), edits, present)
+        JournalEntry(context, domain, domain_rules.change(domain, now, events.request_id(context)), edits, present)
         for context, domain, edits, present in served], now) if served else []
     changed = {domain.id: domain for domain in new}
     if new:

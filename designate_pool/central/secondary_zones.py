@@ -20,16 +20,22 @@ import dns.rdatatype
 
 from designate_pool.backoff import Backoff
 from designate_pool.central.events import DomainTransition
-from designate_pool.central.recordset_changes import write_contents
-from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import recordset_edits
-from designate_pool.central.rules.journal import Journal, JournalEntry, cut
+from designate_pool.central.recordset_changes import recordsets_around, write_contents
+from designate_pool.central.rules import domains as domain_rules
+from designate_pool.central.rules import journal as journals
+from designate_pool.central.rules import plans, recordset_edits
+from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.transactions import refuse_frozen
 from designate_pool.central.validation.names_and_rdata import Rdata
-from designate_pool.central.validation.requests import WantedRecordSet
+from designate_pool.central.validation.requests import KEEP, WantedRecordSet
+from designate_pool.deadline import Turns
 from designate_pool.errors import BadInput, InvalidField, TransferRejected
-from designate_pool.model import Action, Context, Domain, RecordSet, RefreshTask, Status, ZoneTransferIn
+from designate_pool.model import (Action, ChangeKind, Context, Domain, RecordSet, RefreshTask, Status, ZoneTransferIn,
+                                  hold)
+from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
+from designate_pool.protocol.rules import ServerLimit
 from designate_pool.protocol.soa_rdata import SoaValues, parse_soa
 from designate_pool.serial import newer
 from designate_pool.storage import queries
@@ -42,8 +48,6 @@ from designate_pool.storage.zones import secondary_zones as schedule
 LONGEST_INTERVAL = 2419200
 #: Pauses before the first transfer, when no SOA is known.
 _PAUSES = Backoff(10.0, cap=600.0)
-#: Types that may be beside a CNAME (RFC 4035 section 2.5).
-_BESIDE_CNAME = frozenset({'CNAME', 'RRSIG', 'NSEC', 'KEY'})
 
 
 class MasterZone(NamedTuple):
@@ -73,6 +77,12 @@ def parse(transfer: ZoneTransferIn, name: str) -> MasterZone:
     return MasterZone(transfer, parse_soa(transfer.soa, name), added, gone)
 
 
+def begin_refreshes(tx: Tx, domain: Domain, now: datetime) -> None:
+    """Refresh a restored domain, now for the first time."""
+    schedule.save(tx, domain)
+    schedule.insert(tx, domain.id, now)
+
+
 def end_refreshes(tx: Tx, domain: Domain) -> None:
     """Refresh a locked domain no more: it is being deleted."""
     if domain.is_secondary:
@@ -91,7 +101,9 @@ def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now
     new = dataclasses.replace(old, **values)
     if new == old:
         return old
+    plans.gate_values(tx, context, old, new, now, *values)
     new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
+    journals.note(tx, context, old, new, context.kind, now)
     domains.save(tx, new, context.operation_id)
     if new.masters != old.masters:
         schedule.save(tx, new)
@@ -108,13 +120,16 @@ def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
     return domain
 
 
-def claim(tx: Tx, pool_name: str, by: str, now: datetime, seconds: float, most: int) -> list[RefreshTask]:
+def claim(tx: Tx, allowance: Allowance, pool_name: str, by: str, now: datetime, seconds: float, most: int,
+          but_projects: Sequence[str], but_masters: Sequence[str]) -> list[RefreshTask]:
     """Claim due refreshes of a pool's domains for some seconds."""
-    return schedule.claim(tx, pool_name, by, now, now + timedelta(seconds=seconds), most)
+    until = now + timedelta(seconds=seconds)
+    return [dataclasses.replace(task, most_records=allowance.limits_of(tx, task.project_id).zone_records)
+            for task in schedule.claim(tx, pool_name, by, now, until, most, but_projects, but_masters)]
 
 
-def store(tx: Tx, domain_id: str, by: str, master: str, zone: MasterZone, now: datetime, allowance: Allowance,
-          journal: Journal, least: int) -> Domain | None:
+def store(tx: Tx, context: Context, domain_id: str, by: str, master: str, zone: MasterZone, now: datetime,
+          allowance: Allowance, journal: Journal, least: int) -> Domain | None:
     """Store what a master sent; the domain, or None when the claim was lost.
 
     :param least: seconds between refreshes
@@ -124,6 +139,8 @@ def store(tx: Tx, domain_id: str, by: str, master: str, zone: MasterZone, now: d
     old = _claimed(tx, domain_id, by)
     if old is None:
         return None
+    if old.former_pool_id is not None:
+        refuse_frozen(old, old.freeze)
     transfer, is_first = zone.transfer, old.transferred_at is None
     if transfer.from_serial is not None and (is_first or transfer.from_serial != old.serial):
         raise TransferRejected(why=f'the difference begins at serial {transfer.from_serial}, and not at {old.serial}')
@@ -131,22 +148,20 @@ def store(tx: Tx, domain_id: str, by: str, master: str, zone: MasterZone, now: d
         raise TransferRejected(why=f'serial {transfer.serial} is not newer than {old.serial}, which is stored')
     present, changes = _contents(tx, old, zone)
     edits = recordset_edits.plan(old, present, changes, from_master=True)
-    _check_zone(old, present, changes, transfer.from_serial is None)
+    _check_zone(old, present, changes, transfer.from_serial is None, allowance.server_limits(tx, old.pool_id))
     allowance.check_edits(tx, old, present, edits)
     new = dataclasses.replace(
         old, email=zone.soa.email, ttl=transfer.ttl, serial=transfer.serial, soa_names=zone.soa.names,
         refresh=zone.soa.refresh, retry=zone.soa.retry, expire=zone.soa.expire, minimum=zone.soa.minimum,
         first_serial=transfer.serial if is_first else old.first_serial, transferred_at=now, awaits_transfer=False,
         status=Status.PENDING, action=Action.CREATE if old.action is Action.CREATE else Action.UPDATE, updated_at=now,
-        changed_at=now, converged_at=None, request_id='', version=old.version + 1)
+        changed_at=now, converged_at=None, request_id='', version=old.version + 1, **hold(old))
     if is_first:
-        recordsets.insert(tx, [rules.from_pool(new)[0]], now)
+        if not recordsets.at_apex(tx, [new.id], 'SOA'):  # it was not restored
+            recordsets.insert(tx, [domain_rules.from_pool(new)[0]], now)
         # Not before: until now the servers delete what a former domain of the name had there.
         rrset_ownership.reassign_of_name(tx, new.id)
-    if not is_first and edits.contents and _soa_values(new) == _soa_values(old):
-        new, = journal.write(tx, [JournalEntry(old, new, edits, present)], now)
-    else:
-        new, = cut(tx, new)
+    new, = journal.write(tx, [JournalEntry(context, old, new, edits, present, ChangeKind.REFRESH, is_first)], now)
     domains.save(tx, new)
     schedule.save(tx, new)
     write_contents(tx, [(new, edits)], now)
@@ -208,19 +223,19 @@ def _contents(tx: Tx, domain: Domain, zone: MasterZone) -> tuple[list[RecordSet]
 
     :raises TransferRejected: for a difference that removes what is not there, or adds what is
     """
-    transfer = zone.transfer
-    is_whole = transfer.from_serial is None
-    names = None if is_whole else {name for name, _ in [*zone.added, *zone.gone]}
-    sets = recordsets.of_domain(tx, domain.id) if names is None else recordsets.at_names(tx, domain.id, names)
+    is_whole, turns = zone.transfer.from_serial is None, Turns()
+    sets = recordsets.of_domain(tx, domain.id) if is_whole else recordsets_around(
+        tx, domain.id, [WantedRecordSet(*key, rdatas) for keys, rdatas in ((zone.added, KEEP), (zone.gone, ()))
+                        for key in turns.between(keys)])
     present = [recordset for recordset in sets if recordset.type != 'SOA']
     if is_whole:
         keys = {(recordset.name, recordset.type) for recordset in present}
         return present, [*(WantedRecordSet(*key, tuple(rdatas.values()), ttl)
-                           for key, (ttl, rdatas) in zone.added.items()),
+                           for key, (ttl, rdatas) in turns.between(zone.added.items())),
                          *(WantedRecordSet(*key, ()) for key in sorted(keys - zone.added.keys()))]
     stored = {(recordset.name, recordset.type): recordset for recordset in present}
     changes = []
-    for key in dict.fromkeys([*zone.gone, *zone.added]):
+    for key in turns.between(dict.fromkeys([*zone.gone, *zone.added])):
         former = stored.get(key)
         texts = {record.data for record in former.records} if former else set()
         gone = zone.gone.get(key, set())
@@ -235,20 +250,18 @@ def _contents(tx: Tx, domain: Domain, zone: MasterZone) -> tuple[list[RecordSet]
 
 
 def _check_zone(domain: Domain, present: Sequence[RecordSet], changes: Sequence[WantedRecordSet],
-                is_whole: bool) -> None:
-    """Refuse a zone without name servers, or with a CNAME that is not alone."""
+                is_whole: bool, limits: Sequence[ServerLimit]) -> None:
+    """Refuse a zone without name servers, or against the rules."""
     types: dict[str, set[str]] = {}
     for recordset in present:
         types.setdefault(recordset.name, set()).add(recordset.type)
-    for change in changes:
+    for change in Turns().between(changes):
         at_name = types.setdefault(change.name, set())
         (at_name.add if change.rdatas else at_name.discard)(change.type)
         if change.type in SINGLE and len(change.rdatas) > 1:
             raise TransferRejected(why=f'{change.name} has more than one {change.type}')
-    for change in changes:
-        at_name = types[change.name]
-        if 'CNAME' in at_name and not at_name <= _BESIDE_CNAME:
-            raise TransferRejected(why=f'{change.name} has a CNAME and other records')
+    for _, violation in recordset_edits.violations(domain.name, present, changes, limits):
+        raise TransferRejected(why=str(violation))
     at_apex = types.get(domain.name)
     if 'NS' not in (at_apex or ()) and (is_whole or at_apex is not None):
         raise TransferRejected(why=f'the zone has no name servers: no NS at {domain.name}')
@@ -264,14 +277,12 @@ def _check_place(owner: str, rtype: str, name: str) -> None:
 def _wire(owner: str, rtype: str, text: str) -> bytes:
     try:
         rdata = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), text, relativize=False)
+        mistake = rules.mistake(rtype, rdata)
+        if mistake is not None:
+            raise ValueError(mistake)
         return rdata.to_wire() or b''
     except (dns.exception.DNSException, ValueError) as error:
         raise TransferRejected(why=f'{owner} {rtype} is not valid ({error})') from None
-
-
-def _soa_values(domain: Domain) -> tuple[Any, ...]:
-    """The SOA but its serial."""
-    return (domain.soa_names, domain.ttl, domain.refresh, domain.retry, domain.expire, domain.minimum)
 
 
 def _next(domain: Domain, now: datetime, least: int) -> datetime:

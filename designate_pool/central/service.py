@@ -6,53 +6,60 @@ Other services call it over RPC, as :class:`designate_pool.rpc.central.CentralCl
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from designate_pool.call_combiner import RequestCombiner
-from designate_pool.central import (domain_changes, events, managed_records, recordset_changes, secondary_zones,
-                                    transactions, zone_moves)
+from designate_pool.central import (deleted_domains, domain_changes, events, managed_records, recordset_changes,
+                                    secondary_zones, transactions, zone_moves)
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.domain_changes import Deletion, DomainAndLeftover
 from designate_pool.central.domain_creator import DomainCreator
 from designate_pool.central.entries import Entries
 from designate_pool.central.import_worker import ImportWorker
-from designate_pool.central.purger import Backlog, Purger
+from designate_pool.central.purger import BATCH, Backlog, FrozenPools, Purger
 from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
-from designate_pool.central.rules import plans, pools
-from designate_pool.central.rules import quotas as quota_rules
-from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_shares, zone_transfers
+from designate_pool.central.rules import (plans, pools, recordset_edits, reverts, servers, tsigkeys, zone_names,
+                                          zone_shares, zone_transfers)
 from designate_pool.central.rules.journal import Journal
-from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
+from designate_pool.central.rules.quotas import Allowance, ProjectQuotas, check_project, parse_limits, parse_project_id
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import fields, names_and_rdata, requests
 from designate_pool.concurrency import Runtime
-from designate_pool.errors import BadInput, DomainNotFound, InvalidField
-from designate_pool.model import (Context, Domain, FloatingIp, ManagedRecord, Outcome, PageRequest, PlanState, Pool,
-                                  PoolServer, RecordChange, RecordSet, RefreshTask, Report, ServerReport, ServerStatus,
-                                  ServiceStatus, StoredPlan, ZoneShare, ZoneTransferAccept, ZoneTransferIn,
-                                  ZoneTransferRequest, new_id)
+from designate_pool.errors import BadInput, DomainNotFound, InvalidField, WaitsForApproval
+from designate_pool.model import (ChangeKind, Context, Domain, FloatingIp, ManagedRecord, Outcome, PageRequest,
+                                  PlanState, Pool, PoolServer, RecordChange, RecordSet, RefreshTask, Report, Revert,
+                                  ServerReport, ServerStatus, ServiceStatus, StoredPlan, Version, ZoneShare,
+                                  ZoneTransferAccept, ZoneTransferIn, ZoneTransferRequest, new_id)
+from designate_pool.protocol import rules
+from designate_pool.protocol.rules import ServerLimit, Violation
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.settings import CentralSettings
 from designate_pool.storage import queries
+from designate_pool.storage.operations import heartbeats
+from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans as plan_store
 from designate_pool.storage.zones import quotas as quota_store
+from designate_pool.storage.zones import recordsets as recordset_store
 from designate_pool.storage.zones import zone_transfers as transfer_store
 
 LOG = logging.getLogger(__name__)
-T = TypeVar('T')
 #: A request with more records is parsed beside the others (``runtime.compute``); these take some milliseconds.
 _LARGE = 200
 
 
+@plans.stores_what_waits('update_domain', 'give_domain', 'delete_domain', 'restore_domain', 'abandon_domain',
+                         'move_domain', 'apply_changes', 'create_recordset', 'update_recordset', 'delete_recordset',
+                         'create_transfer_request', 'set_floating_ip', 'unset_floating_ip', '_set_resource_in')
 class Central:
     """Owns domains and records; see :mod:`designate_pool.central.service`.
 
@@ -75,23 +82,30 @@ class Central:
         self._settings = settings
         self._scheduler = Scheduler(settings.default_pool_name, settings.default_pool_id,
                                     settings.scheduler_filters)
-        self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now)
+        self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now, settings.count_deleted_zones)
         self._counts: servers.Counts = {}
         self._casts = CastQueue(pool_managers, runtime)
         self._announcer = announcer
         self._events = events.EventSender(notifications, self._announce)
-        self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts)
+        self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts,
+                                     settings.reserved_zone_names)
         self.imports = ImportWorker(storage, self.creator)
         self.tlds = Entries(zone_names.TLDS, storage, self._events)
         self.blacklists = Entries(zone_names.BLACKLISTS, storage, self._events)
         self.tsigkeys = Entries(tsigkeys.TSIGKEYS, storage, self._events)
-        self._journal = Journal(settings.journal_records)
-        self._changes = RequestCombiner(self._change_alone, self._change_together)
+        self._journal = Journal(settings.journal_records, settings.history_records)
+        self._changes: RequestCombiner[RecordSetRequest, RecordSetResult] = RequestCombiner(
+            lambda request: self._run(recordset_changes.change_recordset, request, self._now(), self._allowance,
+                                      self._journal),
+            lambda requests: storage.try_once(recordset_changes.change_recordsets, requests, self._now(),
+                                              self._allowance, self._journal))
         self._deletions: RequestCombiner[Deletion, DomainAndLeftover] = RequestCombiner(
-            lambda request: self._run(domain_changes.delete_domain, request, self._now()),
-            lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now()))
-        self.backlog = Backlog(storage, self._casts, self._events)
-        self._purger = Purger(storage, settings, self.backlog.resume)
+            lambda request: self._run(domain_changes.delete_domain, request, self._now(), self._allowance),
+            lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now(), self._allowance))
+        self.backlog = Backlog(storage, self._casts, self._events, self._journal)
+        self.frozen_pools = FrozenPools(storage, self._casts, self._events)
+        self._purger = Purger(storage, settings, self.backlog.resume, soon=self.frozen_pools.end_over)
+        self.changes = plans.WaitingChanges(storage, self, settings.approval_lifetime)
         self._background_work = True
 
     def start(self, background_work: bool = True) -> None:
@@ -114,7 +128,7 @@ class Central:
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
         """Create a domain, optionally with recordsets, in one transaction and with one serial."""
-        new = requests.new_domain(domain, self._settings.master_networks)
+        new = requests.new_domain(domain, self._settings.master_networks, self._settings.master_ports)
         if new.masters and recordsets:
             raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
         parsed = self._parsed(requests.recordsets, recordsets, context)
@@ -129,17 +143,20 @@ class Central:
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         """Change ``email``, ``ttl``, ``description``, ``attributes`` or ``masters``."""
         domain, changed = self._run(domain_changes.update_domain, context, domain_id,
-                                    requests.domain_values(values, self._settings.master_networks), self._now())
-        self._events.zone(events.UPDATE, domain, changed)
+                                    requests.domain_values(values, self._settings.master_networks,
+                                                           self._settings.master_ports), self._now(),
+                                    self._journal)
+        self._events.zone(events.UPDATE, context.actor, domain, changed)
         return self._cast(context, self._announce_refresh(domain), changed)
 
     def refresh_domain(self, context: Context, domain_id: str) -> Domain:
         return self._announce_refresh(
             self._run(secondary_zones.request, context, fields.domain_id(domain_id), self._now()))
 
-    def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
-        return self._run(secondary_zones.claim, fields.text('pool_name', pool_name), new_id(), self._now(), seconds,
-                         most)
+    def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int,
+                        but_projects: Sequence[str] = (), but_masters: Sequence[str] = ()) -> list[RefreshTask]:
+        return self._run(secondary_zones.claim, self._allowance, fields.text('pool_name', pool_name), new_id(),
+                         self._now(), seconds, most, but_projects, but_masters)
 
     def store_transfer(self, context: Context, domain_id: str, claim: str, master: str,
                        transfer: ZoneTransferIn) -> None:
@@ -148,11 +165,11 @@ class Central:
         except DomainNotFound:
             return  # deleted meanwhile
         parsed = self._runtime.compute(secondary_zones.parse, transfer, name)
-        stored = self._run(secondary_zones.store, domain_id, claim, master, parsed, self._now(), self._allowance,
-                           self._journal, self._settings.secondary_interval)
+        stored = self._run(secondary_zones.store, context, domain_id, claim, master, parsed, self._now(),
+                           self._allowance, self._journal, self._settings.secondary_interval)
         if stored is not None:
             LOG.info('%s was transferred from %s at serial %d', stored.name, master, stored.serial)
-            self._events.zone(events.UPDATE, stored)
+            self._events.zone(events.UPDATE, context.actor, stored)
             self._cast(context, stored)
 
     def confirm_refresh(self, context: Context, domain_id: str, claim: str, master: str) -> None:
@@ -160,7 +177,7 @@ class Central:
                            self._settings.secondary_interval)
         if served is not None:
             LOG.info('%s is served again: %s has been reached', served.name, master)
-            self._events.zone(events.UPDATE, served)
+            self._events.zone(events.UPDATE, context.actor, served)
             self._cast(context, served)
 
     def fail_refresh(self, context: Context, domain_id: str, claim: str, error: str) -> None:
@@ -168,23 +185,82 @@ class Central:
                                self._settings.secondary_interval)
         if transition is not None:
             LOG.warning('%s is not served: %s', transition.domain.name, error)
-            self._events.transitions([transition])
+            self._events.transitions(context.actor, [transition])
+
+    def set_lock(self, context: Context, domain_id: str, reason: str | None, is_admin: bool = False) -> Domain:
+        """Lock a domain for requests, with a reason; None unlocks it.
+
+        :param is_admin: whether administrators alone may unlock it, of whom the requester is one
+        """
+        domain = self._run(domain_changes.set_lock, context, domain_id, fields.optional_text('reason', reason, 255),
+                           is_admin, self._now())
+        self._events.zone(events.UPDATE, context.actor, domain, False)
+        return domain
+
+    def set_recordset_lock(self, context: Context, domain_id: str, recordset_id: str, reason: str | None,
+                           is_admin: bool = False) -> RecordSet:
+        """As :meth:`set_lock`, for one recordset."""
+        domain, recordset = self._run(recordset_changes.set_lock, context, domain_id, recordset_id,
+                                      fields.optional_text('reason', reason, 255), is_admin, self._now())
+        self._events.zone(events.UPDATE, context.actor, domain, False, recordset)
+        return recordset
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
         """Move a domain to another project."""
         domain = self._run(domain_changes.give_domain, context, domain_id,
-                           quota_rules.parse_project_id(project_id), self._now(), self._allowance)
-        self._events.zone(events.UPDATE, domain, False)
+                           parse_project_id(project_id), self._now(), self._allowance)
+        self._events.zone(events.UPDATE, context.actor, domain, False)
         return domain
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         """Have a domain deleted."""
         domain, leftover = self._deletions.call(Deletion(
-            context, domain_id, new_id(), fields.boolean('delete_shares', delete_shares)))
+            context, domain_id, new_id(), fields.boolean('delete_shares', delete_shares)), bool(context.approved_by))
         self.backlog.delete_leftover(leftover)
         if not events.changed_by_another_request(context, domain):
-            self._events.zone(events.DELETE, domain)
+            self._events.zone(events.DELETE, context.actor, domain)
         return self._cast(context, domain)
+
+    def find_deleted_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
+        """Deleted domains that can be restored."""
+        return self._storage.read(queries.deleted_domains, context, page)
+
+    def get_deleted_domain(self, context: Context, domain_id: str) -> Domain:
+        return self._storage.read(queries.deleted_domain, context, fields.domain_id(domain_id))
+
+    def find_versions(self, context: Context, domain_id: str, limit: int, before: int | None = None) -> list[Version]:
+        """Versions of a domain, also of a deleted one, newest first: those of the time when the requester owned it.
+
+        :param before: the number of the last version of the page before
+        """
+        return self._storage.read(queries.versions, context, fields.domain_id(domain_id), limit, before)
+
+    def version_at(self, field: str, at: str) -> tuple[int | datetime, datetime]:
+        """A version of a zone as users name it (see :func:`~designate_pool.central.validation.fields.version_at`), and
+        from when on versions are kept, as functions of :mod:`designate_pool.storage.queries` take both."""
+        now = self._now()
+        return fields.version_at(field, at, now), now - timedelta(days=self._settings.history_days)
+
+    def kept_until(self, domain: Domain) -> datetime:
+        """Until when a deleted domain can be restored."""
+        assert domain.deleted_at is not None
+        return domain.deleted_at + timedelta(seconds=self._settings.deleted_retention)
+
+    def restore_domain(self, context: Context, domain_id: str) -> Domain:
+        """Bring a deleted domain back, with its id, contents and shares, under a newer serial."""
+        domain, leftover = self._run(deleted_domains.restore, context, fields.domain_id(domain_id), new_id(),
+                                     self._now(), self._allowance, self._settings.reserved_zone_names, self._journal)
+        if leftover is not None:
+            self._casts.put(context, [leftover])
+        self._events.zone(events.CREATE, context.actor, domain)
+        return self._cast(context, self._announce_refresh(domain), not domain.awaits_transfer)
+
+    def purge_domain(self, context: Context, domain_id: str) -> None:
+        """Delete the contents and the versions of a deleted domain for good; its serial and generation stay."""
+        domain = self._run(deleted_domains.purge, context, fields.domain_id(domain_id))
+        LOG.info('%s was purged: it cannot be restored [%s]', domain.name, context.request_id)
+        while self._storage.run(purge.purge_contents, [domain.id], BATCH, True) >= BATCH:
+            pass
 
     def abandon_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         """Delete a domain in the database, so that its servers keep what they have."""
@@ -192,16 +268,17 @@ class Central:
                                      new_id(), fields.boolean('delete_shares', delete_shares))
         self.backlog.delete_leftover(leftover)
         LOG.info('%s was abandoned: its servers keep it [%s]', domain.name, context.request_id)
-        self._events.zone(events.DELETE, domain, False)
+        self._events.zone(events.DELETE, context.actor, domain, False)
         return domain
 
     def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
         """Move a domain to another pool; its servers delete it some time after that pool serves it."""
         target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
         moved, leftover = self._run(zone_moves.move, context, domain_id, target,
-                                    self._scheduler, random.random(), self._now(), new_id())
+                                    self._scheduler, self._allowance, random.random(), self._now(), new_id(),
+                                    self._journal)
         self.backlog.delete_leftover(leftover)
-        self._events.zone(events.UPDATE, moved)
+        self._events.zone(events.UPDATE, context.actor, moved)
         return self._cast(context, self._announce_refresh(moved), not moved.awaits_transfer)
 
     def wake_imports(self, context: Context) -> None:
@@ -218,6 +295,20 @@ class Central:
     def check_export(self, context: Context, domain_id: str) -> Domain:
         """Check whether a domain may be exported, and return it."""
         return self._storage.read(self._allowance.check_export, context, domain_id)
+
+    def validate_domain(self, context: Context, domain_id: str) -> list[Violation]:
+        """What the rules of validation, and the servers of its pool, have against the stored records of a domain.
+
+        :raises OverQuota: when it is larger than its project may export
+        """
+        domain = self.check_export(context, domain_id)
+        sets, limits = self._storage.read(lambda tx: (recordset_store.of_domain(tx, domain.id),
+                                                      self._allowance.server_limits(tx, domain.pool_id)))
+        contents: dict[str, dict[str, tuple[int, list[str]]]] = {}
+        for recordset in sets:
+            contents.setdefault(recordset.name, {})[recordset.type] = (
+                recordset_edits.served_ttl(domain, recordset.ttl), [record.data for record in recordset.records])
+        return self._runtime.compute(lambda: list(rules.of_zone(domain.name, contents, limits)))
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
         """The rows of a domain in pool_manager_status."""
@@ -258,7 +349,7 @@ class Central:
             zone_transfers.accept, context, new_id(), transfer_request_id,
             fields.text('key', key), self._now(), self._allowance)
         self._events.value(events.CREATE, context, accepted)
-        self._events.zone(events.UPDATE, domain, False)
+        self._events.zone(events.UPDATE, context.actor, domain, False)
         return accepted
 
     def find_transfer_accepts(self, context: Context, page: PageRequest = PageRequest()) -> list[ZoneTransferAccept]:
@@ -325,17 +416,10 @@ class Central:
 
     def _change_recordset(self, request: RecordSetRequest, verb: str, is_large: bool = False) -> RecordSet:
         """Change a recordset, together with other requests unless it is a large one, which would hold them up."""
-        domain, recordset, changed = self._change_alone(request) if is_large else self._changes.call(request)
-        self._events.zone(verb, domain, changed, recordset)
+        domain, recordset, changed = self._changes.call(request, is_large or bool(request.context.approved_by))
+        self._events.zone(verb, request.context.actor, domain, changed, recordset)
         self._cast(request.context, domain, changed)
         return recordset
-
-    def _change_alone(self, request: RecordSetRequest) -> RecordSetResult:
-        return self._run(recordset_changes.change_recordset, request, self._now(), self._allowance, self._journal)
-
-    def _change_together(self, requests: Sequence[RecordSetRequest]) -> recordset_changes.Results:
-        return self._storage.try_once(recordset_changes.change_recordsets, requests, self._now(), self._allowance,
-                                      self._journal)
 
     def apply_changes(self, context: Context, domain_id: str,
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:
@@ -346,8 +430,29 @@ class Central:
         domain, changed = self._run(recordset_changes.apply_changes, context, domain_id, parsed,
                                     self._now(), self._allowance, self._journal, serial)
         if changed:
-            self._events.zone(events.UPDATE, domain)
+            self._events.zone(events.UPDATE, context.actor, domain)
         return self._cast(context, domain, changed)
+
+    def plan_revert(self, context: Context, domain_id: str, to: str, name: str | None = None,
+                    rtype: str | None = None, is_checked: bool = True) -> Revert:
+        """What leads a domain's contents back to a serial or a time, all or those of this name and type.
+
+        :param to: as for :meth:`version_at`
+        :param is_checked: whether to refuse here what must not be done, which otherwise :meth:`revert_domain` refuses
+        :raises PoolError: when that must not be done
+        """
+        revert = self._storage.read(reverts.read, context, fields.domain_id(domain_id), *self.version_at('to', to),
+                                    name, rtype)
+        if is_checked:
+            parsed = self._parsed(requests.changes, revert.changes, context, domain_id)
+            self._run(recordset_changes.apply_changes, context, domain_id, parsed, self._now(), self._allowance,
+                      self._journal, revert.serial, True)
+        return revert
+
+    def revert_domain(self, context: Context, domain_id: str, revert: Revert) -> Domain:
+        """Lead a domain's contents back, if its serial is still that of *revert*."""
+        return self.apply_changes(dataclasses.replace(context, kind=ChangeKind.UNDO), domain_id, revert.changes,
+                                  revert.serial)
 
     # Records for resources of other services
 
@@ -365,7 +470,7 @@ class Central:
                                               self._settings.managed_resource_tenant_id,
                                               self._settings.managed_resource_email)
         done, shown = self._run(managed_records.set_ptr, elevated, zone.id, parsed, context.project_id, recordset,
-                                self._now(), self._journal)
+                                self._now(), self._journal, self._allowance)
         self._announce_managed(context, done)
         return shown
 
@@ -384,13 +489,17 @@ class Central:
 
     def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,
                              records: Sequence[Mapping[str, str]], at: datetime | None = None) -> None:
-        parsed, sets = managed_records.parse_resource(resource), managed_records.parse_records(records)
+        parsed, _ = managed_records.parse_resource(resource), managed_records.parse_records(records)
         own = None if domain_id is None else fields.domain_id(domain_id)
         former = {row.domain_id for row in self.find_managed_records(context, parsed)}
         for changed_id in (*sorted(former - {own}), *(() if own is None else (own,))):
-            self._announce_managed(context, self._run(
-                managed_records.set_resource, context, changed_id, parsed, sets if changed_id == own else (), at,
-                self._now(), self._journal))
+            with contextlib.suppress(WaitsForApproval):
+                self._set_resource_in(context, changed_id, parsed, records if changed_id == own else (), at)
+
+    def _set_resource_in(self, context: Context, domain_id: str, resource: Any, records: Any, at: Any) -> None:
+        self._announce_managed(context, self._run(
+            managed_records.set_resource, context, domain_id, resource, managed_records.parse_records(records),
+            datetime.fromisoformat(at) if isinstance(at, str) else at, self._now(), self._journal, self._allowance))
 
     def _release(self, context: Context, rows: Sequence[ManagedRecord]) -> None:
         elevated = dataclasses.replace(context, all_projects=True)
@@ -401,14 +510,14 @@ class Central:
 
     def _announce_managed(self, context: Context, done: managed_records.ManagedChange) -> None:
         for number, (verb, recordset) in enumerate(done.events):
-            self._events.zone(verb, done.domain, done.changed and not number, recordset)
+            self._events.zone(verb, context.actor, done.domain, done.changed and not number, recordset)
         self._cast(context, done.domain, done.changed)
 
     # Plans
 
     def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
         """Store an operator's plan."""
-        return self._run(plans.put, plans.parse(plan, self._scheduler.default_name), self._now())
+        return self._run(plans.put, context, plans.parse(plan, self._scheduler.default_name), self._now())
 
     def find_plans(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredPlan]:
         return self._storage.read(plan_store.find, page, context.scope)
@@ -446,12 +555,16 @@ class Central:
     def get_pool(self, context: Context, pool_id: str) -> Pool:
         return self._storage.read(queries.pool, fields.pool_id(pool_id))
 
+    def pool_limits(self, context: Context, pool_id: str) -> Sequence[ServerLimit]:
+        """What the servers of a pool do not take of a zone."""
+        return self._storage.read(self._allowance.server_limits, self.get_pool(context, pool_id).id)
+
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         pool_id = fields.pool_id(fields.mapping('pool', pool).get('id'))
-        updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
+        updated, renewal = self._run(pools.update, context, pool_id, pool, self._now(), new_id())
         self._events.value(events.UPDATE, context, updated)
         if renewal is not None:
-            self.backlog.update_name_servers(context, renewal)
+            self.backlog.update_name_servers(renewal)
         return updated
 
     def renew_pool(self, context: Context, pool_id: str) -> Pool:
@@ -459,9 +572,8 @@ class Central:
 
         After the database was restored from a backup, the servers may have other contents at newer serials.
         """
-        pool, renewal = self._run(pools.renew, fields.pool_id(pool_id), self._now(), new_id(),
-                                  events.request_id(context))
-        self.backlog.update_name_servers(context, renewal)
+        pool, renewal = self._run(pools.renew, context, fields.pool_id(pool_id), self._now(), new_id())
+        self.backlog.update_name_servers(renewal)
         return pool
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
@@ -498,51 +610,54 @@ class Central:
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         """A project's quotas, -1 for no limit."""
-        quota_rules.check_project(context, project_id)
+        check_project(context, project_id)
         return dataclasses.asdict(self._storage.read(self._allowance.read, project_id))
 
     def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
         """Change some of a project's quotas."""
-        quota_rules.check_project(context, quota_rules.parse_project_id(project_id))
-        self._run(quota_store.save, project_id, quota_rules.parse(values), self._now())
+        check_project(context, parse_project_id(project_id))
+        self._run(quota_store.save, project_id, parse_limits(values), self._now())
         self._allowance.forget(project_id)
         return self.get_quotas(context, project_id)
 
     def reset_quotas(self, context: Context, project_id: str) -> None:
         """Give a project the quotas of the configuration."""
-        quota_rules.check_project(context, quota_rules.parse_project_id(project_id))
+        check_project(context, parse_project_id(project_id))
         self._run(quota_store.delete, project_id)
         self._allowance.forget(project_id)
 
     def find_service_statuses(self, context: Context, page: PageRequest = PageRequest()) -> list[ServiceStatus]:
         return self._storage.read(queries.service_statuses, self._now(), page)
 
+    def delete_service_status(self, context: Context, service_id: str) -> None:
+        self._storage.run(heartbeats.remove, service_id, self._now() - timedelta(seconds=heartbeats.SILENCE))
+
     # Reports of the pool managers
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
         report = requests.report(domain, status, serial_number)
-        if self._apply_reports(report):
+        if self._apply_reports(context, report):
             raise DomainNotFound(domain=domain.id)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
-        if unknown := self._apply_reports(*requests.reports(reports)):
+        if unknown := self._apply_reports(context, *requests.reports(reports)):
             LOG.warning('ignored: reports about zones that do not exist: %s', ', '.join(unknown))
 
     def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:
         fields.serial_number('serial', serial)
         domain, changed = self._run(domain_changes.raise_serial_above, context, fields.domain_id(domain_id), serial,
-                                    self._now())
+                                    self._now(), self._journal)
         if changed:
             LOG.warning('%s got the new serial %d: one of its servers serves %d, which was never issued', domain.name,
                         domain.serial, serial)
-            self._events.zone(events.UPDATE, domain)
+            self._events.zone(events.UPDATE, context.actor, domain)
         return self._cast(context, domain, changed)
 
-    def _apply_reports(self, *reports: Report) -> list[str]:
+    def _apply_reports(self, context: Context, *reports: Report) -> list[str]:
         """Apply *reports*; the ids of domains that do not exist."""
         move_delay = timedelta(seconds=self._settings.pool_move_delay)
         transitions, unknown, retained = self._run(domain_changes.apply_reports, reports, self._now(), move_delay)
-        self._events.transitions(transitions)
+        self._events.transitions(context.actor, transitions)
         if retained and not move_delay:
             self.backlog.delete_from_former_pools()
         return unknown

@@ -22,16 +22,20 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from designate_pool.central import events, recordset_changes
+from designate_pool.central import events, recordset_changes, transactions
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import journal
+from designate_pool.central.rules import plans as plan_rules
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.rules import recordset_edits
+from designate_pool.central.rules.journal import Journal
+from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.rules.scheduler import POOL_ID, Scheduler
 from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import requests
 from designate_pool.errors import BadInput, InvalidField, Refused
-from designate_pool.model import Action, Context, Domain, Pool, Status
+from designate_pool.model import ChangeKind, Context, Domain, Pool
+from designate_pool.protocol.rules import of_servers
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
@@ -39,8 +43,8 @@ from designate_pool.storage.zones import domains, plans, pools, recordsets
 from designate_pool.storage.zones import secondary_zones as schedule
 
 
-def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, scheduler: Scheduler, chance: float,
-         now: datetime, leftover_id: str) -> tuple[Domain, Domain | None]:
+def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, scheduler: Scheduler, allowance: Allowance,
+         chance: float, now: datetime, leftover_id: str, to: Journal) -> tuple[Domain, Domain | None]:
     """Move a domain to another pool.
 
     :param pool_id: None for the pool that the scheduler chooses
@@ -48,11 +52,17 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
     :param leftover_id: a new id
     :returns: the moved domain, and the row under which the pool before the former one deletes its copy of it
     :raises Refused: when the last move has not ended, unless it is back to the former pool
+    :raises BadInput: when it has records that servers of the pool do not take
     """
     domain, is_done = lock_domain(tx, context, domain_id)
     if is_done:
         return domain, None
+    transactions.refuse_frozen(domain, domain.freeze)
     target = _target(tx, domain, pool_id, scheduler, chance)
+    transactions.refuse_frozen(domain, target.freeze)
+    refuse_untaken(tx, domain, target, allowance)
+    plan_rules.gate_values(tx, context, domain, dataclasses.replace(domain, pool_id=target.id, pool_name=target.name),
+                           now, 'pool_name')
     leftover = None
     if domain.former_pool_id not in (None, target.id):
         refuse_unserved(domain)
@@ -65,20 +75,25 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
         former_pool_name=domain.pool_name, former_until=None, reported_serial=None,
         first_serial=moved.serial if domain.first_serial is not None or not domain.is_secondary else None,
         attributes=_naming(domain.attributes, target))
+    edits = recordset_edits.RecordSetEdits()
     if domain.is_secondary:
         schedule.request(tx, moved.id, now)
+        journal.note(tx, context, domain, moved, ChangeKind.MOVE, now)
     else:
-        moved, = journal.cut(tx, moved)
+        ns, = recordsets.at_apex(tx, [moved.id], 'NS')
+        recordset_edits.set_records(edits, ns, rules.ns_rdatas(target.name_servers))
+        former_pool = pools.get(tx, domain.pool_id)
+        primary = ''.join(former_pool.name_servers[:1]) if former_pool else ''
+        moved, = to.write(tx, [journal.JournalEntry(
+            context, domain, moved, edits, [ns], ChangeKind.MOVE, begins_anew=True,
+            former_primary='' if primary == target.name_servers[0] else primary)], now)
     domains.save(tx, moved, context.operation_id)
     domains.assign_pool(tx, moved)
     # A pool that keeps the domain has not deleted anything.
     if domain.former_pool_id != target.id and not moved.awaits_first_transfer:
         rrset_ownership.reassign_of_name(tx, moved.id)
-    if not domain.is_secondary:
-        edits = recordset_edits.RecordSetEdits()
-        ns, = recordsets.at_apex(tx, [moved.id], 'NS')
-        if recordset_edits.set_records(edits, ns, rules.ns_rdatas(target.name_servers)):
-            recordset_changes.write_contents(tx, [(moved, edits)], now)
+    if edits:
+        recordset_changes.write_contents(tx, [(moved, edits)], now)
     catalog.bump(tx, target.id, now, [moved.id])
     return moved, leftover
 
@@ -105,6 +120,16 @@ def _target(tx: Tx, domain: Domain, pool_id: str | None, scheduler: Scheduler, c
                                               'pool manager first.', 409)
     requests.not_in_catalog(domain.name, target.catalog_zone)
     return target
+
+
+def refuse_untaken(tx: Tx, domain: Domain, pool: Pool, allowance: Allowance) -> None:
+    """Refuse a domain with records that servers of a pool do not take."""
+    limits = allowance.server_limits(tx, pool.id)
+    contents: dict[str, dict[str, list[str]]] = {}
+    for recordset in recordsets.of_domain(tx, domain.id) if limits else ():
+        contents.setdefault(recordset.name, {})[recordset.type] = [record.data for record in recordset.records]
+    for violation in of_servers(limits, domain.name, contents):
+        raise BadInput(why=f'servers of the pool {pool.name} do not take it: {violation}')
 
 
 def refuse_unserved(domain: Domain) -> None:
@@ -153,11 +178,8 @@ def delete_from_former_pool(tx: Tx, domain: Domain, now: datetime,
         return domain, None
     moved = dataclasses.replace(domain, former_pool_id=None, former_pool_name=None, former_until=None)
     # Of a lower generation than the domain, which supersedes it when it comes back to this pool.
-    leftover = dataclasses.replace(
-        moved, id=leftover_id, pool_id=domain.former_pool_id, pool_name=domain.former_pool_name, moved_id=domain.id,
-        generation=domain.generation - 1, action=Action.DELETE, status=Status.PENDING, reported_serial=None,
-        created_at=now, updated_at=now, deleted_at=now, changed_at=now, converged_at=None, version=1,
-        journal_from=None, journal_to=None, journal_records=0, shared=False, awaits_transfer=False)
+    leftover = dataclasses.replace(rules.leftover(moved, leftover_id, now), pool_id=domain.former_pool_id,
+                                   pool_name=domain.former_pool_name)
     pools.hold(tx, leftover.pool_id)
     domains.insert(tx, leftover)
     domains.assign_pool(tx, moved)

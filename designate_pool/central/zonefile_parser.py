@@ -11,8 +11,7 @@ import itertools
 import json
 import operator
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import dns.name
@@ -23,7 +22,9 @@ from designate_pool.central.rules.quotas import ProjectQuotas, check
 from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
+from designate_pool.deadline import Turns
 from designate_pool.errors import InvalidField
+from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.protocol.zonefile.errors import MOST_MISTAKES, ZoneFileErrors, line_field
@@ -33,10 +34,6 @@ from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 MAX_RECORDS = 2_000_000
 #: Recordsets created at once, and records in these after which there are no more.
 PART, PART_RECORDS = 2000, 10_000
-#: After this many records other green threads get a turn; one that needs dnspython's parser counts as this many.
-_TURN, _SLOW = 2000, 40
-#: After the recordsets of so many names, when they are made; a database must not wait for those of a whole part.
-_TURN_OF_NAMES = 250
 
 #: Octets of records in memory, and how many of them a record takes beside its name and data.
 MOST_HELD, _OVERHEAD = 20_000_000, 250
@@ -54,7 +51,7 @@ NamedSets = tuple[str, dict[str, SpooledSet]]
 
 
 class NotInOrder(Exception):
-    """The names of a zone file are in none of the orders in which each has all of its records together."""
+    """A zone file cannot be read name by name: they are in none of the orders for that, or there is a DNAME."""
 
 
 def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) -> tuple[NewDomain, ZoneFileContents]:
@@ -71,7 +68,8 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
     :raises OverQuota: for more than *limits* allow
     """
     zone, mistakes = _Zone(limits), ZoneFileErrors(InvalidField.of)
-    zone.take(ZoneFileRecords(fields.text('text', text) if isinstance(text, str) else text, None, mistakes, _converted))
+    lines = fields.text('text', text).split('\n') if isinstance(text, str) else text
+    zone.take(ZoneFileRecords(Turns().between(lines), None, mistakes, _converted))
     if zone.soa is None:
         mistakes.refuse()
         raise InvalidField(field='text', why='there is no SOA record')
@@ -81,7 +79,7 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
         mistakes.add(error.kwargs['field'], error.kwargs['why'])
         mistakes.refuse()
         raise
-    contents = ZoneFileContents(lambda: _by_name(zone.sets), domain)
+    contents = ZoneFileContents(lambda: _by_name(zone.sets), domain, zone.sets.mixed_ttls, zone.dnames)
     # A large file is checked while it is written, since most have no mistakes, and it takes long to read it twice.
     if zone.sets.is_in_memory or mistakes:
         contents.check(mistakes)
@@ -106,11 +104,12 @@ def stream(lines: Callable[[], Iterable[str]],
     if zone.soa is None:
         raise NotInOrder
     domain = _domain(zone)
-    return domain, ZoneFileContents(lambda: _in_order(lines(), domain.name, limits), domain)
+    mixed_ttls = dict[str, None]()
+    return domain, ZoneFileContents(lambda: _in_order(lines(), domain.name, limits, mixed_ttls), domain, mixed_ttls)
 
 
 def _one_mistake(lines: Iterable[str]) -> ZoneFileRecords[Rdata | SOA]:
-    return ZoneFileRecords(lines, None, ZoneFileErrors(InvalidField.of, 1), _converted)
+    return ZoneFileRecords(Turns().between(lines), None, ZoneFileErrors(InvalidField.of, 1), _converted)
 
 
 def _converted(rtype: str, parsed: dns.rdata.Rdata) -> Rdata | SOA:
@@ -129,6 +128,9 @@ def _domain(zone: _Zone) -> NewDomain:
     assert zone.soa is not None
     soa, soa_ttl, line = zone.soa
     field = line_field(line)
+    if zone.apex == '.':
+        raise InvalidField(field=field, why="the SOA is that of the root; where the file has no $ORIGIN, give the "
+                                            "zone's name, with $ORIGIN or 'zone import --name'")
     return NewDomain(
         name=names_and_rdata.domain_name(field, zone.apex), email=_email(field, soa.rname.labels),
         ttl=fields.ttl(field, soa_ttl), refresh=fields.ttl(field, soa.refresh), retry=fields.ttl(field, soa.retry),
@@ -139,10 +141,14 @@ class ZoneFileContents:
     """The recordsets of a zone file, made anew by each iteration; one at a time.
 
     :ivar name_servers: the file's NS data at the apex, which is not among them; known after an iteration
+    :ivar mixed_ttls: names and types of some recordsets that have several TTLs in the file; known after an iteration
     """
 
-    def __init__(self, names: Callable[[], Iterator[NamedSets]], domain: NewDomain) -> None:
+    def __init__(self, names: Callable[[], Iterator[NamedSets]], domain: NewDomain,
+                 mixed_ttls: Mapping[str, None], dnames: Collection[str] = ()) -> None:
         self.name_servers: Sequence[str] = ()
+        self.mixed_ttls = mixed_ttls
+        self._dnames = dnames
         self._names = names
         self._domain = domain
         self._is_checked = False
@@ -157,10 +163,10 @@ class ZoneFileContents:
 
         :raises InvalidField: as :meth:`check` does, at the end, if the file was too large to be checked before
         """
-        usual = self._domain.ttl
+        usual, turns = self._domain.ttl, Turns()
         for name, rtype, (ttl, line, data) in self._read(ZoneFileErrors(InvalidField.of)):
             rdatas = tuple([Rdata(rdata, plain_rdata.of(rtype, rdata)) if isinstance(rdata, str) else rdata
-                            for rdata in rdatas_of(data)])
+                            for rdata in turns.between(rdatas_of(data))])
             yield WantedRecordSet(name, rtype, rdatas, None if ttl == usual else ttl, None, f'{line_field(line)}, ')
 
     def parts(self) -> Iterator[Sequence[WantedRecordSet]]:
@@ -188,10 +194,8 @@ class ZoneFileContents:
     def _read(self, mistakes: ZoneFileErrors) -> Iterator[tuple[str, str, SpooledSet]]:
         """Name, type and data; after a mistake there are no more, and at the end there is an error."""
         self._count, domain = 0, self._domain.name
-        checks = None if self._is_checked else _SetMistakes(domain)
-        for number, (name, sets) in enumerate(self._names(), 1):
-            if number % _TURN_OF_NAMES == 0:
-                time.sleep(0)
+        checks = None if self._is_checked else _SetMistakes(domain, self._dnames)
+        for name, sets in Turns().between(self._names()):
             if name == domain and 'NS' in sets:
                 self.name_servers = [text_of(data) for data in rdatas_of(sets.pop('NS')[2])]
             self._count += len(sets)
@@ -209,7 +213,14 @@ def _by_name(sets: Iterable[tuple[str, SpooledSet]]) -> Iterator[NamedSets]:
         yield name, {key[len(name) + 1:]: part for key, part in same}
 
 
-def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas) -> Iterator[NamedSets]:
+def _note_ttls(mixed_ttls: dict[str, None], key: str, first: int, second: int) -> None:
+    """Note that a recordset has two TTLs, if it has, of the first recordsets."""
+    if first != second and len(mixed_ttls) < MOST_MISTAKES:
+        mixed_ttls[key.replace('\t', ' ')] = None
+
+
+def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas,
+              mixed_ttls: dict[str, None]) -> Iterator[NamedSets]:
     """Each name of a zone file when the next one begins.
 
     :raises NotInOrder: for a name that may have been there before
@@ -219,6 +230,8 @@ def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas) -> Iterato
     name, sets = '', dict[str, SpooledSet]()
     for key, ttl, data in _Zone(ProjectQuotas()).records(records):
         owner, _, rtype = key.partition('\t')
+        if rtype == 'DNAME':  # names below it may have come before
+            raise NotInOrder
         if owner != name:
             if sets:
                 yield name, sets
@@ -228,9 +241,10 @@ def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas) -> Iterato
         if first is None:
             sets[rtype] = further
             continue
+        _note_ttls(mixed_ttls, key, first[0], ttl)
         sets[rtype] = both = merge_sets(first, further)
         if rtype != 'NS' or owner != apex:  # those come from the pool
-            check('recordset_records', limits.recordset_records, len(both[2]))
+            check('recordset_records', limits.recordset_records, len(both[2]), False)
     if sets:
         yield name, sets
 
@@ -265,9 +279,11 @@ class RecordSetSpool:
     read (an external merge sort).
 
     :ivar is_in_memory: whether all recordsets are, so far
+    :ivar mixed_ttls: of some recordsets that have several TTLs, name and type
     """
 
     def __init__(self) -> None:
+        self.mixed_ttls = dict[str, None]()
         self._sets: dict[str, SpooledSet] = {}
         self._size = 0
         self._files: list[IO[str]] = []
@@ -290,6 +306,7 @@ class RecordSetSpool:
             self._sets[key] = ttl, line, data
             self._size += size
             return 1
+        _note_ttls(self.mixed_ttls, key, former[0], ttl)
         before = len(former[2]) if isinstance(former[2], dict) else 1
         _, _, rdatas = self._sets[key] = merge_sets(former, (ttl, line, data))
         if len(rdatas) == before:
@@ -318,7 +335,7 @@ class RecordSetSpool:
         sets, self._sets, self._size = self._sets, {}, 0
         file = tempfile.TemporaryFile('w+', encoding='utf-8', newline='\n')
         self._files.append(file)
-        for key in sorted(sets):
+        for key in Turns().between(sorted(sets)):
             ttl, line, data = sets[key]
             packed = f'{_TEXT}{data}' if isinstance(data, str) else json.dumps(_packed(data))
             # The number of the line has a fixed width, so that records of one recordset stay in their order.
@@ -332,12 +349,15 @@ class _Zone:
         self._limits = limits
         self._records = self._recordsets = 0
         self.sets = RecordSetSpool()
+        self.dnames = set[str]()
         self.soa: tuple[SOA, int, int] | None = None
         self.apex = ''
 
     def take(self, records: ZoneFileRecords[Rdata | SOA]) -> None:
         """Read all recordsets, as far as the limits allow."""
         for key, ttl, data in self.records(records):
+            if key.endswith('\tDNAME'):
+                self.dnames.add(key.partition('\t')[0])
             size = self.sets.add(key, ttl, records.number, data)
             if size and self.sets.is_in_memory:  # later some may be counted twice; what is created is counted again
                 self._count(key, size)
@@ -347,15 +367,11 @@ class _Zone:
 
         :raises InvalidField: for more than :data:`MAX_RECORDS`
         """
-        count = work = 0
-        for key, ttl, data in records:
+        count = 0
+        for key, ttl, data in Turns().between(records):
             count += 1
             if count > MAX_RECORDS:
                 raise InvalidField(field=line_field(records.number), why=f'more than {MAX_RECORDS} records')
-            work += 1 if isinstance(data, str) else _SLOW
-            if work >= _TURN:
-                work = 0
-                time.sleep(0)
             if isinstance(data, SOA):
                 self._take_soa(key.removesuffix('\tSOA'), ttl, data, records)
             else:
@@ -367,9 +383,9 @@ class _Zone:
             return
         self._records += 1
         self._recordsets += size == 1
-        check('recordset_records', self._limits.recordset_records, size)
-        check('zone_recordsets', self._limits.zone_recordsets, self._recordsets)
-        check('zone_records', self._limits.zone_records, self._records)
+        check('recordset_records', self._limits.recordset_records, size, False)
+        check('zone_recordsets', self._limits.zone_recordsets, self._recordsets, False)
+        check('zone_records', self._limits.zone_records, self._records, False)
 
     def _take_soa(self, name: str, ttl: int, soa: SOA, records: ZoneFileRecords[Rdata | SOA]) -> None:
         if self.soa is None:
@@ -379,31 +395,27 @@ class _Zone:
 
 
 class _SetMistakes:
-    """Recordsets that may not be in a zone."""
+    """Recordsets that may not be in a zone, whose names with a DNAME are *dnames*."""
 
-    def __init__(self, zone: str) -> None:
+    def __init__(self, zone: str, dnames: Collection[str]) -> None:
         self._zone = zone
+        self._dnames = dnames
         self._found: list[tuple[bool, int, str, str]] = []
 
     def has_none(self, name: str, sets: Mapping[str, SpooledSet]) -> bool:
         """Check all recordsets of a name, by type; whether none of any name may not be there.
 
-        A CNAME must be alone at its name; this is checked here, since the parts are checked separately later.
+        The rules about all recordsets of a name are asked here, since the parts are checked separately later.
         """
         is_outside = not lies_in(name, self._zone)
-        is_wild = 'NS' in sets and name.startswith('*.')
-        if is_outside or is_wild or len(sets) > 1 and 'CNAME' in sets or not SINGLE.isdisjoint(sets):
+        if is_outside or self._dnames or len(sets) > 1 and 'CNAME' in sets or not rules.PLACED.isdisjoint(sets):
             for rtype, part in sets.items():
                 if is_outside:
                     self._add(name, rtype, part, f'{name} is not inside the zone {self._zone}')
-                if is_wild and rtype == 'NS':
-                    self._add(name, rtype, part, names_and_rdata.WILDCARD_NS)
                 if rtype in SINGLE and isinstance(part[2], dict) and len(part[2]) > 1:
                     self._add(name, rtype, part, f'{name} has more than one {rtype} record')
-                if len(sets) > 1 and 'CNAME' in sets:
-                    others = ', '.join(sorted(sets.keys() - {rtype}))
-                    self._add(name, rtype, part, f'{name} has {others} already; a CNAME must be the only record at its '
-                                                 'name', of_type=True)
+            for violation in rules.at_name(self._zone, name, dict.fromkeys(sets, ()), self._dnames):
+                self._add(name, violation.type, sets[violation.type], violation.why, violation.field == 'type')
         return not self._found
 
     def add_to(self, mistakes: ZoneFileErrors) -> None:

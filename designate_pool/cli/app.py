@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import heapq
 import inspect
 import os
 import shutil
@@ -12,7 +13,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cliff import app, commandmanager, help
+from cliff import app, commandmanager, help, utils
 
 from designate_pool import __version__
 from designate_pool.cli import connection, terminal
@@ -56,6 +57,16 @@ class Shell(app.App):
     def initialize_app(self, argv: list[str]) -> None:
         if not argv and not self.options.deferred_help:  # cliff would start its interactive mode
             raise CliError("No command was given; 'designate-pool --help' shows them.")
+        if argv[:1] == ['help']:  # of --help: the rest may be any command line
+            argv[1:] = (word for word in argv[1:] if not word.startswith('-'))
+        self._words = argv[1:] if argv[:1] == ['help'] else argv
+
+    def get_fuzzy_matches(self, cmd: str) -> list[str]:
+        """The three commands nearest to what was typed; all of a group whose name alone was typed."""
+        group = f'{" ".join(self._words)} '
+        return [name for name in COMMANDS if name.startswith(group)] or heapq.nsmallest(
+            3, COMMANDS, key=lambda name: utils.damerau_levenshtein(
+                ' '.join(self._words[:len(name.split())]), name, utils.COST))
 
     @functools.cached_property
     def settings(self) -> connection.ApiConnection:
@@ -100,7 +111,16 @@ class Help(help.HelpCommand):
     app: Shell
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        return super().take_action(parsed_args) if parsed_args.cmd else self.app.print_help()
+        words = parsed_args.cmd
+        if not words:
+            self.app.print_help()
+        try:
+            self.app.command_manager.find_command(words)
+        except ValueError:
+            parsed_args.cmd = [' '.join(words)]  # a group of several words
+            if not any(name.startswith(parsed_args.cmd[0]) for name in COMMANDS):
+                return self.app.run_subcommand(words)
+        return super().take_action(parsed_args)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

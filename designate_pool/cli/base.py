@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import io
+import shutil
+import sys
+import textwrap
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TextIO
 
+import dns.ttl
 from cliff import command, display, lister, show
 from cliff.formatters.base import SingleFormatter
 from cliff.formatters.commaseparated import CSVLister
@@ -22,14 +26,45 @@ from designate_pool.cli.connection import CliError
 _STRUCTURED = ('json', 'yaml', 'text')
 
 
+#: Columns that come first in tables.  Where there is none, things are called by their ids.
+_NAMES = ('name', 'pattern', 'address', 'file')
+#: The digits of an id in a table without ``--long``; as the beginning of an id, they are taken in its place.
+_DIGITS = 8
+#: A column of a table on a terminal that is too narrow for it is not made narrower than that.
+_NARROWEST = 10
+
+
 class Table(TableFormatter):
-    """cliff's, with states in colour on a terminal."""
+    """cliff's, with states in colour on a terminal, and lists that fit it.
+
+    :param long_columns: of a list, those that are shown with ``--long``, beside ids and times of creation
+    """
+
+    def __init__(self, long_columns: Collection[str] = ()) -> None:
+        self._long_columns = {*long_columns, 'created_at', 'updated_at'}
 
     def emit_list(self, column_names: Sequence[str], data: Iterable[Sequence[Any]], stdout: TextIO,
                   parsed_args: argparse.Namespace) -> None:
+        table: list[Sequence[Any]] = [*zip(*[column_names, *data])]
+        if not (parsed_args.long or parsed_args.columns):
+            table = self._brief(table)
+        if stdout.isatty() and not (parsed_args.max_width or parsed_args.fit_width):
+            parsed_args.max_width = sys.maxsize  # cliff would make the names narrower too
+            table = _fitted(table, shutil.get_terminal_size().columns)
         drawn = io.StringIO()
-        super().emit_list(column_names, data, drawn, parsed_args)
+        names, *rows = zip(*table)
+        super().emit_list(names, rows, drawn, parsed_args)
         _write(drawn, stdout)
+
+    def _brief(self, table: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+        """The columns without those of ``--long``; the names first."""
+        table = [column for column in table if column[0] not in self._long_columns]
+        names = [column for column in table if column[0] in _NAMES]
+        others = [column for column in table if column[0] not in _NAMES]
+        if names:
+            return names + [column for column in others if not _is_id(column[0])]
+        return [[name, *(value and value[:_DIGITS] for value in values)] if _is_id(name) else [name, *values]
+                for name, *values in others]
 
     def emit_one(self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO,
                  parsed_args: argparse.Namespace) -> None:
@@ -97,12 +132,29 @@ def _write(drawn: io.StringIO, stdout: TextIO) -> None:
         stdout.write(terminal.table(text) if terminal.wanted(stdout) else text)
 
 
+def _is_id(column: str) -> bool:
+    """Whether ids stand in a column that are digits only."""
+    return column == 'id' or column.endswith('_id') and not column.endswith('project_id')
+
+
+def _fitted(table: Sequence[Sequence[Any]], width: int) -> list[Sequence[Any]]:
+    """The columns of a table, the widest of them, but for the first, broken so that lines of *width* take it."""
+    sizes = [max(terminal.width_of(line) for cell in column for line in str(cell).split('\n')) for column in table]
+    least = [max(_NARROWEST, len(column[0])) for column in table]
+    while sum(sizes) + 3 * len(sizes) + 1 > width and (
+            broken := [at for at in range(1, len(sizes)) if sizes[at] > least[at]]):
+        sizes[max(broken, key=sizes.__getitem__)] -= 1
+    return [[column[0], *('\n'.join(part for line in cell.split('\n') for part in textwrap.wrap(
+        line, size, break_on_hyphens=False) or ['']) if isinstance(cell, str) else cell for cell in column[1:])]
+            for column, size in zip(table, sizes)]
+
+
 #: The names of columns, and what stands in them: a row of a list each, or one thing's values.
 Shown = tuple[Sequence[str], Iterable[Any]]
 ZONE_COLUMNS = ('id', 'name', 'email', 'ttl', 'serial', 'status', 'action', 'description', 'pool_id', 'project_id',
-                'shared', 'version', 'created_at', 'updated_at')
+                'shared', 'lock_reason', 'freeze', 'version', 'created_at', 'updated_at')
 RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action', 'description', 'zone_id', 'zone_name',
-                     'project_id', 'version', 'created_at', 'updated_at')
+                     'project_id', 'lock_reason', 'version', 'created_at', 'updated_at')
 
 
 class Argument:
@@ -146,6 +198,14 @@ def seconds(text: str) -> float:
     if not 0 < value < 1e7:
         raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds; write --wait=SECONDS, or put --wait last')
     return value
+
+
+def ttl(text: str) -> int:
+    """The type of an option that is a TTL: a number of seconds, or with units as in a zone file."""
+    try:
+        return int(dns.ttl.from_text(text))
+    except dns.ttl.BadTTL:
+        raise argparse.ArgumentTypeError(f'{text!r} is no TTL like 3600, 1h or 1h30m') from None
 
 
 def wait_option(until: str, at_most: float = 60.0) -> Argument:
@@ -214,7 +274,17 @@ class _Display(ApiCommand, display.DisplayCommandBase[Any]):
 
 
 class Lister(_Display, lister.Lister):
-    """Shows a list."""
+    """Shows a list.
+
+    :cvar long_columns: those that a table has with ``--long`` only
+    """
+
+    arguments: Arguments = (
+        Argument('--long', action='store_true', help='show ids, times and all other columns in a table too'),)
+    long_columns: Collection[str] = ()
+
+    def _load_formatter_plugins(self) -> Any:
+        return add(super()._load_formatter_plugins(), ('table', Table(self.long_columns)))
 
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str],
                        data: Iterable[Sequence[Any]]) -> int:
@@ -253,17 +323,27 @@ class ChangeCommand(ShowOne):
 
     arguments: Arguments = (wait_option('enough servers have the change'),)
     _sent_at = 0.0
+    _needs_approval = False
 
     def send_change(self, method: str, path: str, body: Json | None = None,
                     headers: Mapping[str, str] | None = None) -> Json:
         """Ask the API for the change; the wait counts from here."""
         self._sent_at = time.monotonic()
-        return self.client.change(method, path, body, headers=headers)
+        changed = self.client.change(method, path, body, headers=headers)
+        change = changed.get('links', {}).get('change')
+        self._needs_approval = change is not None
+        if change is not None:
+            self.app.stderr.write('It waits for approval by somebody else: '
+                                  f"'designate-pool zone changes approve {change.rpartition('/')[2][:_DIGITS]}'.\n")
+        return changed
 
     def wait_if_told(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
                      deletes: bool = False) -> bool:
         """Wait, if that was asked for; whether the change was seen to be done."""
         if parsed_args.wait is None:
+            return False
+        if self._needs_approval:
+            self.exit_code = zone_wait.TIMED_OUT
             return False
         change = zone_wait.PendingChange(zone['id'], zone['name'], self._sent_at, wanted, deletes)
         self.exit_code = zone_wait.follow(self.client, change, parsed_args.wait, self.app.stderr)
@@ -390,6 +470,17 @@ class RecordSetCommand(ApiCommand):
         """Its zone, and the recordset."""
         zone = self.client.zone(parsed_args.zone)
         return zone, self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+
+    def find_to_change(self, parsed_args: argparse.Namespace) -> tuple[Json, str, dict[str, str]]:
+        """Its zone, the recordset's path, and the headers by which the API refuses a change of what is not as read."""
+        zone, recordset = self.find(parsed_args)
+        path = f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}'
+        return zone, path, {'If-Match': self.client.send('GET', path).headers.get('ETag', '*')}
+
+
+AT = Argument('--at', metavar='SERIAL|TIME', help='as it was at a serial, or a time: 2030-01-31T12:00 (UTC) or 2h '
+                                                  '(ago)')
+REASON = Argument('--reason', required=True, metavar='TEXT', help='why, for whoever wants to change it')
 
 
 def attributes_option(what: str) -> Argument:

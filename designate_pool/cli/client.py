@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import requests
 
@@ -24,6 +25,7 @@ _ID = re.compile('[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 #: What to do, by the type of the API's error.
 _HINTS = {
     'zone_not_found': "'designate-pool zone list' shows the zones there are.",
+    'deleted_zone_not_found': "'designate-pool zone deleted' shows those that can be restored.",
     'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
     **dict.fromkeys(('name_taken', 'illegal_child', 'illegal_parent'),
                     'The name, or one above or below it, may belong to another project. With --all-projects an '
@@ -38,6 +40,8 @@ _HINTS = {
     'wrong_plan_state': "'designate-pool plan list' shows the state of each; 'designate-pool plan' makes a new one.",
     'plan_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
     'serial_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
+    'locked': "Nothing was changed. Who may do so unlocks it with 'designate-pool zone unlock' or 'recordset unlock'.",
+    'precondition_failed': 'Nothing was changed.',
     'pool_not_found': "'designate-pool pool list' shows the pools there are.",
     'tsigkey_not_found': "'designate-pool tsigkey list' shows the keys there are.",
     'duplicate_tsigkey': "Change it with 'designate-pool tsigkey set', or delete it first.",
@@ -57,8 +61,7 @@ _HINTS = {
     'unauthorized': "Give one as --token, in DESIGNATE_POOL_TOKEN or in a cloud; 'designate-pool-manage token create' "
                     'makes one.',
     'forbidden': 'Ask for a role that may do it, or name another project with --project.',
-    'over_quota': "'designate-pool quota show' shows the limits; an administrator can raise it with 'designate-pool "
-                  "quota set'.",
+    'over_quota': "'designate-pool quota show' shows the limits, 'designate-pool quota set' raises one.",
     'too_many_waits': 'Changes that were accepted continue in the background.',
 }
 #: The type whose hint is shown, by the status of HTTP, where the type of the error has none.
@@ -93,6 +96,11 @@ def is_absolute(name: str) -> bool:
     """Whether *name* ends with a dot that is not escaped (RFC 1035 section 5.1)."""
     before = name.removesuffix('.')
     return before != name and (len(before) - len(before.rstrip('\\'))) % 2 == 0
+
+
+def version_path(path: str, at: str) -> str:
+    """The path of a version, by a serial or a time, of the zone that has this id, or below a path."""
+    return f'{path if path.startswith("/") else f"/v2/zones/{path}/versions"}/{quote(at, safe="")}'
 
 
 def of_zone(name: str) -> str:
@@ -186,6 +194,7 @@ class Client:
     def __init__(self, url: str, timeout: float = 90.0, settings: ApiConnection = ApiConnection()) -> None:
         self.url = url.rstrip('/')
         self._timeout = timeout
+        self._settings = settings
         self._session = session_for(self.url, settings)
 
     def get(self, path: str, within: float | None = None, **parameters: Any) -> Json:
@@ -224,7 +233,7 @@ class Client:
     def health(self) -> Json:
         """What ``/healthz`` says, also where it says that something is wrong."""
         health = self._json(self._send('GET', '/healthz', None))
-        if not {'version', 'status', 'central'} <= set(health):
+        if not {'version', 'status', 'central', 'broker'} <= set(health):
             raise ApiRefusal(503, health)
         return health
 
@@ -267,7 +276,47 @@ class Client:
         zone = zone_named(name, self.every('/v2/zones', 'zones', name=name))
         if zone is not None:
             return zone
+        if not self._settings.all_projects and self.may_see_everything() \
+                and zone_named(name, self.every('/v2/zones', 'zones', name=name)):
+            raise ApiRefusal(404, {'type': 'zone_elsewhere', 'message': f'There is no zone {name} in this project, but '
+                                   'there is one in another: --all-projects finds it.'})
         raise ApiRefusal(404, {'type': 'zone_not_found', 'message': f'There is no zone {name}'})
+
+    def deleted_zone_id(self, name_or_id: str) -> str:
+        """The id of a deleted zone, of several with one name the newest; CliError when there is none."""
+        if is_id(name_or_id):
+            return name_or_id
+        name = of_zone(name_or_id)
+        zones = [zone for zone in self.every('/v2/deleted_zones', 'deleted_zones', name=name)
+                 if zone['name'].lower() == name.lower()]
+        if not zones:
+            raise ApiRefusal(404, {'type': 'deleted_zone_not_found', 'message': f'There is no deleted zone {name}'})
+        return str(max(zones, key=lambda zone: str(zone['deleted_at']))['id'])
+
+    def any_zone_id(self, name_or_id: str) -> str:
+        """The id of a zone, or of the newest deleted one of that name; CliError when there is none."""
+        if is_id(name_or_id):
+            return name_or_id
+        try:
+            return str(self.zone(name_or_id)['id'])
+        except ApiRefusal as missing:
+            if missing.status != 404:
+                raise
+            try:
+                return self.deleted_zone_id(name_or_id)
+            except ApiRefusal:
+                raise missing from None
+
+    def versions(self, zone_id: str, most: int, **filters: Any) -> list[Json]:
+        """The newest versions of a zone, with *when* each was made, to the second."""
+        versions: list[Json] = []
+        while len(versions) < most:
+            page = self.get(version_path(zone_id, '')[:-1], limit=min(most - len(versions), LARGEST_PAGE), **filters)
+            versions += page['versions']
+            if 'next' not in page['links']:
+                break
+            filters['before'] = versions[-1]['number']
+        return [{**version, 'when': version['created_at'][:19]} for version in versions]
 
     def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
         """A recordset of a zone by name or id, of *rtype* where several have the name; CliError unless there is one."""

@@ -161,15 +161,16 @@ def _recordsets(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[st
     zone = client.zone(rest[0])
     pattern = '*' if prefix in ('', '@') else f'{prefix}*'
     recordsets = client.get(f'/v2/zones/{zone["id"]}/recordsets', name=pattern, limit=MOST_NAMES)['recordsets']
-    return (recordset['name'].removesuffix(zone['name']).rstrip('.') or '@' for recordset in recordsets)
+    return (recordset['name'][:-len(zone['name'])].rstrip('.') or '@' for recordset in recordsets)
 
 
 def _servers(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
     return (server['name'] for server in client.get('/v2/servers')['servers'])
 
 
-def _plans(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
-    return (plan['id'].replace('-', '')[:8] for plan in client.get('/v2/plans', limit=MOST_NAMES)['plans'])
+def _ids_of(key: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]]:
+    return lambda client, prefix, rest: (entry['id'].replace('-', '')[:8]
+                                         for entry in client.get(f'/v2/{key}', limit=MOST_NAMES)[key])
 
 
 def _names_of(path: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]]:
@@ -178,6 +179,7 @@ def _names_of(path: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]
 
 #: What finds the names for an argument, by its metavar.
 _SOURCES: Mapping[str, Callable[[Client, str, Sequence[str]], Iterable[str]]] = {
-    'ZONE': _zones, 'RECORDSET': _recordsets, 'SERVER': _servers, 'PLAN': _plans, 'POOL': _names_of('pools'),
-    'KEY': _names_of('tsigkeys'), 'TLD': _names_of('tlds'), 'TYPE': lambda client, prefix, rest: TYPES,
+    'ZONE': _zones, 'RECORDSET': _recordsets, 'SERVER': _servers, 'PLAN': _ids_of('plans'), 'POOL': _names_of('pools'),
+    'CHANGE': _ids_of('changes'), 'KEY': _names_of('tsigkeys'), 'TLD': _names_of('tlds'),
+    'TYPE': lambda client, prefix, rest: TYPES,
 }

@@ -106,8 +106,7 @@ def width_of(line: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    """*text* with blanks behind it up to *width* columns, or cut."""
-    text = fit(text, width)
+    """*text* with blanks behind it up to *width* columns."""
     return text + ' ' * (width - width_of(text))
 
 

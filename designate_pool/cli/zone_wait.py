@@ -12,7 +12,7 @@ from designate_pool.backoff import Backoff
 from designate_pool.cli import terminal
 from designate_pool.cli.client import ApiRefusal, Client, Json
 from designate_pool.cli.connection import CliError
-from designate_pool.cli.terminal import LiveLines, is_live
+from designate_pool.cli.terminal import LiveLines, is_live, moment
 
 Result = TypeVar('Result')
 TOO_MANY = 429
@@ -41,7 +41,7 @@ def poll(look: Callable[[], Result | None], end: float, pauses: Backoff) -> tupl
         time.sleep(min(next(delays), remaining))
 
 
-DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT = 0, 1, 3, 4
+DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT, FROZEN = 0, 1, 3, 4, 5
 PAUSES = Backoff(0.01, 1.3, cap=0.5)
 
 
@@ -124,10 +124,12 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
             return WaitOutcome(DONE,
                                f'{change.zone_name} is ACTIVE at serial {shown["serial"]} on {shown["current"]} of '
                                f'{_total(shown)} servers after {ms}.')
+    if shown.get('freeze'):
+        return frozen(change.zone_name, shown['freeze'])
     secondary = shown.get('secondary')
     if shown['status'] == 'ERROR' and secondary and not secondary['served']:
         return WaitOutcome(FAILED, f'{shown["zone_name"]} is in ERROR: {secondary["last_error"]}.')
-    if shown['status'] == 'ERROR':
+    if shown['status'] == 'ERROR' and not _is_outdated(shown):
         failed = sum(server['status'] == 'ERROR' for server in _counting(shown))
         return WaitOutcome(FAILED,
                            f'{shown["zone_name"]} is in ERROR: {failed} of {len(_counting(shown))} servers failed; '
@@ -142,9 +144,18 @@ def _judge_shared(zone: Json, change: PendingChange) -> WaitOutcome | None:
     if zone['status'] == 'ACTIVE' and serial.at_least(zone['serial'], change.wanted or zone['serial']):
         ms = f'{(time.monotonic() - change.began) * 1000:.0f} ms'
         return WaitOutcome(DONE, f'{change.zone_name} is ACTIVE at serial {zone["serial"]} after {ms}.')
+    if zone.get('freeze'):
+        return frozen(change.zone_name, zone['freeze'])
     if zone['status'] == 'ERROR':
         return WaitOutcome(FAILED, f'{change.zone_name} is in ERROR.')
     return None
+
+
+def frozen(zone_name: str, freeze: Json) -> WaitOutcome:
+    """Of a change that waits for the end of a freeze, which may take long."""
+    until = freeze['until'] and f' until {moment(freeze["until"]):%Y-%m-%d %H:%M:%S} UTC'
+    return WaitOutcome(FROZEN, f'The change of {zone_name} was accepted and waits, since its pool is frozen'
+                               f'{until or ""}: {freeze["reason"]}')
 
 
 def _reached(shown: Json, wanted: int) -> bool:
@@ -153,6 +164,11 @@ def _reached(shown: Json, wanted: int) -> bool:
         return True
     reported = shown.get('reported_serial')
     return reported is not None and serial.at_least(reported, wanted)
+
+
+def _is_outdated(shown: Json) -> bool:
+    """Whether the zone is still in the ERROR it was in before enough servers had the change."""
+    return shown['needed'] is not None and bool(shown['current'] >= shown['needed'])
 
 
 def without_waiting(change: PendingChange) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Sequence
 from oslo_config import cfg
 from oslo_log import log
 
+from designate_pool import __version__
 from designate_pool.config import sections, sink, source
 from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.section import Section
@@ -35,9 +36,11 @@ class Settings:
     sink: SinkSettings
 
 
-def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] | None = None) -> None:
+def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] | None = None,
+         about: str | None = None) -> None:
     """Register all options, with those of oslo.log, and read the command line and the files.
 
+    :param about: what the program is, for ``--help``
     :param config_files: read if *argv* names none; None means designate-pool.conf in oslo.config's usual folders
     :raises BadConfiguration: when a file is missing or cannot be parsed
     :raises SystemExit: for a wrong command line, as argparse does
@@ -45,7 +48,8 @@ def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] 
     sections.register_opts(conf)
     log.register_options(conf)
     try:
-        conf(list(argv), project=PROJECT, default_config_files=None if config_files is None else list(config_files))
+        conf(list(argv), project=PROJECT, version=f'%(prog)s {__version__}', description=about,
+             default_config_files=None if config_files is None else list(config_files))
     except (cfg.Error, OSError, UnicodeError) as error:
         # The text of oslo.config's error quotes the line that it cannot parse, which may contain a secret; reading the
         # file here raises an error without the line.
@@ -89,7 +93,7 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
         database=sections.read_database(section(DatabaseSettings.SECTION)),
         central=sections.read_central(section(CentralSettings.SECTION), pool_manager.pool_name),
         pool_manager=pool_manager,
-        minidns=section(MiniDnsSettings.SECTION).read(MiniDnsSettings),
+        minidns=sections.read_minidns(section(MiniDnsSettings.SECTION)),
         api=sections.read_api(section(ApiSettings.SECTION)),
         neutron=sections.read_neutron(section(NeutronSettings.SECTION)),
         sink=sink.read(section(SinkSettings.SECTION),

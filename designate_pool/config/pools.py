@@ -64,7 +64,8 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True)
     return Pool(name=settings.pool_manager.pool_name, servers=servers,
                 threshold_percentage=settings.pool_manager.threshold_percentage,
                 catalog_zone=settings.pool_manager.catalog_zone,
-                count_joining_servers=settings.pool_manager.count_joining_servers)
+                count_joining_servers=settings.pool_manager.count_joining_servers,
+                requires_approval=settings.pool_manager.approval == 'required')
 
 
 def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from designate_pool.config import values
 from designate_pool.config.section import Section, group_of, options_of
-from designate_pool.model import Endpoint
+from designate_pool.model import TLS_PORT, Endpoint
 from designate_pool.settings import (NOAUTH, TOKEN, ApiSettings, CentralSettings, DatabaseSettings, MiniDnsSettings,
                                      NeutronFloatingIpSettings, NeutronSettings, NovaSettings, PoolManagerSettings,
                                      ProcessSettings, SinkSettings)
@@ -91,6 +91,18 @@ def read_pool_manager(section: Section) -> PoolManagerSettings:
     return settings
 
 
+def read_minidns(section: Section) -> MiniDnsSettings:
+    """``[service:minidns]``."""
+    listen_tls = section.converted('listen_tls', lambda text: values.endpoints(text, TLS_PORT)) or ()
+    settings = section.read(MiniDnsSettings, listen_tls=listen_tls)
+    for name in ('tls_certificate', 'tls_key') if listen_tls else ():
+        if not getattr(settings, name):
+            section.wrong(name, 'it must be given with listen_tls')
+    if settings.require_tls and not listen_tls:
+        section.wrong('require_tls', 'no transfer would be possible without listen_tls')
+    return settings
+
+
 def read_central(section: Section, pool_name: str) -> CentralSettings:
     """``[service:central]``."""
     pool_id = section.converted('default_pool_id', _id)
@@ -100,12 +112,22 @@ def read_central(section: Section, pool_name: str) -> CentralSettings:
     for name in filters:
         if name not in FILTERS:
             section.wrong('scheduler_filters', f'there is no filter {name!r}; there are {", ".join(FILTERS)}')
+    for name in section['reserved_zone_names'] or ():
+        if not re.fullmatch(r'[A-Za-z0-9_*?-]+(\.[A-Za-z0-9_*?-]+)*\.?', name):
+            section.wrong('reserved_zone_names', f'{name!r} is not the name of a zone, or a pattern with * and ?')
     networks = []
     for text in section['master_networks'] or ():
         try:
             networks.append(ipaddress.ip_network(text))
         except ValueError as error:
             section.wrong('master_networks', str(error))
+    for text in section['master_ports'] or ():
+        try:
+            ports = [values.port(port) for port in text.split('-', 1)]
+            if ports[0] > ports[-1]:
+                raise ValueError(f'{text!r} is not a range of ports, such as 5300-5399')
+        except ValueError as error:
+            section.wrong('master_ports', str(error))
     project = section['managed_resource_tenant_id'] or ''
     if not 1 <= len(project) <= 36:
         section.wrong('managed_resource_tenant_id', 'a project has 1 to 36 characters')

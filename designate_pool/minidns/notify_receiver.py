@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from designate_pool.minidns.acl import Refusal
 from designate_pool.minidns.server.responder import Query
-from designate_pool.model import Endpoint
+from designate_pool.model import Master
 from designate_pool.protocol import wire
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import secondary_zones
@@ -61,7 +61,7 @@ class NotifyReceiver:
         if entry is None:
             return query.reply(wire.NOTAUTH, now)
         domain_id, masters = entry
-        if query.address not in {Endpoint.parse(master).host for master in masters}:
+        if query.address not in {Master.parse(master).endpoint.host for master in masters}:
             return Refusal(query.reply(wire.REFUSED, now), query.address, '', 'no master',
                            f'{query.address} notifies of {query.name} and is no master of it')
         self._request(domain_id)

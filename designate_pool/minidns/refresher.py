@@ -2,11 +2,15 @@
 
 Which zone is due is in the database (RFC 1034 section 4.3.5), and each is claimed from Central, so several MiniDNS
 processes share the work and no zone is transferred twice at the same time.  Central stores what was transferred.
+
+One project's zones, and those of one master, take half of the places at most, and projects take turns.
 """
 
 from __future__ import annotations
 
+import collections
 import logging
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 
@@ -18,15 +22,18 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.tsig
 
+from designate_pool import outage_log
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.deadline import Deadline
-from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, OverQuota, ServiceUnavailable,
-                                   TransferRejected)
-from designate_pool.model import Context, Endpoint, MasterRecord, Reason, RefreshTask, ZoneTransferIn
+from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, OverQuota, Refused,
+                                   ServiceUnavailable, TransferRejected)
+from designate_pool.model import (ChangeKind, Context, Endpoint, Master, MasterRecord, Reason, RefreshTask,
+                                  ZoneTransferIn)
 from designate_pool.outage_log import OutageLog
-from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, axfr_query, ixfr_query, receive
-from designate_pool.protocol.names_and_rdata import LOWER, MAX_TTL
-from designate_pool.protocol.soa_exchange import serial_over_tcp
+from designate_pool.protocol import tls
+from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, Patience, axfr_query, ixfr_query, receive
+from designate_pool.protocol.names_and_rdata import MAX_TTL, without_case
+from designate_pool.protocol.soa_exchange import serial_in, soa_question
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.rpc.central import CentralClient
 from designate_pool.serial import newer
@@ -38,13 +45,23 @@ _SOA = dns.rdatatype.SOA
 _NO_DATA = frozenset({0, dns.rdatatype.OPT, *range(128, 256)})
 
 
-class InboundContents:
-    """The records of one transfer of the zone *name*."""
+#: Octets of the message in which a transfer is sent to Central; RabbitMQ refuses more than 128 MiB unless it is set.
+MOST_MESSAGE = 100 << 20
+#: Octets of a record in it beside its name and data.
+_RECORD = 60
 
-    def __init__(self, name: str, settings: MiniDnsSettings) -> None:
+
+class InboundContents:
+    """The records of one transfer of the zone *name*.
+
+    :param most_records: see :class:`designate_pool.model.RefreshTask`
+    """
+
+    def __init__(self, name: str, settings: MiniDnsSettings, most_records: int = -1) -> None:
         self._name = dns.name.from_text(name).canonicalize()
         self._settings = settings
-        self._octets = 0
+        self._most_records = most_records
+        self._octets = self._message = self._name_servers = 0
         self._soa: tuple[int, str] | None = None
         # TTLs by name, type and rdata.
         self._added: dict[tuple[str, str, str], int] = {}
@@ -65,6 +82,10 @@ class InboundContents:
         if rtype != _SOA:
             known_ttl = self._added.setdefault((name, word, text), ttl)
             self._added[name, word, text] = min(ttl, known_ttl)
+            # The name servers of the apex are not counted.
+            self._name_servers += word == 'NS' and name == self._name.to_text()
+            if 0 <= self._most_records < (count := len(self._added) - self._name_servers):
+                raise OverQuota(quota='zone_records', limit=self._most_records, found=count)
         elif self._soa is None and name == self._name.to_text():
             self._soa = ttl, text
         else:
@@ -103,8 +124,13 @@ class InboundContents:
             text = dns.rdata.from_wire(dns.rdataclass.IN, kind, message, start, end - start).to_text()
         except (dns.exception.DNSException, ValueError) as error:
             raise BackendError(why=f'the transfer has a record that is not valid: {name} {word} ({error})') from None
+        # JSON in JSON in JSON has seven octets before each of these.
+        self._message += len(name) + len(text) + 7 * (text.count('\\') + text.count('"')) + _RECORD
+        if self._message > MOST_MESSAGE:
+            raise BackendError(why=f'the transfer takes more than {MOST_MESSAGE} octets as text, in which it is sent '
+                                   'to Central in one message')
         # A TTL with the highest bit set is zero (RFC 2181 section 8).
-        return name, word, ttl if ttl <= MAX_TTL else 0, text.lower() if word in LOWER else text
+        return name, word, ttl if ttl <= MAX_TTL else 0, without_case(word, text)
 
 
 def _records(ttls: Mapping[tuple[str, str, str], int]) -> list[MasterRecord]:
@@ -116,7 +142,9 @@ LOG = logging.getLogger(__name__)
 PATIENCE = 10.0
 #: Seconds that a claim is longer than a refresh may take, for Central to store what was transferred.
 _MARGIN = 60.0
-_ANYBODY = Context(all_projects=True)
+#: Projects in one turn, after which the next one begins.
+_MOST_SERVED = 500
+WHO = Context(user='refresh', all_projects=True, kind=ChangeKind.REFRESH)
 
 
 class SecondaryRefresher:
@@ -139,6 +167,11 @@ class SecondaryRefresher:
         self._requested: dict[str, None] = {}
         self._being_told: set[str] = set()
         self._claiming = threading.Lock()
+        # Project and address of the master of each zone that is being refreshed, by claim.
+        self._busy: dict[str, tuple[str, str]] = {}
+        # Projects that have had their turn.
+        self._served: set[str] = set()
+        self._is_limited = False
         self._may_be_due = False
         self._changed = threading.Condition()
         self._stopping = threading.Event()
@@ -176,9 +209,13 @@ class SecondaryRefresher:
         try:
             self._refresh(task)
         except Exception as error:  # whatever ails one zone must not end the loop
-            LOG.exception('%s could not be refreshed', task.name)
-            self._central.fail_refresh(_ANYBODY, task.domain_id, task.claim,
+            outage_log.failure(LOG, error, '%s could not be refreshed', task.name)
+            self._central.fail_refresh(WHO, task.domain_id, task.claim,
                                        f'MiniDNS failed ({type(error).__name__}); its log says more')
+        finally:
+            with self._claiming:
+                del self._busy[task.claim]
+                self._may_be_due = self._may_be_due or self._is_limited
         return True
 
     def _claim(self) -> RefreshTask | None:
@@ -187,8 +224,7 @@ class SecondaryRefresher:
         with self._claiming:
             if self._may_be_due and not self._stopping.is_set():
                 self._may_be_due = False  # unless one is found; if Central cannot be asked, until the next look
-                tasks = self._central.claim_refreshes(_ANYBODY, self._pool_name,
-                                                      self._settings.transfer_in_timeout + _MARGIN, 1)
+                tasks = self._claim_in_turn()
                 if tasks:
                     self._may_be_due = True
         if tasks:
@@ -200,12 +236,33 @@ class SecondaryRefresher:
             raise failure
         return None
 
+    def _claim_in_turn(self) -> list[RefreshTask]:
+        """Claim a zone of a project that has not had its turn, or else of another that may have a place."""
+        most = max(1, self._settings.transfers_in // 2)
+        projects = collections.Counter(project for project, _ in self._busy.values())
+        masters = collections.Counter(master for _, master in self._busy.values())
+        full = {project for project, count in projects.items() if count >= most}
+        crowded = sorted(master for master, count in masters.items() if count >= most)
+        self._is_limited = bool(full or crowded)
+        seconds = self._settings.transfer_in_timeout + _MARGIN
+        tasks: list[RefreshTask] = []
+        if 0 < len(self._served) < _MOST_SERVED:
+            tasks = self._central.claim_refreshes(WHO, self._pool_name, seconds, 1, sorted(full | self._served),
+                                                  crowded)
+        if not tasks:
+            self._served.clear()
+            tasks = self._central.claim_refreshes(WHO, self._pool_name, seconds, 1, sorted(full), crowded)
+        for task in tasks:
+            self._busy[task.claim] = task.project_id, Master.parse(task.masters[0]).endpoint.host
+            self._served.add(task.project_id)
+        return tasks
+
     def _pass_requests_on(self) -> ServiceUnavailable | None:
         """Tell Central which zones have changed; why it could not be told, which may be true of that zone alone."""
         failure = None
         while failure is None and (domain_id := self._take_request()) is not None:
             try:
-                self._central.refresh_domain(_ANYBODY, domain_id)
+                self._central.refresh_domain(WHO, domain_id)
                 self._may_be_due = True
             except ServiceUnavailable as error:
                 failure = error
@@ -233,18 +290,22 @@ class SecondaryRefresher:
         deadline = Deadline(self._settings.transfer_in_timeout)
         confirmed, errors = None, []
         for master in task.masters:
+            self._busy[task.claim] = task.project_id, Master.parse(master).endpoint.host
             try:
                 if self._is_transferred(task, master, deadline):
                     return
                 confirmed = confirmed or master
             except (BackendError, TransferRejected, OverQuota) as error:
                 errors.append(f'{master}: {str(error).rstrip(".")}')
+            except Refused as error:  # it waits for the end of a freeze, and does not expire
+                confirmed = confirmed or master
+                errors.append(f'{master}: {str(error).rstrip(".")}')
             except TimeoutError:
                 errors.append(f'{master}: the time for a refresh, {self._settings.transfer_in_timeout:g} s, is over')
         if confirmed is not None:
-            self._central.confirm_refresh(_ANYBODY, task.domain_id, task.claim, confirmed)
+            self._central.confirm_refresh(WHO, task.domain_id, task.claim, confirmed)
         else:
-            self._central.fail_refresh(_ANYBODY, task.domain_id, task.claim, '; '.join(errors))
+            self._central.fail_refresh(WHO, task.domain_id, task.claim, '; '.join(errors))
         if errors:
             LOG.info('%s: %s', task.name, '; '.join(errors))
 
@@ -253,12 +314,14 @@ class SecondaryRefresher:
 
         :raises BackendError: when it cannot be asked, is behind, or sends no zone
         """
-        endpoint = Endpoint.parse(master)
+        where = Master.parse(master)
+        endpoint = where.endpoint
         why = self._refusal(endpoint)
         if why is not None:
             raise BackendRefused(why=why)
-        peer = TcpPeer(endpoint.host, endpoint.port, self._key_for(task.domain_id))
-        serial = serial_over_tcp(peer, task.name, min(PATIENCE, deadline.left()))
+        peer = TcpPeer(endpoint.host, endpoint.port, self._key_for(task.domain_id),
+                       self._tls_of(where) if where.has_tls else None, where.tls_name)
+        serial = serial_in(_first_answer(peer, task.name, min(PATIENCE, deadline.left())), task.name)
         if serial is None:
             raise BackendError(why=f'it has no zone {task.name}')
         if task.serial is not None:
@@ -270,19 +333,25 @@ class SecondaryRefresher:
         self._transfer(task, master, peer, deadline)
         return True
 
+    def _tls_of(self, master: Master) -> ssl.SSLContext:
+        try:
+            return tls.client_context(self._settings.masters_ca, is_strict=master.tls_name is not None)
+        except OSError as error:
+            raise BackendError(why=f'MiniDNS cannot read [service:minidns] masters_ca: {error}') from None
+
     def _transfer(self, task: RefreshTask, master: str, peer: TcpPeer, deadline: Deadline) -> None:
         """Store the difference, or the whole zone if the difference cannot be had or does not fit."""
         if task.serial is not None:
             try:
                 contents = self._difference(task.name, task.serial, peer, deadline)
-                self._central.store_transfer(_ANYBODY, task.domain_id, task.claim, master, contents)
+                self._central.store_transfer(WHO, task.domain_id, task.claim, master, contents)
                 return
             except BackendUnreachable:
                 raise
             except (BackendError, TransferRejected) as error:
                 LOG.info('%s is transferred whole from %s: %s', task.name, master, error)
-        self._central.store_transfer(_ANYBODY, task.domain_id, task.claim, master,
-                                     self._whole(task.name, peer, deadline))
+        self._central.store_transfer(WHO, task.domain_id, task.claim, master,
+                                     self._whole(task, peer, deadline))
 
     def _difference(self, name: str, have: int, peer: TcpPeer, deadline: Deadline) -> ZoneTransferIn:
         """The difference from the serial *have*, or the whole zone where the master sends that."""
@@ -293,9 +362,10 @@ class SecondaryRefresher:
             raise BackendError(why=f'it answers with serial {incoming.serial} alone')
         return contents.result(incoming.serial, have if incoming.is_difference else None)
 
-    def _whole(self, name: str, peer: TcpPeer, deadline: Deadline) -> ZoneTransferIn:
-        contents = InboundContents(name, self._settings)
-        incoming = AxfrInbound(axfr_query(name), contents.add)
+    def _whole(self, task: RefreshTask, peer: TcpPeer, deadline: Deadline) -> ZoneTransferIn:
+        # A zone that has been larger than the quota may be transferred again; Central counts what it has.
+        contents = InboundContents(task.name, self._settings, task.most_records if task.serial is None else -1)
+        incoming = AxfrInbound(axfr_query(task.name), contents.add)
         _receive(peer, incoming, contents, deadline)
         return contents.result(incoming.serial, None)
 
@@ -312,8 +382,23 @@ class SecondaryRefresher:
                 self._changed.wait_for(lambda: self._next_request() or self._may_be_due or self._stopping.is_set())
 
 
+def _first_answer(peer: TcpPeer, name: str, seconds: float) -> dns.message.Message:
+    """The answer to the question for the SOA.
+
+    :raises BackendError: the same one for a port that is closed, silent, or of another service than DNS: users choose
+        masters, and are not to find out what listens where MiniDNS reaches
+    """
+    try:
+        return peer.ask(soa_question(name), seconds)
+    except BackendError as error:
+        if error.reason not in (None, Reason.TIMEOUT):
+            raise
+        LOG.info('%s: %s:%d: %s', name, peer.host, peer.port, error)
+        raise BackendUnreachable(why='no DNS server answers there; the log of MiniDNS says more') from None
+
+
 def _receive(peer: TcpPeer, incoming: AxfrInbound, contents: InboundContents, deadline: Deadline) -> None:
-    refusal = receive(peer, incoming, deadline, contents.received)
+    refusal = receive(peer, incoming, Patience(PATIENCE, deadline), contents.received)
     if refusal is not None:
         word = dns.rcode.to_text(refusal)
         raise BackendRefused(why=f'it refuses the transfer ({word}): its configuration has to allow it to the key, or '

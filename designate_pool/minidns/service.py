@@ -7,6 +7,7 @@ import functools
 import ipaddress
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -28,6 +29,7 @@ from designate_pool.minidns.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener, TcpLimits
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.servers import HostAddresses, PoolServers, make_server_table
+from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
                                   Server)
@@ -48,12 +50,14 @@ class MiniDns:
     :param settings: port 0 in *listen* takes any free port, which is then in ``endpoints``
     :param read_pool: reads the configuration again when a pool manager has; None where only :meth:`set_pool` changes it
     :param central: stores secondary zones; None where these are not refreshed
+    :param tls_context: for *listen_tls*, as it is now
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
     def __init__(self, storage: Storage, pool: Pool, settings: MiniDnsSettings, pool_managers: PoolManagerClient,
                  runtime: Runtime, read_pool: Callable[[], Pool] | None = None, central: CentralClient | None = None,
-                 tcp_limits: TcpLimits | None = None, host_addresses: HostAddresses | None = None) -> None:
+                 tcp_limits: TcpLimits | None = None, host_addresses: HostAddresses | None = None,
+                 tls_context: Callable[[], ssl.SSLContext] | None = None) -> None:
         self._is_announced = False
         self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
                                        logging.WARNING)
@@ -70,9 +74,11 @@ class MiniDns:
         query_handler = QueryHandler(storage, self._servers, self._tsig_grants, settings.packed_zones_bytes,
                                      self._on_transfer_sent, notifies,
                                      functools.partial(one_ahead, runtime.workers(storage.connections,
-                                                                                  'minidns-ahead')))
+                                                                                  'minidns-ahead')),
+                                     settings.require_tls)
         self._listener = Listener(settings.listen, query_handler, self._servers, settings.reuse_port,
-                                  tcp_limits or TcpLimits(settings.tcp_connections))
+                                  tcp_limits or TcpLimits(settings.tcp_connections), settings.listen_tls,
+                                  tls_context)
         self._result_sender = ResultSender(pool_managers, lambda: self._servers.table.verified)
         self._client_loop = ClientLoop(_sources(settings.listen))
         self._soa_poller = SoaPoller(self._client_loop, self._result_sender.send,
@@ -87,6 +93,11 @@ class MiniDns:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Where it answers; empty before :meth:`start`."""
         return self._listener.endpoints
+
+    @property
+    def tls_endpoints(self) -> tuple[Endpoint, ...]:
+        """Where it answers over TLS."""
+        return self._listener.tls_endpoints
 
     def start(self) -> None:
         """Bind the ports and start all parts.
@@ -241,7 +252,7 @@ class MiniDns:
     def _is_own(self, endpoint: Endpoint) -> bool:
         return any(endpoint.port == own.port and (
             endpoint.host == own.host or ipaddress.ip_address(own.host).is_unspecified and _is_local(endpoint.host))
-            for own in self.endpoints)
+            for own in (*self.endpoints, *self.tls_endpoints))
 
     def _check_pool(self, pool_name: str) -> None:
         if pool_name != self._servers.table.pool_name:
@@ -262,7 +273,8 @@ class MiniDns:
         table = self._servers.table
         self._client_loop.submit(self._soa_poller.start_post_transfer_polls,
                                  [server for peer in peers for server in table.asked(peer)],
-                                 zone.domain_id, zone.name, zone.serial, table.pool_name)
+                                 zone.domain_id, zone.name, zone.serial, table.pool_name,
+                                 zone.client_serial if isinstance(zone, PackedDifference) else None)
 
 
 def _check_name(name: str) -> None:

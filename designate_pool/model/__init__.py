@@ -4,28 +4,30 @@ Ids are 32 hexadecimal digits.  Times are aware datetimes in UTC.  Names are abs
 Serials are whole numbers from 0 to 4294967295; None means that no serial has been seen.
 """
 
-from designate_pool.model.domains import (CATALOG_ID, Change, Context, Domain, MasterRecord, PageRequest, Record,
-                                          RecordChange, RecordSet, RefreshState, RefreshTask, TransferStatus,
-                                          ZoneDifference, ZoneHead, ZoneRecord, ZoneShare, ZoneStep, ZoneTask,
-                                          ZoneTaskKind, ZoneTaskStatus, ZoneTransferAccept, ZoneTransferIn,
-                                          ZoneTransferRequest)
+from designate_pool.model.domains import (CATALOG_ID, Actor, Change, Context, Domain, MasterRecord, PageRequest, Record,
+                                          RecordChange, RecordSet, RefreshState, RefreshTask, Revert, RevertedSet,
+                                          TransferStatus, Version, ZoneDifference, ZoneHead, ZoneRecord, ZoneShare,
+                                          ZoneStep, ZoneTask, ZoneTaskKind, ZoneTaskStatus, ZoneTransferAccept,
+                                          ZoneTransferIn, ZoneTransferRequest)
+from designate_pool.model.freezes import NOTHING, Freeze, hold, permitted
 from designate_pool.model.operations import (Audit, AuditFinding, AuditKind, CallResult, Comparison, Counts, Finding,
                                              Listing, PlanState, PollRequest, PollResult, Report, ServerStatus,
                                              StoredPlan, Verdict)
-from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, PTR, TSIG_ALGORITHMS, AlsoNotify, Blacklist,
-                                        Endpoint, FloatingIp, KeyScope, ManagedRecord, Option, Pool, PoolServer,
-                                        Reloaded, Server, ServerReport, ServiceStatus, StoredTsigKey, Tld, TsigKey)
-from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, dashed,
-                                        new_id, new_ids, utcnow)
+from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, PTR, TLS_PORT, TSIG_ALGORITHMS, AlsoNotify,
+                                        Blacklist, Endpoint, FloatingIp, KeyScope, ManagedRecord, Master, Option, Pool,
+                                        PoolServer, Reloaded, Server, ServerReport, ServiceStatus, StoredTsigKey, Tld,
+                                        TsigKey)
+from designate_pool.model.words import (Action, Answer, ChangeKind, Outcome, Reason, ServerState, Status, Task, Word,
+                                        dashed, new_id, new_ids, utcnow)
 
 __all__ = [
-    'Action', 'AlsoNotify', 'Answer', 'Audit', 'AuditFinding', 'AuditKind', 'Blacklist', 'CATALOG_ID', 'CallResult',
-    'Change', 'Comparison', 'Context', 'Counts', 'Domain', 'Endpoint', 'Finding', 'FloatingIp', 'HIDDEN_SECRET',
-    'KeyScope', 'LONGEST_LABEL', 'Listing', 'ManagedRecord', 'MasterRecord', 'Option', 'Outcome', 'PTR', 'PageRequest',
-    'PlanState',
-    'PollRequest', 'PollResult', 'Pool', 'PoolServer', 'Reason', 'Record', 'RecordChange', 'RecordSet', 'RefreshState',
-    'RefreshTask', 'Reloaded', 'Report', 'Server', 'ServerReport', 'ServerState', 'ServerStatus', 'ServiceStatus',
-    'Status', 'StoredPlan', 'StoredTsigKey', 'TSIG_ALGORITHMS', 'Task', 'Tld', 'TransferStatus', 'TsigKey', 'Verdict',
-    'Word', 'ZoneDifference', 'ZoneHead', 'ZoneRecord', 'ZoneShare', 'ZoneStep', 'ZoneTask',
-    'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept', 'ZoneTransferIn', 'ZoneTransferRequest', 'dashed', 'new_id',
-    'new_ids', 'utcnow']
+    'Action', 'Actor', 'AlsoNotify', 'Answer', 'Audit', 'AuditFinding', 'AuditKind', 'Blacklist', 'CATALOG_ID',
+    'CallResult', 'Change', 'ChangeKind', 'Comparison', 'Context', 'Counts', 'Domain', 'Endpoint', 'Finding',
+    'FloatingIp', 'Freeze', 'HIDDEN_SECRET', 'KeyScope', 'LONGEST_LABEL', 'Listing', 'ManagedRecord', 'Master',
+    'MasterRecord', 'NOTHING', 'Option', 'Outcome', 'PTR', 'PageRequest', 'PlanState', 'PollRequest', 'PollResult',
+    'Pool', 'PoolServer', 'Reason', 'Record', 'RecordChange', 'RecordSet', 'RefreshState', 'RefreshTask',
+    'Reloaded', 'Report', 'Revert', 'RevertedSet', 'Server', 'ServerReport', 'ServerState', 'ServerStatus',
+    'ServiceStatus', 'Status', 'StoredPlan', 'StoredTsigKey', 'TLS_PORT', 'TSIG_ALGORITHMS', 'Task', 'Tld',
+    'TransferStatus', 'TsigKey', 'Verdict', 'Version', 'Word', 'ZoneDifference', 'ZoneHead', 'ZoneRecord',
+    'ZoneShare', 'ZoneStep', 'ZoneTask', 'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept', 'ZoneTransferIn',
+    'ZoneTransferRequest', 'dashed', 'hold', 'new_id', 'new_ids', 'permitted', 'utcnow']

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from designate_pool.model.words import Action, Status, Task, Word
+from designate_pool.model.freezes import Freeze, permitted
+from designate_pool.model.words import Action, ChangeKind, Status, Task, Word
 
 #: In the place of a domain's id, the catalog zone of a pool.
 CATALOG_ID = 'catalog'
 _NO_PROJECT = '(none)'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Actor:
+    """Who made a change.
+
+    :ivar user: the owner of the token, or the name of a service that acts by itself
+    :ivar address: of the client; *client*: its User-Agent.  Both are for administrators
+    :ivar approved_by: the user who approved it, where that was required
+    """
+
+    user: str = ''
+    project_id: str = ''
+    address: str = ''
+    client: str = ''
+    approved_by: str = ''
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Actor:
+        """An actor as it is stored, without fields that a newer program has added."""
+        return cls(**{name: value for name, value in values.items() if name in cls.__slots__})
+
+    def __str__(self) -> str:
+        who = f'{self.user} of {self.project_id}' if self.user and self.project_id else self.user or self.project_id
+        return f'{who}, approved by {self.approved_by}' if self.approved_by else who
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,6 +54,11 @@ class Context:
     :ivar may_edit_managed: whether the sender may change recordsets that are there for resources of other services
     :ivar operation_id: of the request or message; each has another one, by which a change that is made twice is
         recognized (see :func:`designate_pool.storage.zones.domains.lock_for`)
+    :ivar if_match: the header If-Match (RFC 9110 section 13.1.1), for what the request changes; '' for no condition
+    :ivar address: of the sender; *client*: its User-Agent
+    :ivar kind: of the versions that changes of recordsets make
+    :ivar may_approve: whether the sender's changes wait for nobody's approval, and it may approve those of others
+    :ivar approved_by: who approved the change; then *operation_id* is the id of its stored plan
     """
 
     request_id: str = ''
@@ -37,6 +69,21 @@ class Context:
     may_use_blacklisted: bool = False
     may_edit_managed: bool = False
     operation_id: str = ''
+    if_match: str = ''
+    address: str = ''
+    client: str = ''
+    kind: ChangeKind = ChangeKind.API
+    may_approve: bool = False
+    approved_by: str = ''
+
+    def allows_change_of(self, etag: str) -> bool:
+        """Whether the request's condition is true of what has this entity tag; a weak tag matches none."""
+        return self.if_match in ('', '*') or etag in map(str.strip, self.if_match.split(','))
+
+    @property
+    def actor(self) -> Actor:
+        """Who makes the changes of the request."""
+        return Actor(self.user, self.project_id, self.address, self.client, self.approved_by)
 
     def sees(self, project_id: str) -> bool:
         """Whether the sender sees the resources of *project_id*; only *all_projects* sees those without one ('')."""
@@ -46,6 +93,10 @@ class Context:
     def scope(self) -> str | None:
         """The project to filter by: None for all; without a project, a name that no project has."""
         return None if self.all_projects else self.project_id or _NO_PROJECT
+
+
+def _digest(*values: Any) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,20 +126,32 @@ class Domain:
     :ivar changed_at: when it got its serial
     :ivar converged_at: when that serial, or the deletion, was first reported as served by the pool; None before
     :ivar request_id: of the request that gave it its serial
-    :ivar journal_from: the oldest serial at which the journal starts; None without a journal
-    :ivar journal_to: the serial at which the journal ends.  It differs from *serial* if a program that keeps no journal
-        has changed the domain since
+    :ivar journal_from: the oldest serial from which its versions lead to the present one by IXFR; None for none
+    :ivar journal_to: the serial to which they lead.  It differs from *serial* if a program that writes no versions has
+        changed the domain since
+    :ivar journal_records: how many records these have; *history_records*: how many all have that are kept
     :ivar attributes: what the scheduler is told of it, as the JSON of an object of texts; '' for nothing
     :ivar first_serial: the serial that it began with in its pool; None if a release that stored none created it
-    :ivar former_pool_id: the pool that it was moved from, whose servers still keep it; None for none
+    :ivar former_pool_id: the pool that it was moved from, whose servers still keep it; None for none.  Of a deleted
+        one, the pool that it was in, where that was deleted too
     :ivar former_until: when these are to delete it; None until its pool serves it
     :ivar moved_id: of what remains of a domain in a pool that it was moved from, until it is deleted there: the id of
         that domain.  Users do not see it
     :ivar abandoned: whether it was deleted here only: its servers keep what they have, and no pool has it any more
+    :ivar purged: of a deleted one: whether its contents are deleted too, so that it cannot be restored
     :ivar masters: of a secondary domain, ``address:port`` of each with commas between; '' for a primary one
     :ivar soa_names: of a secondary domain: the primary and the mailbox in its SOA, as its master has them
     :ivar transferred_at: of a secondary domain: when it got its serial from a master; None before the first transfer
     :ivar awaits_transfer: whether a secondary one, new or expired, is not served until a master has been reached
+    :ivar given_name: *name* as its creator wrote it, with upper case; None for the same
+    :ivar lock_reason: why requests may not change it; None for one that is not locked
+    :ivar locked_by_admin: whether only administrators may unlock it
+    :ivar locked_recordsets: how many of its recordsets are locked
+    :ivar recent_deletes: how many of its recordsets were deleted lately, where that is limited; see
+        :mod:`designate_pool.central.rules.quotas`
+    :ivar freeze: of its pool, or of the one that it was moved from, as JSON; None where neither is frozen
+    :ivar held_by: the id of a freeze; while that lasts, changes wait, and servers have the version of *version_before*
+    :ivar requires_approval: whether changes of it wait for approval; *pool_requires_approval*: of every one of its pool
     """
 
     id: str
@@ -130,6 +193,46 @@ class Domain:
     soa_names: str = ''
     transferred_at: datetime | None = None
     awaits_transfer: bool = False
+    given_name: str | None = None
+    lock_reason: str | None = None
+    locked_by_admin: bool = False
+    locked_recordsets: int = 0
+    recent_deletes: str = ''
+    purged: bool = False
+    history_records: int = 0
+    freeze: str | None = None
+    held_by: str | None = None
+    version_before: str | None = None
+    requires_approval: bool = False
+    pool_requires_approval: bool = False
+
+    @property
+    def waits_for(self) -> Freeze | None:
+        """The freeze that has to end before servers get its newest version; None if they get it."""
+        freeze = Freeze.parse(self.freeze)
+        return freeze if freeze is not None and freeze.id == self.held_by else None
+
+    @property
+    def permitted(self) -> Domain | None:
+        """As servers may have it; None if nothing of it is to be done on them."""
+        return permitted(self, self.version_before if self.waits_for else None)
+
+    @property
+    def shown_name(self) -> str:
+        """The name for users: clients compare what they read with what they wrote."""
+        return self.given_name or self.name
+
+    @property
+    def etag(self) -> str:
+        """The entity tag: the serial, and a digest of what requests change; not the status, which changes by itself."""
+        own = _digest(self.email, self.ttl, self.description, self.masters, self.attributes, self.lock_reason,
+                      self.requires_approval)
+        return f'"{self.serial}-{own}"'
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether changes of it wait for approval."""
+        return self.requires_approval or self.pool_requires_approval
 
     @property
     def is_secondary(self) -> bool:
@@ -169,6 +272,7 @@ class RecordSet:
     :ivar managed: whether it is generated from the pool's settings (SOA, apex NS), or has records for resources of
         other services; users cannot change it
     :ivar project_id: the project that created it in a domain that is shared with it; None for the domain's own
+    :ivar given_name: as that of :class:`Domain`; likewise *lock_reason* and *locked_by_admin*
     """
 
     name: str
@@ -183,6 +287,19 @@ class RecordSet:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     project_id: str | None = None
+    given_name: str | None = None
+    lock_reason: str | None = None
+    locked_by_admin: bool = False
+
+    @property
+    def shown_name(self) -> str:
+        """The name for users."""
+        return self.given_name or self.name
+
+    @property
+    def etag(self) -> str:
+        """The entity tag, of what requests change."""
+        return f'"{_digest(self.ttl, self.description, *sorted(record.data for record in self.records))}"'
 
     @property
     def status(self) -> Status:
@@ -214,11 +331,34 @@ class RecordChange:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class RevertedSet(RecordChange):
+    """A change that gives a recordset its former records, in place of the *present_records*, none for a new one."""
+
+    present_records: tuple[str, ...] = ()
+    present_ttl: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Revert:
+    """What leads the contents of a zone back to those of an older serial.
+
+    :ivar serial: of the zone now; *to_serial*: the older one
+    :ivar unchanged: name and type of each recordset that stays as it is though it has changed, and why
+    """
+
+    serial: int
+    to_serial: int
+    changes: Sequence[RevertedSet]
+    unchanged: Sequence[tuple[str, str, str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ZoneHead:
     """The values of a zone's SOA record.
 
     :ivar ttl: seconds, for the SOA and for every recordset without a TTL of its own
     :ivar name_servers: the pool's, in their order; the first is the SOA's primary
+    :ivar is_held: whether the zone has newer versions, which servers may not have yet
     """
 
     domain_id: str
@@ -233,10 +373,38 @@ class ZoneHead:
     minimum: int
     name_servers: tuple[str, ...]
     soa_names: str = ''
+    is_held: bool = False
 
 
 #: (owner, type, TTL in seconds or None for that of the zone, rdata in uncompressed wire form)
 ZoneRecord = tuple[str, str, int | None, bytes]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a zone.
+
+    :ivar number: orders the versions of a domain, also where serials jump
+    :ivar former_serial: of the version before
+    :ivar project_id: the owner of the zone then
+    :ivar gone: how many records it removed; *added*: how many it added
+    :ivar is_kept: whether its records are known; otherwise no contents before it are
+    :ivar reason: as who made it says; None for none
+    """
+
+    domain_id: str
+    number: int
+    serial: int
+    former_serial: int
+    kind: ChangeKind
+    actor: Actor
+    project_id: str = ''
+    request_id: str = ''
+    created_at: datetime | None = None
+    gone: int = 0
+    added: int = 0
+    is_kept: bool = True
+    reason: str | None = None
 
 
 #: A record that was removed or added: (owner, type, TTL in seconds, rdata in uncompressed wire form)
@@ -256,7 +424,7 @@ class ZoneStep:
 class ZoneDifference:
     """The changes from an older serial of a zone to its current one.
 
-    :ivar steps: oldest first; the last has the serial of *head*.  None if the journal does not go back to that serial
+    :ivar steps: oldest first; the last has the serial of *head*.  None if no versions lead there from that serial
     """
 
     head: ZoneHead
@@ -273,6 +441,7 @@ class RefreshTask:
 
     :ivar masters: ``address:port`` each
     :ivar serial: what is stored; None before the first transfer
+    :ivar most_records: that the project's quota allows in the zone; -1 for any number
     """
 
     domain_id: str
@@ -280,6 +449,8 @@ class RefreshTask:
     masters: tuple[str, ...]
     claim: str
     serial: int | None = None
+    project_id: str = ''
+    most_records: int = -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -342,6 +513,7 @@ class ZoneTask:
     :ivar may_nest: as in :class:`Context`, of the user who started it; likewise *may_use_blacklisted*
     :ivar pool_id: the pool of the imported zone; None for the one that the scheduler chooses
     :ivar attributes: of the imported zone, as in :class:`designate_pool.model.Domain`
+    :ivar actor: who asked for it, see :func:`designate_pool.storage.zones.versions.actor_text`
     """
 
     id: str
@@ -359,6 +531,7 @@ class ZoneTask:
     pool_id: str | None = None
     may_use_blacklisted: bool = False
     attributes: str = ''
+    actor: str | None = None
 
 
 class TransferStatus(Word):

@@ -15,6 +15,7 @@ class ServerStatus:
 
     :ivar status: None while the action is under way
     :ivar serial_number: the newest serial seen on the server; None if none has been seen
+    :ivar seen_at: when that serial was seen there and written last; audits that find it again write nothing
     :ivar expected_serial: the serial that the server should have after the action
     :ivar attempts: tries since the action was last restarted
     :ivar next_attempt_at: when the row is due; None if there is nothing to do
@@ -48,6 +49,7 @@ class ServerStatus:
     finding_id: str | None = None
     incarnation: int = 0
     reason: Reason | None = None
+    seen_at: datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ class PollResult:
     :ivar expected_serial: the requested serial; None without a request
     :ivar label: of the server when it was asked, with its driver and address; None if the sender does not include it
     :ivar incarnation: of the row when the server was asked; None as for *expected_serial* or *label*
+    :ivar base: from which serial the server came to *serial_number* by transfers from the sender: that one itself if it
+        has not transferred anything, None if it has transferred the whole zone
     """
 
     domain_id: str
@@ -136,6 +140,12 @@ class PollResult:
     label: str | None = None
     incarnation: int | None = None
     reason: Reason | None = None
+    base: int | None = None
+
+    @property
+    def is_first_silence(self) -> bool:
+        """Whether it is sent after the first try of a round, when the server has answered nobody: the round goes on."""
+        return self.expected_serial is None and self.answer is Answer.TIMEOUT
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -238,10 +248,12 @@ class StoredPlan:
 
     :ivar zone: the zone's name; for a plan of many zones, their number
     :ivar target: the label of the server, or the ids of the targets
-    :ivar domain_id: for a plan of a pool manager, else None; likewise *server_id*
+    :ivar domain_id: for a plan of a pool manager, and for a change that waits for approval, else None
+    :ivar server_id: for a plan of a pool manager, else None
     :ivar why: why it is unsafe, one reason on each line; or why it failed or was dropped
     :ivar document: JSON; for a plan of a pool manager, of :meth:`designate_pool.planner.plan.plan.Plan.document`
-    :ivar asked_by: who approved, applied or dropped it; None if unknown
+    :ivar asked_by: who stored, approved, applied or dropped it, whichever was last; of a change, who has asked for it;
+        None if unknown
     :ivar applied_at: when it was applied, completely or in part
     """
 

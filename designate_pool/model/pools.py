@@ -11,6 +11,10 @@ from typing import Any
 
 from designate_pool.model.words import Action, Reason, ServerState, Word
 
+#: Where TLS begins at once (RFC 7858 section 3.1).
+TLS_PORT = 853
+_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
+_HOST_NAME = re.compile(rf'{_LABEL}(?:[.]{_LABEL})*')
 #: What is shown in the place of a secret.
 HIDDEN_SECRET = '***'
 #: Algorithms of TSIG keys that we and every server support.  Without the truncated ones of RFC 8945 section 6, such as
@@ -56,6 +60,36 @@ class Endpoint:
         if not re.fullmatch('[0-9]{1,5}', port) or not 1 <= int(port) <= 65535:
             raise ValueError(f'{port!r} is not a port from 1 to 65535')
         return cls(address, int(port))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Master:
+    """A master of a secondary zone.
+
+    :ivar tls_name: the name that it has to prove by its certificate; None for none, which then need not be valid either
+    """
+
+    endpoint: Endpoint
+    tls_name: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.endpoint) if self.tls_name is None else f'{self.endpoint}#{self.tls_name}'
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether it is asked over TLS: at the port of that (RFC 7858 section 3.1), or if it has a name to prove."""
+        return self.tls_name is not None or self.endpoint.port == TLS_PORT
+
+    @classmethod
+    def parse(cls, text: str) -> Master:
+        """Parse ``address``, ``address:port``, or one of these with ``#name``.
+
+        :raises ValueError: when it is none of these
+        """
+        where, mark, name = text.partition('#')
+        if mark and not (len(name) < 254 and _HOST_NAME.fullmatch(name)):
+            raise ValueError(f'{name!r} is not the name of a host, which the certificate of {where} has')
+        return cls(Endpoint.parse(where, TLS_PORT if mark else 53), name.lower() if mark else None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,6 +168,9 @@ class PoolServer:
     :ivar key_name: of the TSIG key in its section; None for none
     :ivar reason: the reason of a failure that *note* describes
     :ivar verify: the addresses of :attr:`Server.verify`, with commas between them; None for its own
+    :ivar limits: what it does not take of a zone, as :func:`designate_pool.protocol.rules.to_json` writes it
+    :ivar silent_since: since when it has answered nobody; None while it answers
+    :ivar polled: whether it keeps the pool's serials, so that polls and the audit of serials ask it
     """
 
     id: str
@@ -160,6 +197,9 @@ class PoolServer:
     key_name: str | None = None
     reason: Reason | None = None
     verify: str | None = None
+    silent_since: datetime | None = None
+    limits: str = ''
+    polled: bool = False
 
     @property
     def is_filling(self) -> bool:
@@ -210,8 +250,10 @@ class Pool:
     :ivar threshold_percentage: the percentage of the servers that must serve a change, 1 to 100
     :ivar catalog_zone: the name of the catalog zone (RFC 9432) that MiniDNS serves for the pool; None for none
     :ivar count_joining_servers: whether servers count in the threshold before they have every zone
+    :ivar requires_approval: whether changes of its domains wait for approval
     :ivar published_at: when a pool manager last copied its configuration (threshold, catalog zone and the like) to the
         database; None if none has, so that these values are unknown
+    :ivar freeze: as JSON (:class:`designate_pool.model.Freeze`); None while it is not frozen
     """
 
     name: str
@@ -231,6 +273,8 @@ class Pool:
     published_at: datetime | None = None
     priorities: tuple[int, ...] = ()
     attributes: str = ''
+    freeze: str | None = None
+    requires_approval: bool = False
 
     @property
     def ns_records(self) -> list[tuple[str, int]]:
@@ -358,7 +402,7 @@ class FloatingIp:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """The last heartbeat of a service.  Several processes of a service on one host for one pool share one status.
+    """The last heartbeat of a service in a process.
 
     :ivar status: UP; DOWN if the service was stopped or has sent no heartbeat for too long
     :ivar pool_name: '' for services that do not belong to a pool, and for programs of versions that do not report it

@@ -53,6 +53,36 @@ class Outcome(Word):
     ERROR = 'ERROR'
 
 
+class ChangeKind(Word):
+    """What a version of a zone came from.
+
+    :cvar API: a request of a user
+    :cvar PLAN: a plan, or another program that keeps zones as its sources have them
+    :cvar UNDO: the return to an older version
+    :cvar REFRESH: the master of a secondary zone
+    :cvar POOL: the name servers of its pool
+    :cvar SERIAL: a server that was ahead of the zone; only the serial is new
+    :cvar OWNER: another project got the zone; the serial is the same
+    :cvar RELEASE: what waited for the end of a freeze was served before; the serial is the same
+    """
+
+    CREATE = 'CREATE'
+    DELETE = 'DELETE'
+    RESTORE = 'RESTORE'
+    API = 'API'
+    IMPORT = 'IMPORT'
+    PLAN = 'PLAN'
+    UNDO = 'UNDO'
+    REFRESH = 'REFRESH'
+    SINK = 'SINK'
+    TAKEOVER = 'TAKEOVER'
+    POOL = 'POOL'
+    MOVE = 'MOVE'
+    SERIAL = 'SERIAL'
+    OWNER = 'OWNER'
+    RELEASE = 'RELEASE'
+
+
 class ServerState(Word):
     """The state of a server in its pool."""
 
@@ -90,7 +120,8 @@ class Reason(Word):
     :cvar NOT_PRIMARY: the server is not a primary of the zone, so it does not accept updates of it
     :cvar STALE: the server serves an older serial than it should
     :cvar DIVERGED: the server serves other contents under the serial, or a serial that was never issued
-    :cvar UNCHECKED: the contents on the server cannot be compared
+    :cvar SIGNS: the server signs the zone, so its serials and contents are its own
+    :cvar UNCHECKED: the contents on the server cannot be compared, or have to be before its serial counts
     :cvar CONFLICT: the server has a zone of this name that does not belong to the pool
     :cvar NO_PRIMARIES: the server's section does not say from where it should transfer zones
     :cvar NO_RETRANSFER: the driver cannot make the server transfer a zone again
@@ -116,6 +147,7 @@ class Reason(Word):
     SERVFAIL = 'SERVFAIL'
     STALE = 'STALE'
     DIVERGED = 'DIVERGED'
+    SIGNS = 'SIGNS'
     UNCHECKED = 'UNCHECKED'
     CONFLICT = 'CONFLICT'
     NO_PRIMARIES = 'NO_PRIMARIES'

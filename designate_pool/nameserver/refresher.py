@@ -66,14 +66,10 @@ def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: b
         rdata = dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.RdataType.make(rtype), message, start, end - start)
         zone.find_rdataset(dns.name.from_wire(owner, 0)[0], rdata.rdtype, rdata.covers(), create=True).add(rdata, ttl)
 
-    def received(octets: int) -> bool:
-        patience.renew()
-        return broken
-
-    incoming, patience = AxfrInbound(axfr_query(name.to_text()), add), Patience(TIMEOUT)
+    incoming = AxfrInbound(axfr_query(name.to_text()), add)
     peer = TcpPeer(primary.host, primary.port, None if key is None else tsig.key_from(key))
     try:
-        refusal = receive(peer, incoming, patience, received)
+        refusal = receive(peer, incoming, Patience(TIMEOUT), lambda octets: broken)
     except (BackendError, dns.exception.DNSException, OSError, ValueError, KeyError) as error:
         raise TransferFailed(f'the transfer from {primary} failed: {error or type(error).__name__}') from error
     if broken:

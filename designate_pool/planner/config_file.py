@@ -6,6 +6,7 @@ anchors, and ignored.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import difflib
 import importlib
@@ -19,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, SourceError
+from designate_pool.planner import validators
 from designate_pool.planner.engine import Setup, ZoneSetting
 from designate_pool.planner.octodns import adapter
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput, LogOutput
@@ -34,6 +36,7 @@ MANAGER = ('max_workers', 'processors', 'post_processors', 'plan_outputs', 'poli
            'include_meta', 'enable_checksum', 'auto_arpa', 'validators')
 ZONE = ('sources', 'targets', 'processors', 'lenient', 'alias', 'update_pcent_threshold', 'delete_pcent_threshold',
         'policy', 'always-dry-run', 'ignore_subzone_adds', 'glob', 'regex', 'validators')
+VALIDATORS = ('enabled', 'record', 'zone', 'validators', 'disable_validators')
 #: Of workers, or seconds that a plan may be applied.
 MOST = 1_000_000_000
 #: Options of targets that are fractions.
@@ -42,7 +45,6 @@ THRESHOLDS = ('update_pcent_threshold', 'delete_pcent_threshold')
 REFUSED = {
     'enable_checksum': 'plans are not applied by a checksum here; keep the plan in a store, and apply it by its id',
     'auto_arpa': 'zones below arpa. are not made from others here; write them, or have octoDNS dump them',
-    'validators': "octoDNS's validators are not known here; records are always checked, unless the zone is lenient",
 }
 #: The processor of octoDNS's ``include_meta``.
 META = 'octodns.processor.meta.MetaProcessor'
@@ -76,13 +78,13 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) 
 
     :raises BadConfiguration: with every mistake of the file, and its place; of a file that is no YAML, with the first
     """
-    reader = _Reader(environ)
+    reader, files = _Reader(environ), list[pathlib.Path]()
     try:
-        document = yaml_files.load(pathlib.Path(path).resolve())
+        document = yaml_files.load(pathlib.Path(path).resolve(), files=files)
     except SourceError as error:
         reader.note(str(error.kwargs['source']), error.kwargs['why'])
     else:
-        setup = reader.setup(document)
+        setup = dataclasses.replace(reader.setup(document), included=tuple(files[1:]))
     if reader.mistakes:
         raise BadConfiguration(count=len(reader.mistakes),
                                listing=''.join(f'\n  {line}' for line in reader.mistakes))
@@ -176,6 +178,8 @@ class _Reader:
         #: By the prefix of values; octoDNS's handlers, too.  The ``context`` of a value's mapping is its place.
         self._secret_handlers: dict[str, Any] = {'env': EnvSecrets('env', environ)}
         self._policies: dict[str, tuple[str, ...]] = {}
+        #: Ids of octoDNS's validators whose warnings are told.
+        self._warnings = frozenset[str]()
         #: By id; None for one that is wrong.
         self._providers: dict[str, BaseSource | None] = {}
         self._processors: dict[str, BaseProcessor | None] = {}
@@ -198,6 +202,9 @@ class _Reader:
         last = self._ids('manager', manager, 'post_processors', self._processors, 'processor')
         if self._boolean('manager', manager, 'include_meta'):
             last = (*last, *self._meta_processor())
+        if document.get('validators'):
+            self.note('validators', "classes of validators are not run here; see 'manager.validators' for those known")
+        self._warnings = validators.enabled('manager.validators', self._validators('manager', manager), self.note)
         zones = self._zones(self._mapping('zones', document.get('zones')))
         return Setup(
             zones=zones, providers=_present(self._providers), processors=_present(self._processors),
@@ -286,11 +293,18 @@ class _Reader:
             sources=sources, targets=self._targets(place, found), alias=alias,
             processors=self._ids(place, found, 'processors', self._processors, 'processor'),
             lenient=self._boolean(place, found, 'lenient'),
+            warnings=self._warnings - validators.disabled(f'{place}.validators', self._validators(place, found),
+                                                          self.note),
             update_pcent_threshold=self._fraction(place, found, 'update_pcent_threshold'),
             delete_pcent_threshold=self._fraction(place, found, 'delete_pcent_threshold'),
             policy=self._policy(place, found), always_dry_run=self._boolean(place, found, 'always-dry-run'),
             ignore_subzone_adds=self._boolean(place, found, 'ignore_subzone_adds'),
             glob=self._text(place, found, 'glob'), regex=self._regex(place, found))
+
+    def _validators(self, place: str, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        settings = self._mapping(f'{place}.validators', found.get('validators'))
+        self._check_keys(f'{place}.validators.', settings, VALIDATORS)
+        return settings
 
     def _pool(self, place: str, targets: Any) -> tuple[str, ...]:
         """The pool, the default source of a zone without sources."""

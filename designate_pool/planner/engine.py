@@ -10,6 +10,7 @@ import concurrent.futures
 import dataclasses
 import fnmatch
 import logging
+import pathlib
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import TextIO, TypeVar
 
 from designate_pool.errors import InvalidField, PlanMoved, PoolError, SourceError
 from designate_pool.model import PlanState, utcnow
+from designate_pool.planner import validators
 from designate_pool.planner.outputs import BaseOutput
 from designate_pool.planner.plan import stored_plan
 from designate_pool.planner.plan.plan import ApplyResult
@@ -45,6 +47,7 @@ class ZoneSetting:
 
     :ivar targets: ids of providers; empty for an alias that has those of its original
     :ivar processors: ids; they run between the first and the last processors of :class:`Setup`
+    :ivar warnings: ids of octoDNS's validators whose warnings are told
     :ivar alias: the zone whose records this one copies, instead of sources
     :ivar policy: see :mod:`designate_pool.planner.plan.policy`; empty for that of :class:`Setup`
     :ivar always_dry_run: the zone is planned and never applied
@@ -57,6 +60,7 @@ class ZoneSetting:
     targets: tuple[str, ...] = ()
     processors: tuple[str, ...] = ()
     lenient: bool = False
+    warnings: frozenset[str] = frozenset()
     alias: str | None = None
     update_pcent_threshold: float | None = None
     delete_pcent_threshold: float | None = None
@@ -85,6 +89,7 @@ class Setup:
     :ivar max_workers: how many zones are planned, and targets changed, in parallel
     :ivar plan_lifetime: how long a stored plan can be applied
     :ivar plans: the folder where plans are stored; None for the pool
+    :ivar included: the files that the configuration includes
     """
 
     zones: Mapping[str, ZoneSetting]
@@ -98,6 +103,7 @@ class Setup:
     max_workers: int = 1
     plan_lifetime: timedelta = timedelta(days=1)
     plans: str | None = None
+    included: tuple[pathlib.Path, ...] = ()
 
 
 Settings = Mapping[str, ZoneSetting]
@@ -155,19 +161,24 @@ class SyncEngine:
             if any(result.error is not None for result in results):
                 return RunReport(results, only.plan_id)
             results = only.remaining(results)
-        plan_id = None if only is None else only.plan_id
+        plan_id, expires_at = (None, None) if only is None else (only.plan_id, only.expires_at)
         if only is None and store is not None:
             new_plan = stored_plan.new_stored_plan(results, self.now(), self.setup.plan_lifetime)
-            plan_id = None if new_plan is None else store.put(new_plan).id
+            if new_plan is not None:
+                kept = stored_plan.same_plan(new_plan, store.find(PlanState.STORED), store.get) or store.put(new_plan)
+                plan_id, expires_at = kept.id, kept.expires_at
         for output in self.setup.outputs:
             output.run(results, self._out or sys.stdout, plan_id)
         if dry_run:
-            return RunReport(results, plan_id)
+            return RunReport(results, plan_id, expires_at)
         raise_if_unsafe(results)
         report = RunReport(self._apply_all(results), plan_id)
         if store is not None and plan_id is not None:
-            store.settle(plan_id, PlanState.FAILED if report.failed else PlanState.APPLIED,
-                         stored_plan.failure_text(report))
+            try:
+                store.settle(plan_id, PlanState.FAILED if report.failed else PlanState.APPLIED,
+                             stored_plan.failure_text(report))
+            except (PoolError, OSError) as error:  # dropped meanwhile, for one; what was applied is still told
+                log_error(error, f'plan {plan_id}: its end is not recorded')
         return report
 
     def apply(self, plan_id: str, store: PlanStore, force: Collection[str] | bool = ()) -> RunReport:
@@ -193,14 +204,17 @@ class SyncEngine:
             store.settle(plan.plan_id, PlanState.DROPPED, error.kwargs['why'])
             raise
 
-    def zones(self) -> list[str]:
-        """The names of all zones, in the order of the configuration; those that sources list after the others."""
-        return list(self._resolve()[0])
+    def zones(self, is_logged: bool = True) -> list[str]:
+        """The names of all zones, in the order of the configuration; those that sources list after the others.
+
+        :param is_logged: whether a source that cannot list its zones is
+        """
+        return list(self._resolve(is_logged)[0])
 
     def get_zone(self, name: str) -> Zone:
         """An empty zone with the sub-zones and thresholds of its configuration; InvalidField without one."""
         if self._settings is None:
-            self._resolve()
+            self._resolve(is_logged=False)
         setting = find(self._settings or {}, 'zone', name)
         return Zone(name, self._sub_zones.get(name, ()), setting.update_pcent_threshold, setting.delete_pcent_threshold)
 
@@ -210,7 +224,7 @@ class SyncEngine:
         :param sources: ids of sources to read instead of the zone's own
         :raises PoolError: when the zone is not configured, or a source cannot be read
         """
-        settings = self._resolve()[0]
+        settings = self._resolve(is_logged=False)[0]
         setting = find(settings, 'zone', zone)
         setting = dataclasses.replace(setting, lenient=setting.lenient or lenient)
         if sources:
@@ -261,7 +275,8 @@ class SyncEngine:
               only: LoadedPlan | None) -> tuple[list[ZoneJob], list[ZoneJob], list[TargetResult]]:
         """Jobs for zones from sources, jobs for aliases of those, and what has already failed."""
         self.close()  # some providers cache what they read, and a run needs the current state
-        settings, failed = self._resolve()
+        is_configured = bool(zones) and all(normal_name(zone) in self.setup.zones for zone in zones)
+        settings, failed = self._resolve(is_logged=not is_configured)
         if only is None:
             return *select(self.setup, settings, zones, sources, targets), [] if zones else failed
         absent = {f'{zone} is' for zone, _ in only.changes if zone not in settings}
@@ -272,7 +287,7 @@ class SyncEngine:
             raise PlanMoved(plan=only.plan_id, why=f'{missing[0]} not configured any more')
         return *select(self.setup, settings, {zone for zone, _ in only.changes}, (), (), only.changes), []
 
-    def _resolve(self) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
+    def _resolve(self, is_logged: bool = True) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
         """Every zone by name, including those that sources list; a failed result for each list that cannot be read."""
         settings = {name: setting for name, setting in self.setup.zones.items() if not name.startswith('*')}
         failed: list[TargetResult] = []
@@ -286,7 +301,7 @@ class SyncEngine:
                         provider = find(self.setup.providers, 'source', source)
                         listed[source] = frozenset(map(normal_name, provider.list_zones()))
             except Exception as error:
-                why = log_error(error, f'the zones of {pattern}')
+                why = log_error(error, f'the zones of {pattern}') if is_logged else str(error)
                 failed += [TargetResult(pattern, target, error=why) for target in setting.targets]
                 continue
             names = frozenset[str]().union(*(listed[source] for source in setting.sources))
@@ -309,6 +324,8 @@ class SyncEngine:
         is_empty = not has_contents(zone)
         for processor in job.processors:
             zone = processor.process_source_zone(zone, job.sources, lenient=job.setting.lenient)
+        for violation in validators.warnings(zone, job.setting.warnings):
+            LOG.warning('%s: %s', zone.name, violation)
         return zone, is_empty
 
     def _read_sources(self, job: ZoneJob, zone: Zone) -> None:

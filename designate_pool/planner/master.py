@@ -15,15 +15,20 @@ from designate_pool.protocol.names_and_rdata import normal_text
 from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record
 
+#: RRsets that a warning names.
+MOST_TOLD = 5
+
 
 def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
-         outside: Callable[[str], object] | None = None) -> dict[str, str]:
+         outside: Callable[[str], object] | None = None,
+         warn: Callable[[str], object] | None = None) -> dict[str, str]:
     """A zone file as packed pairs, in no particular order.
 
     :param file: its name in errors
     :param require_soa: whether a file without the zone's SOA is an error
     :param outside: called with a sentence for each record outside the zone, which is then ignored; without it, such a
         record is an error
+    :param warn: called with a sentence when RRsets have several TTLs
     :raises SourceError: for the first error, with its line
     """
     pairs: dict[str, str] = {}
@@ -38,11 +43,16 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
             if pairs[key].partition('\t')[2] != data:
                 records.check_alone(key)
             repeated.setdefault(key, []).append(value)
+    mixed: list[str] = []
     for key, values in repeated.items():
         ttls, datas = zip(*(value.split('\t') for value in (pairs[key], *values)))
+        mixed += [key.replace('\t', ' ')] if len(set(ttls)) > 1 else []
         pairs[key] = '\t'.join((str(min(map(int, ttls))), *sorted(set(datas))))
     if require_soa:
         records.check_soa()
+    if mixed and warn is not None:
+        more = f' and {len(mixed) - MOST_TOLD} more' if len(mixed) > MOST_TOLD else ''
+        warn(f'{file}: of several TTLs in an RRset the lowest is used: {", ".join(mixed[:MOST_TOLD])}{more}')
     return pairs
 
 
@@ -68,7 +78,7 @@ def raise_all_errors(lines: str | Iterable[str], zone: Zone, file: str, require_
             if not mistakes.mention(rtype):  # otherwise the record may exist, and be invalid
                 mistakes.add('', no_record(rtype, zone.name))
             break  # the error that hides the SOA may hide the NS records too
-    for key, error in zone.violations(first, lenient):
+    for key, error in zone.violations({key: f'0\t{data}' for key, (data, _, _) in first.items()}, lenient):
         _, number, line = first[key]
         mistakes.add(line_field(number), str(error).rstrip('.'), line)
     mistakes.refuse()

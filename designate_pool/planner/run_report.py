@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from datetime import datetime
 
 from designate_pool.errors import UnsafePlan, UnsafePlans
 from designate_pool.planner.plan.plan import ApplyResult, Plan
@@ -75,10 +76,12 @@ class RunReport:
     """
     :ivar results: sub-zones before their parents, then by name; targets in the order of the zone's setting
     :ivar plan_id: of the plan that was stored or applied
+    :ivar expires_at: until when that can be applied
     """
 
     results: Sequence[TargetResult]
     plan_id: str | None = None
+    expires_at: datetime | None = None
 
     @property
     def applied(self) -> int:

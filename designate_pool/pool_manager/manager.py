@@ -6,17 +6,18 @@ A cast, a call's outcome and a poll's result only say which domains to process; 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
 from designate_pool import logs
 from designate_pool.backends.base import Backend
 from designate_pool.consensus import Members
-from designate_pool.errors import PoolError
+from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import (Action, Answer, Outcome, PollRequest, PollResult, Pool, PoolServer, Server,
                                   ServerState, ServerStatus)
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
@@ -25,11 +26,13 @@ from designate_pool.pool_manager.dispatch.server_worker import (CallOutcome, Cir
 from designate_pool.pool_manager.dispatch.zone_compare import retransfer
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Step
-from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, channel_of, had_other_settings, is_awaited
-from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
+from designate_pool.pool_manager.reconcile.outcomes import (OutcomeRules, channel_of, had_other_settings, is_awaited,
+                                                            is_of_former_life)
+from designate_pool.pool_manager.reconcile.reconciler import WHO, Reconciler
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.settings import PoolManagerSettings
+from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Storage
 
@@ -153,9 +156,15 @@ class Manager:
 
     def _apply_results(self, outcomes: Sequence[ServerOutcome]) -> None:
         recovered = {channel_of(outcome) for outcome in outcomes if self._update_circuit(outcome)}
+        outcomes = [outcome for outcome in outcomes
+                    if isinstance(outcome, CallOutcome) or not outcome.is_first_silence]
         with self.reconciler.step() as step:
             self._load_for(outcomes, step)
             missed = OutcomeRules(self.all_workers, self.members, self.settings.tries, step).apply(outcomes, recovered)
+        former = [outcome.operation.row for outcome in outcomes if isinstance(outcome, CallOutcome) and (
+            (state := step.states.get(outcome.domain_id)) is None or is_of_former_life(state.domain, outcome))]
+        if former:
+            self._release(server_statuses.release_claims, former)
         self._serials_ahead.put(*((key, state.serial_ahead) for key, state in step.states.items()
                                   if state.serial_ahead is not None))
         if step.conflicts:
@@ -243,9 +252,12 @@ class Manager:
             failures = 1 if outcome.result.unreachable else 0
         else:
             circuit, what, why = worker.dns, 'DNS', outcome.error
-            worker.polls.discard(outcome.domain_id)
-            # A timeout is reported after all tries of a round.
-            failures = 1 + self.settings.tries.max_retries if outcome.answer is Answer.TIMEOUT else 0
+            # A timeout is reported after the first try, and after all tries of a round.
+            failures = outcome.answer is Answer.TIMEOUT and (
+                1 if outcome.is_first_silence else 1 + self.settings.tries.max_retries)
+            if not outcome.is_first_silence:
+                worker.polls.discard(outcome.domain_id)
+        self.note_silence(worker, circuit, bool(failures))
         if failures and circuit.failed(failures):
             logs.transition(LOG, logging.WARNING, '%s does not answer %s: %s', worker.server.label, what, why,
                             server=worker.server.label)
@@ -254,10 +266,29 @@ class Manager:
             return True
         return False
 
+    def note_silence(self, worker: ServerWorker, circuit: CircuitBreaker, is_silent: bool) -> None:
+        """A server has not answered, or has: write it where that is news, of the channel that it gets zones by."""
+        if circuit is not (worker.control if worker.backend.capabilities.fed_by_records else worker.dns):
+            return
+        worker.answered_at = worker.answered_at if is_silent else self.storage.now()
+        if worker.is_silent is not is_silent:
+            self._write_silence(worker, self.storage.now() if is_silent else None)
+
+    def read_silence(self, worker: ServerWorker, since: datetime | None) -> None:
+        """The database says that a server answers nobody *since* then; None if it answers."""
+        worker.is_silent = since is not None
+        if since is not None and worker.answered_at is not None and worker.answered_at > since:
+            self._write_silence(worker, None)  # it was here that it answered, when that was no news yet
+
+    def _write_silence(self, worker: ServerWorker, since: datetime | None) -> None:
+        with contextlib.suppress(ServiceUnavailable):  # the next result tells it again
+            self.storage.run(server_store.set_silent, worker.server.id, since)
+            worker.is_silent = since is not None
+
     def _issue_serials(self, ahead: Sequence[tuple[str, int]]) -> None:
         """Have Central issue serials above those that servers still serve after a retransfer: (domain id, serial)."""
         for domain_id, serial in ahead:
             try:
-                self._central.raise_serial_above(NOBODY, domain_id, serial)
+                self._central.raise_serial_above(WHO, domain_id, serial)
             except PoolError as error:
                 LOG.warning('no serial above %d was issued for the zone %s: %s', serial, domain_id, error)

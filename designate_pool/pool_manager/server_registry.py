@@ -21,11 +21,12 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.concurrency import Wakeable
 from designate_pool.consensus import Members
-from designate_pool.errors import InvalidField, PoolError
+from designate_pool.errors import InvalidField, PoolError, ServiceUnavailable
 from designate_pool.model import Endpoint, Pool, PoolServer, Reloaded, Server, ServerState, TsigKey
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
+from designate_pool.protocol import rules
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql.database import Tx
@@ -55,6 +56,7 @@ class ServerRegistry(Wakeable):
         self._announcer = announcer
         self._lock = threading.Lock()
         self._reloads: int | None = None
+        self._must_reload = False
         self._gone = OutageLog(
             LOG, 'the pool %s is not in the database any more: it was deleted or renamed, and this program does '
             "nothing now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
@@ -75,11 +77,14 @@ class ServerRegistry(Wakeable):
         """Read the configuration again and apply it.
 
         :raises PoolError: if it has mistakes; then nothing has changed
+        :raises ServiceUnavailable: when the database does not answer; :meth:`refresh` then tries it again
         """
         with self._lock:
             pool = self._read_pool()
             workers = self._workers(pool)
+            self._must_reload = True
             done = self._register(pool, self._settings(), self._former_settings, on_command=True, workers=workers)
+            self._must_reload = False
         parts = [('joining', done.joined), ('changed', done.changed), ('draining', done.draining)]
         said = '; '.join(f'{word}: {", ".join(labels)}' for word, labels in parts if labels)
         LOG.info('the configuration was read again: %s', said or 'the servers are the same')
@@ -98,6 +103,8 @@ class ServerRegistry(Wakeable):
     def refresh(self) -> bool:
         """Read the states of the servers, and the configuration if another pool manager has read its own again; whether
         the pool is there."""
+        if self._must_reload:
+            self._repeat_reload()
         with self._lock:
             pool_rows = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
             if not pool_rows.pool_id:
@@ -114,6 +121,15 @@ class ServerRegistry(Wakeable):
             self._set_servers(pool_rows.servers, self._manager.all_workers)
             self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies, self._manager.pool.name)
         return True
+
+    def _repeat_reload(self) -> None:
+        try:
+            self.reload()
+        except ServiceUnavailable:
+            raise
+        except PoolError as error:  # the files have changed since
+            self._must_reload = False
+            LOG.error('the old list of servers is still used: %s', error)
 
     def forget_former(self, server_id: str) -> None:
         """Drop the server's former settings."""
@@ -189,6 +205,8 @@ class ServerRegistry(Wakeable):
                 self._runtime.spawn(worker.stop, name=f'{worker.server.label}/end')
         states = {server.id: server.state for server in before.servers}
         for server in servers:
+            if server.id in workers:
+                manager.read_silence(workers[server.id], server.silent_since)
             if states.get(server.id) not in (None, server.state):
                 LOG.info('%s is %s now%s', server.label, server.state, f': {server.note}' if server.note else '')
 
@@ -230,7 +248,9 @@ def write_servers(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now:
     """Register the servers of a configuration; what that changed."""
     servers = [PoolServer(server.id, '', server.label, server.driver, ServerState.ACTIVE, fingerprint(server), position,
                           key_name=None if server.tsig_key is None else server.tsig_key.name,
-                          verify=','.join(map(str, server.verify)) or None)
+                          verify=','.join(map(str, server.verify)) or None,
+                          limits=rules.to_json(backends.limits_of(server)),
+                          polled=backends.driver_class(server.driver).capabilities.keeps_serial)
                for position, server in enumerate(pool.servers)]
     done = server_store.register(tx, pool.name, servers, delete_zones, on_command, now,
                                  has_catalog=pool.catalog_zone is not None)

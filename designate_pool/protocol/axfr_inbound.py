@@ -24,7 +24,7 @@ import dns.rdatatype
 import dns.rrset
 import dns.tsig
 
-from designate_pool.deadline import Deadline
+from designate_pool.deadline import Deadline, Turns
 from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Reason
 from designate_pool.protocol import wire, zonemd
@@ -42,20 +42,31 @@ class TransferRefused(BackendRefused):
     """it does not let the zone be transferred ({rcode})"""
 
 
-class Pace:
-    """Limits what is received from one server to *rate* octets a second; 0 for no limit."""
+#: Octets a second that a server has to send on average while we wait for it.
+LEAST_RATE = 4096
+#: Messages without records in one transfer.
+MOST_EMPTY = 100
 
-    def __init__(self, rate: float) -> None:
+
+class Pace:
+    """Limits what is received from one server to *rate* octets a second; 0 for no limit.
+
+    :param check: called for each message; what it raises ends the transfer
+    """
+
+    def __init__(self, rate: float, check: Callable[[], object] = lambda: None) -> None:
         self._rate = rate
+        self._check = check
         self._free_at = 0.0
 
     def spend(self, octets: int) -> None:
         """Wait until more may be received after *octets*."""
+        self._check()
         now = time.monotonic()
         if self._rate:
             self._free_at = max(now, self._free_at) + octets / self._rate
-        # Without a limit too: other green threads get a turn.
-        time.sleep(max(0.0, self._free_at - now))
+        if self._free_at > now:
+            time.sleep(self._free_at - now)
 
 
 @dataclasses.dataclass(slots=True)
@@ -67,11 +78,12 @@ class Taken:
     whole: bool = True
 
 
-def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Taken:
+def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int, most_octets: int) -> Taken:
     """Transfer the zone *name* from *peer*.
 
-    :param seconds: how long the server may be silent
+    :param seconds: see :class:`Patience`
     :param most: the transfer is broken off after about this many records
+    :param most_octets: likewise, of records without compression
     :raises TransferRefused: when the server refuses the transfer, or does not have the zone
     :raises BackendError: when the zone was not received completely
     """
@@ -83,12 +95,10 @@ def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Tak
 
     def received(octets: int) -> bool:
         pace.spend(octets)
-        patience.renew()
-        return contents.added > most
+        return contents.added > most or contents.octets > most_octets
 
     incoming = AxfrInbound(query, add)
-    patience = Patience(seconds)
-    refusal = receive(peer, incoming, patience, received)
+    refusal = receive(peer, incoming, Patience(seconds), received)
     if refusal is None:
         return Taken(incoming.serial, contents, incoming.ended)
     word = dns.rcode.to_text(refusal)
@@ -128,10 +138,35 @@ def receive(peer: TcpPeer, incoming: AxfrInbound, deadline: Deadline,
 
 
 class Patience(Deadline):
-    """The time until the next message."""
+    """The time for which a server is waited for: some seconds, and more as its octets come, at :data:`LEAST_RATE`.
 
-    def renew(self) -> None:
-        self._end = time.monotonic() + self.seconds
+    So it may be silent for *seconds* at most, and a transfer of so many octets ends in a time that depends on them.
+
+    :param whole: the end of the transfer, whatever comes
+    """
+
+    def __init__(self, seconds: float, whole: Deadline | None = None) -> None:
+        super().__init__(seconds)
+        self._whole = whole
+        self._remaining = seconds
+        self._asked_at = 0.0
+        self._is_begun = False
+
+    def __str__(self) -> str:
+        if self._whole is not None and self._whole.is_over:
+            return f'the transfer did not end within {self._whole.seconds:g} s'
+        return f'less than {LEAST_RATE} octets a second for {self.seconds:g} s' if self._is_begun else super().__str__()
+
+    def left(self) -> float:
+        self._asked_at = time.monotonic()
+        if self._remaining <= 0:
+            raise TimeoutError
+        return self._remaining if self._whole is None else min(self._remaining, self._whole.left())
+
+    def progress(self, octets: int) -> None:
+        waited = time.monotonic() - self._asked_at
+        self._remaining = min(self.seconds, self._remaining - waited + octets / LEAST_RATE)
+        self._is_begun = True
 
 
 class AxfrInbound:
@@ -148,6 +183,8 @@ class AxfrInbound:
         self._asked = wire.QUESTION.pack(query.question[0].rdtype, wire.IN)
         self._context: Any = None
         self._soa: bytes | None = None
+        self._empty = 0
+        self._turns = Turns()
         self.ended = False
 
     @property
@@ -181,15 +218,18 @@ class AxfrInbound:
         _, _, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
         names: dict[int, bytes] = {}
         at, first = 12, self._soa is None
-        # The messages after the first need not repeat the question (RFC 5936 section 2.2.1).
-        asked = not first
+        # The messages after the first need not repeat the question, but have no other (RFC 5936 section 2.2.1).
+        asked = questions == 1 or not (questions or first)
         for _ in range(questions):
             name, at = zonemd.name_at(message, at, names)
-            asked = asked or name == self._apex and message[at:at + 4] == self._asked
+            asked = asked and name == self._apex and message[at:at + 4] == self._asked
             at += 4
         if not asked:
             raise BackendError(why='the server answered something that was not asked')
-        for _ in range(answers):
+        self._empty += not answers
+        if self._empty > MOST_EMPTY:
+            raise BackendError(why=f'the transfer has more than {MOST_EMPTY} messages without records')
+        for _ in self._turns.between(range(answers)):
             owner, at = zonemd.name_at(message, at, names)
             rtype, rclass, ttl, length = wire.RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length

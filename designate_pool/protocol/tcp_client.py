@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import random
+import ssl
 import struct
 import time
 from collections import deque
@@ -22,10 +22,10 @@ import dns.message
 import dns.rcode
 import dns.tsig
 
-from designate_pool.deadline import Deadline, abort, connect, receive, send
+from designate_pool.deadline import Deadline, Stream, abort, connect, receive, send
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 from designate_pool.model import Reason, TsigKey
-from designate_pool.protocol import tsig
+from designate_pool.protocol import tls, tsig
 
 #: How many queries are in flight on one connection.
 WINDOW = 32
@@ -51,11 +51,17 @@ def key_of(name: str | None, secret: str | None, algorithm: str | None = None) -
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TcpPeer:
-    """The address or host name of a server, and the key that is shared with it."""
+    """The address or host name of a server, and the key that is shared with it.
+
+    :ivar context: for TLS, see :func:`designate_pool.protocol.tls.client_context`; None for none
+    :ivar tls_name: which the server has to prove, if the context is strict
+    """
 
     host: str
     port: int
     key: dns.tsig.Key | None = dataclasses.field(default=None, repr=False)
+    context: ssl.SSLContext | None = None
+    tls_name: str | None = None
 
     def ask(self, question: dns.message.Message, seconds: float) -> dns.message.Message:
         """The answer to *question*, with any RCODE.
@@ -105,7 +111,15 @@ class TcpConnection:
         self._deadline = deadline
         self._received = bytearray()
         with _socket_errors(deadline):
-            self._socket = connect((peer.host, peer.port), deadline)
+            sock = connect((peer.host, peer.port), deadline)
+            self._socket: Stream = sock
+            if peer.context is not None:
+                self._socket = stream = tls.TlsStream(sock, peer.context, peer.tls_name)
+                try:
+                    stream.handshake(deadline)
+                except BaseException:  # eventlet's Timeout too
+                    abort(stream)
+                    raise
 
     def __enter__(self) -> TcpConnection:
         return self
@@ -221,7 +235,6 @@ def _socket_errors(deadline: Deadline) -> Iterator[None]:
     try:
         yield
     except TimeoutError:
-        raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s', reason=Reason.TIMEOUT) from None
+        raise BackendUnreachable(why=str(deadline), reason=Reason.TIMEOUT) from None
     except OSError as error:
-        words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
-        raise BackendUnreachable(why=f'connection failed: {words}') from None
+        raise BackendUnreachable(why=f'connection failed: {tls.failure(error)}') from None

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
 #: The scheme SIMPLE and the algorithm SHA-384 in a ZONEMD record (RFC 8976 sections 2.2.2 and 2.2.3).
 SIMPLE, SHA384 = 1, 1
 ZONEMD = 63
-#: Types that a server adds to a zone that it signs: RRSIG, NSEC, DNSKEY, NSEC3, NSEC3PARAM.
+#: Types that a server adds to a zone that it signs: RRSIG, NSEC, DNSKEY, NSEC3, NSEC3PARAM; and CDS, CDNSKEY and
+#: BIND's own notes (TYPE65534), which zones have that it does not sign.
 SIGNING = frozenset({46, 47, 48, 50, 51})
+BESIDE_SIGNING = frozenset({59, 60, 65534})
 
 _RRSIG = 46
 _LOWER = bytes(octet + 32 if 65 <= octet <= 90 else octet for octet in range(256))
@@ -31,6 +34,12 @@ _NAMES: dict[int, tuple[int, int, int]] = {
     12: (0, 0, 1), 14: (0, 0, 2), 15: (2, 0, 1), 17: (0, 0, 2), 18: (2, 0, 1), 21: (2, 0, 1), 24: (18, 0, 1),
     26: (2, 0, 2), 30: (0, 0, 1), 33: (6, 0, 1), 35: (4, 3, 1), 36: (2, 0, 1), 39: (0, 0, 1), 46: (18, 0, 1),
 }
+#: Likewise, types whose names the canonical form keeps as they are: TALINK, SVCB, HTTPS, DSYNC, LP.
+_KEPT_NAMES: dict[int, tuple[int, int, int]] = {
+    58: (0, 0, 2), 64: (2, 0, 1), 65: (2, 0, 1), 66: (5, 0, 1), 107: (2, 0, 1)}
+_IPSECKEY, _HIP, _AMTRELAY = 45, 55, 260
+#: Types whose names the canonical form keeps as they are.
+KEPT_NAMES = frozenset({*_KEPT_NAMES, _IPSECKEY, _HIP, _AMTRELAY})
 
 
 class MalformedRdata(ValueError):
@@ -43,12 +52,13 @@ class DigestedZone:
     :param apex: the zone's name in wire form
     :ivar types: of its records
     :ivar added: how many records were added, including repeated ones and those that are not part of the digest
+    :ivar octets: of these in wire form
     """
 
     def __init__(self, apex: bytes) -> None:
         self.apex = apex.translate(_LOWER)
         self.types: set[int] = set()
-        self.added = 0
+        self.added = self.octets = 0
         self._owners: dict[bytes, list[tuple[bytes, int]]] = {}
 
     def add(self, owner: bytes, rtype: int, ttl: int, rdata: bytes) -> None:
@@ -66,6 +76,22 @@ class DigestedZone:
             records.append(record)
         self.types.add(rtype)
         self.added += 1
+        self.octets += len(owner) + 10 + len(rdata)
+
+    def comparable(self, omitted: Collection[int] = (),
+                   between: Callable[[Iterable[Any]], Iterable[Any]] = iter) -> DigestedZone:
+        """The zone without *omitted* types, and with all names in its data in lower case: servers may change these.
+
+        :param between: gives others a turn between owners
+        """
+        if self.types.isdisjoint(KEPT_NAMES.union(omitted)):
+            return self
+        zone = DigestedZone(self.apex)
+        for owner, records in between(self._owners.items()):
+            for keyed, ttl in records:
+                if (rtype := int.from_bytes(keyed[:2], 'big')) not in omitted:
+                    zone.add(owner, rtype, ttl, fold_names(rtype, keyed[2:]))
+        return zone
 
     def digest(self) -> bytes:
         """48 octets."""
@@ -158,6 +184,28 @@ def canonical(rtype: int, message: bytes, start: int, end: int, names: dict[int,
         raise MalformedRdata
     parts.append(message[at:end])
     return b''.join(parts)
+
+
+def fold_names(rtype: int, rdata: bytes) -> bytes:
+    """*rdata* without compression, with those names in lower case that :func:`canonical` keeps as they are.
+
+    They are compared without regard to case all the same (RFC 4343 section 3).
+    """
+    if rtype not in KEPT_NAMES:
+        return rdata
+    try:
+        if rtype == _HIP:  # names up to its end
+            at, count = 4 + rdata[0] + int.from_bytes(rdata[2:4], 'big'), len(rdata)
+        elif rtype in (_IPSECKEY, _AMTRELAY):  # of a gateway of type 3
+            at, count = 3 if rtype == _IPSECKEY else 2, rdata[1] & 0x7f == 3
+        else:
+            at, _, count = _KEPT_NAMES[rtype]
+        start = at
+        while count and at < len(rdata):
+            at, count = at + 1 + rdata[at], count - (not rdata[at])
+    except IndexError:  # no rdata of this type
+        return rdata
+    return rdata[:start] + rdata[start:at].translate(_LOWER) + rdata[at:]
 
 
 def name_at(message: bytes, at: int, names: dict[int, bytes]) -> tuple[bytes, int]:

@@ -36,13 +36,17 @@ class CentralClient:
         """
         return self._call(context, 'refresh_domain', domain_id=domain_id)
 
-    def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
+    def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int,
+                        but_projects: Sequence[str] = (), but_masters: Sequence[str] = ()) -> list[RefreshTask]:
         """Claim secondary domains of a pool that are due to be refreshed; :meth:`store_transfer`,
         :meth:`confirm_refresh` or :meth:`fail_refresh` ends the claim.
 
         :param seconds: for which nobody else gets them
+        :param but_projects: whose domains are not claimed
+        :param but_masters: addresses; domains are not claimed that have one of them as their first master
         """
-        return self._call(context, 'claim_refreshes', pool_name=pool_name, seconds=seconds, most=most)
+        return self._call(context, 'claim_refreshes', pool_name=pool_name, seconds=seconds, most=most,
+                          but_projects=list(but_projects), but_masters=list(but_masters))
 
     def store_transfer(self, context: Context, domain_id: str, claim: str, master: str,
                        transfer: ZoneTransferIn) -> None:

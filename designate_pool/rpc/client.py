@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from designate_pool import metrics
-from designate_pool.errors import PoolError
+from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import Context
 
 #: Ends the service's name in a topic whose messages are shared by all processes of a service that has a first one.
@@ -51,6 +52,12 @@ class RpcServer(RpcClient, Protocol):
             was given and had not taken.  Without a rank they take turns
         """
 
+    def ping(self, topic: str) -> None:
+        """Have this process, which serves the topic, answer itself, which shows that messages go through.
+
+        :raises ServiceUnavailable: when they do not
+        """
+
     def stop_serving(self) -> None:
         """Accept no new messages and finish those that were accepted."""
 
@@ -86,6 +93,50 @@ def _meters(topic: str, method: str, is_call: bool) -> tuple[Mapping[str, Any], 
     counter = metrics.RPC_CALLS if is_call else metrics.RPC_CASTS
     return ({outcome: counter.labels(service, method, outcome) for outcome in (_OK, _REFUSED, _FAILED)},
             metrics.RPC_SECONDS.labels(service, method) if is_call else None)
+
+
+class Check:
+    """Asks whether something answers, once at a time: with a broker that is down a call may take minutes.
+
+    :param ask: raises a PoolError when it does not
+    :param seconds: to wait
+    :param grace: seconds after an answer for which a missing one is no failure
+    """
+
+    def __init__(self, name: str, ask: Callable[[], Any], seconds: float = 3.0, grace: float = 15.0) -> None:
+        self._name = name
+        self._ask = ask
+        self._seconds, self._grace = seconds, grace
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._failure: PoolError | None = None
+        self._answered_at = -math.inf
+
+    def __call__(self) -> None:
+        """Raise a PoolError unless it answers in time."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name=f'{self._name}-check', daemon=True)
+                self._thread.start()
+            thread = self._thread
+        thread.join(self._seconds)
+        if thread.is_alive():
+            if time.monotonic() - self._answered_at < self._grace:
+                return  # it may have much to do
+            raise ServiceUnavailable(service=self._name, why=f'no answer in {self._seconds:g} s')
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            self._ask()
+        except PoolError as error:
+            self._failure = error
+        except Exception as error:
+            self._failure = ServiceUnavailable(service=self._name, why=f'it failed ({type(error).__name__})')
+            raise
+        else:
+            self._failure, self._answered_at = None, time.monotonic()
 
 
 def run_within(seconds: float, name: str, *steps: Callable[[], Any]) -> bool:

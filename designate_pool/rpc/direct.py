@@ -32,6 +32,9 @@ class Direct:
         with self._lock:
             self._served[topic] = methods(contract, endpoint), endpoint
 
+    def ping(self, topic: str) -> None:
+        """There is nothing between caller and service."""
+
     def stop_serving(self) -> None:
         """Nothing to do: all callers are in this process, and are stopped one by one."""
 
@@ -63,6 +66,6 @@ class Direct:
         try:
             handler(context, **arguments)
         except PoolError as error:
-            LOG.warning('%s: %s', handler.__name__, error)
+            LOG.log(logging.DEBUG if error.is_logged else logging.WARNING, '%s: %s', handler.__name__, error)
         except Exception:  # nobody waits for the result of a cast, so it is logged here
             LOG.exception('%s failed', handler.__name__)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import inspect
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import oslo_messaging
@@ -23,7 +25,7 @@ from oslo_messaging.rpc import dispatcher
 from oslo_messaging.rpc.server import RPCServer
 
 from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
-from designate_pool.model import Context, new_id
+from designate_pool.model import ChangeKind, Context, new_id
 from designate_pool.rpc import serializer
 from designate_pool.rpc.client import measured, methods, run_within
 
@@ -48,10 +50,17 @@ _PRIORITIES: dict[str, int] = {}
 _EPOCH, _TIMES = 1_704_067_200, 2**30
 
 
+#: After so many milliseconds without a consumer the broker deletes the queue of one process, which no other one uses.
+_UNUSED = 3_600_000
+
+
 class RankedConsumer(impl_rabbit.Consumer):
-    """Consumes a queue of :data:`_PRIORITIES` with that priority, which oslo.messaging cannot be told."""
+    """Consumes a queue of :data:`_PRIORITIES` with that priority, and has the broker delete those of processes that
+    have ended; oslo.messaging cannot be told."""
 
     def declare(self, conn: Any) -> None:
+        if '.@' in self.queue_name:
+            self.queue_arguments: dict[str, Any] = {**self.queue_arguments, 'x-expires': _UNUSED}
         super().declare(conn)
         priority = _PRIORITIES.get(self.queue_name)
         if priority is not None:
@@ -110,6 +119,8 @@ VERSION = '1.0'
 ERRORS = ['designate_pool.errors']
 #: Seconds that a program waits at its end for unfinished calls and for connections to close.
 STOP_SECONDS = 15.0
+#: Answered by every server at once, with nothing; seconds that a caller waits, and a server that stops at most.
+_PING, _PING_SECONDS, _WAKE_SECONDS = 'ping', 3.0, 1.0
 _CONTEXT = [field.name for field in dataclasses.fields(Context)]
 
 
@@ -126,35 +137,42 @@ class ValueSerializer(oslo_messaging.Serializer):
         return {**dataclasses.asdict(context), 'operation_id': new_id()}
 
     def deserialize_context(self, context: dict[str, Any]) -> Context:
-        return Context(**{'operation_id': new_id(), **{name: context[name] for name in _CONTEXT if context.get(name)}})
+        return Context(**{'operation_id': new_id(), **{name: context[name] for name in _CONTEXT if context.get(name)},
+                          'kind': ChangeKind(context.get('kind', ChangeKind.API))})
 
 
 class Messaging:
     """A :class:`designate_pool.rpc.client.RpcServer` over a broker.
 
     :param conf: oslo.config's global object; oslo.messaging accepts no other
-    :param host: the name of this process among the servers of a topic
+    :param host: part of the name of this process among the servers of a topic
     :param call_timeout: seconds that a call waits for its answer
     :param transport_url: the broker; None means ``[DEFAULT] transport_url``
     """
 
     def __init__(self, conf: Any, host: str, call_timeout: float = 30.0, transport_url: str | None = None) -> None:
-        self._host = host
+        self._server_name = f'@{host}.{new_id()[:8]}'  # another one of the host must not answer its pings
         self._call_timeout = call_timeout
         _set_defaults(conf)
         self._transport = oslo_messaging.get_rpc_transport(conf, url=transport_url, allowed_remote_exmods=ERRORS)
         self._clients: dict[str, Any] = {}
-        self._servers: list[Any] = []
+        self._servers: list[tuple[str, Any]] = []
 
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
-        seconds = self._call_timeout if patience is None else patience
+        return self._call(topic, context, method, self._call_timeout if patience is None else patience, {}, arguments)
+
+    def ping(self, topic: str) -> None:
+        self._call(topic, Context(), _PING, _PING_SECONDS, {'server': self._server_name}, {})
+
+    def _call(self, topic: str, context: Context, method: str, seconds: float, target: Mapping[str, str],
+              arguments: Mapping[str, Any]) -> Any:
         with measured(topic, method, is_call=True):
             try:
                 # If the other side has not declared its queue yet, at_least_once makes the call fail at once; without
                 # it, the message is lost and the call waits until its timeout.
                 client = self._client(topic).prepare(
-                    timeout=seconds, transport_options=oslo_messaging.TransportOptions(at_least_once=True))
+                    **target, timeout=seconds, transport_options=oslo_messaging.TransportOptions(at_least_once=True))
                 return client.call(context, method, **arguments)
             except PoolError as error:
                 # oslo.messaging raises a subclass that it creates, with the other side's stack trace in its text; raise
@@ -180,21 +198,41 @@ class Messaging:
         set_rank(topic, rank)
         # oslo.messaging declares a queue TOPIC.SERVER as well; no pool can be called so that this is its topic.
         server = RPCServer(
-            self._transport, oslo_messaging.Target(topic=topic, server=f'@{self._host}', version=VERSION),
+            self._transport, oslo_messaging.Target(topic=topic, server=self._server_name, version=VERSION),
             _Dispatcher(topic, contract, endpoint), executor='threading')
         # Each thread of oslo.messaging's own executor wakes once a second when it has nothing to do.
         server._executor_cls = concurrent.futures.ThreadPoolExecutor
         server.start()
-        self._servers.append(server)
+        self._servers.append((topic, server))
 
     def stop_serving(self) -> None:
         """Accept no new messages and finish those that were accepted; this process can still call and cast."""
         servers, self._servers = self._servers, []
-        self._close(STOP_SECONDS, *(server.stop for server in servers), *(server.wait for server in servers))
+        self._close(STOP_SECONDS, functools.partial(self._stop_listening, servers),
+                    *(server.wait for _, server in servers))
 
     def stop(self) -> None:
         self.stop_serving()
         self._close(STOP_SECONDS / 3, self._transport.cleanup)
+
+    def _stop_listening(self, servers: Sequence[tuple[str, Any]]) -> None:
+        """Stop all *servers* at once: each looks whether it is to stop only when its wait for a message is over.
+
+        That wait grows to five seconds, and is short again after a message.
+        """
+        def stop(topic: str, server: Any) -> None:
+            run_within(_WAKE_SECONDS, 'messaging-wake', functools.partial(self._wake, topic))
+            server.stop()
+
+        threads = [threading.Thread(target=stop, args=server, name='messaging-stop', daemon=True) for server in servers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _wake(self, topic: str) -> None:
+        with contextlib.suppress(PoolError):  # without a broker nothing is received either
+            self.ping(topic)
 
     @staticmethod
     def _close(seconds: float, *steps: Callable[[], Any]) -> None:
@@ -243,6 +281,8 @@ class _Dispatcher(dispatcher.RPCDispatcher):
     def dispatch(self, incoming: Any) -> Any:
         message = incoming.message
         method = str(message.get('method'))
+        if method == _PING:
+            return None
         if method.startswith('oslo_') or message.get('version') != VERSION or 'namespace' in message:
             return super().dispatch(incoming)  # a ping, or nothing that is known here
         context = self.serializer.deserialize_context(incoming.ctxt)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from designate_pool.model import Context, Domain, PollRequest
 from designate_pool.rpc.client import SPREAD, RpcClient
@@ -33,20 +32,19 @@ class MiniDnsClient:
     def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
 
-    def _cast(self, context: Context, pool: str, method: str, **arguments: Any) -> None:
-        self._caller.cast(topic(pool), context, method, **arguments)
-
     def notify_zone_changed(self, context: Context, domain: Domain, destination: str, timeout: float,
                             retry_interval: float, max_retries: int) -> None:
         """Send a NOTIFY to one server, with retries until it answers.  The outcome is not reported."""
-        self._cast(context, domain.pool_name, 'notify_zone_changed', domain=domain, destination=destination,
-                   timeout=timeout, retry_interval=retry_interval, max_retries=max_retries)
+        self._caller.cast(topic(domain.pool_name), context, 'notify_zone_changed', domain=domain,
+                          destination=destination, timeout=timeout, retry_interval=retry_interval,
+                          max_retries=max_retries)
 
     def poll_for_serial_number(self, context: Context, domain: Domain, destination: str, timeout: float,
                                retry_interval: float, max_retries: int) -> None:
         """Poll one server until it serves the domain's serial.  The result is sent with ``update_status``."""
-        self._cast(context, domain.pool_name, 'poll_for_serial_number', domain=domain, destination=destination,
-                   timeout=timeout, retry_interval=retry_interval, max_retries=max_retries)
+        self._caller.cast(topic(domain.pool_name), context, 'poll_for_serial_number', domain=domain,
+                          destination=destination, timeout=timeout, retry_interval=retry_interval,
+                          max_retries=max_retries)
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
                         retry_interval: float, max_retries: int, spread: bool = False) -> None:
@@ -66,8 +64,8 @@ class MiniDnsClient:
         :param started_at: of the audit's round; copied to the results
         :param domains: about a thousand of (id, name, the serial that the servers should serve)
         """
-        self._cast(context, pool_name, 'audit_serials', pool_name=pool_name, started_at=started_at,
-                   server_ids=list(server_ids), domains=list(domains))
+        self._caller.cast(topic(pool_name), context, 'audit_serials', pool_name=pool_name, started_at=started_at,
+                          server_ids=list(server_ids), domains=list(domains))
 
     def look_for_changes(self, context: Context) -> None:
         """Have every MiniDNS of every pool look into the database now: TSIG keys, secondary zones or a pool have

@@ -13,7 +13,9 @@ oslo.messaging is imported where it is used: that takes a second, which commands
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
+import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple
 
 from designate_pool import metrics
 from designate_pool.errors import BadInput
-from designate_pool.model import ZoneTask, dashed
+from designate_pool.model import Actor, ZoneTask, dashed
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.client import run_within
 
@@ -60,7 +62,8 @@ def put_zone_task(sink: Sink, verb: str, task: ZoneTask) -> None:
     sink.put(f'dns.zone_{task.kind.value.lower()}.{verb}', {
         'id': dashed(task.id), 'task_type': task.kind.value, 'status': task.status.value, 'message': task.message,
         'zone_id': None if task.domain_id is None else dashed(task.domain_id), 'project_id': task.project_id or None,
-        'version': task.version, 'request_id': task.request_id or None})
+        'version': task.version, 'request_id': task.request_id or None,
+        'actor': dataclasses.asdict(Actor.of(json.loads(task.actor or '{}')))})
 
 
 class Notifications(Sink):

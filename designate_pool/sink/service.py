@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.errors import BadInput, DomainNotFound, PoolError, ServiceUnavailable
-from designate_pool.model import Context, dashed, utcnow
+from designate_pool.model import ChangeKind, Context, dashed, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.notifications import Notification, NotificationListener
@@ -26,7 +26,7 @@ _COUNTED = 10000
 #: By which Central is tried: the id of no zone, and a resource that never has records.
 _NO_ZONE = '0' * 32
 _PROBE = {'plugin': 'designate-pool-sink', 'resource_type': 'probe', 'resource_id': 'probe'}
-WHO = Context(user='designate-pool-sink', all_projects=True, may_edit_managed=True)
+WHO = Context(user='sink', all_projects=True, may_edit_managed=True, kind=ChangeKind.SINK)
 
 MakeHandler = Callable[[Callable[[str], str]], NotificationHandler]
 Listen = Callable[[Iterable[tuple[str, str]], Iterable[str], Callable[[Notification], bool]],

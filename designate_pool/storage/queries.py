@@ -5,12 +5,17 @@ The owner of a domain may do everything with it, and a project that it is shared
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from typing import TypeVar
 
-from designate_pool.errors import SHARED, DomainNotFound, Forbidden, PoolNotFound, RecordSetNotFound
+from designate_pool.errors import (SHARED, ContentsNotKept, DeletedDomainNotFound, DomainNotFound, Forbidden,
+                                   PoolNotFound, RecordSetNotFound)
 from designate_pool.model import (Action, Context, Domain, PageRequest, Pool, Record, RecordSet, ServerStatus,
-                                  ServiceStatus, Status, Task)
+                                  ServiceStatus, Status, Task, Version, ZoneHead)
+from designate_pool.model.differences import RecordDifference
 from designate_pool.protocol import soa_rdata
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import server_statuses as statuses
@@ -18,7 +23,12 @@ from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import recordsets as recordset_store
+from designate_pool.storage.zones import versions as version_store
 from designate_pool.storage.zones import zone_shares
+
+T = TypeVar('T')
+#: Name, type, TTL (None for the zone's) and data of a record.
+ZoneRow = tuple[str, str, int | None, str]
 
 
 def seen(tx: Tx, context: Context, domain_id: str, domain: Domain | None, or_deleted: bool = False) -> Domain:
@@ -45,6 +55,17 @@ def owned(tx: Tx, context: Context, domain_id: str, domain: Domain | None, or_de
     return domain
 
 
+def restorable(context: Context, domain_id: str, domain: Domain | None) -> Domain:
+    """*domain*, for its owner, when it is deleted, or being deleted, and can be restored.
+
+    :raises DeletedDomainNotFound: when it is another one, or None
+    """
+    if (domain is None or domain.deleted_at is None or domain.moved_id is not None or domain.purged
+            or not context.sees(domain.project_id)):
+        raise DeletedDomainNotFound(domain=domain_id)
+    return domain
+
+
 def is_guest(context: Context, domain: Domain) -> bool:
     """Whether the context sees a domain only because it is shared with its project."""
     return not context.sees(domain.project_id)
@@ -57,6 +78,60 @@ def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
 
 def own_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     return owned(tx, context, domain_id, domain_store.get(tx, domain_id))
+
+
+def deleted_domains(tx: Tx, context: Context, page: PageRequest) -> list[Domain]:
+    return domain_store.find_deleted(tx, page, context.scope)
+
+
+def deleted_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
+    return restorable(context, domain_id, domain_store.get(tx, domain_id))
+
+
+def versions(tx: Tx, context: Context, domain_id: str, limit: int, before: int | None) -> list[Version]:
+    """Versions of a domain, also of a deleted one, newest first: those of the time when the requester owned it.
+
+    :raises DomainNotFound: when the requester never owned it; Forbidden when it is only shared with the project
+    """
+    page = version_store.find(tx, domain_id, limit, before, context.scope)
+    if not page and before is None:
+        owned(tx, context, domain_id, domain_store.get(tx, domain_id), or_deleted=True)
+    return page
+
+
+def recordset_versions(tx: Tx, context: Context, domain_id: str, name: str, rtype: str | None, limit: int,
+                       before: int | None) -> list[tuple[Version, RecordDifference]]:
+    """As :func:`versions`: those that changed records of this name, and of this type if one is given."""
+    versions(tx, context, domain_id, 1, None)
+    return version_store.of_recordset(tx, domain_id, name, rtype, limit, before, context.scope)
+
+
+def use_rows_at(tx: Tx, context: Context, domain_id: str, at: int | datetime, expired: datetime,
+                use: Callable[[ZoneHead, Iterator[ZoneRow]], T], name: str | None = None) -> T:
+    """What *use* makes of a zone as it was at a serial or a time when the requester owned it: the head and the rows.
+
+    :param expired: versions from before may have been deleted
+    :param name: only the records of this name
+    :raises ContentsNotKept: when it was not there, or not kept; others as :func:`versions`
+    """
+    with _in_own_time(tx, context, domain_id):
+        return use(*version_store.rows_at(tx, domain_id, at, context.scope, expired, name))
+
+
+def changes_between(tx: Tx, context: Context, domain_id: str, first: int | datetime, second: int | datetime,
+                    expired: datetime) -> tuple[ZoneHead, ZoneHead, list[version_store.ChangedSet]]:
+    """What differs between two versions of a zone; errors are as those of :func:`use_rows_at`."""
+    with _in_own_time(tx, context, domain_id):
+        return version_store.between(tx, domain_id, first, second, context.scope, expired)
+
+
+@contextlib.contextmanager
+def _in_own_time(tx: Tx, context: Context, domain_id: str) -> Iterator[None]:
+    try:
+        yield
+    except ContentsNotKept:
+        versions(tx, context, domain_id, 1, None)
+        raise
 
 
 def domains(tx: Tx, context: Context, page: PageRequest) -> list[Domain]:

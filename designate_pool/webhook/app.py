@@ -1,9 +1,10 @@
 """The HTTP interface that external-dns expects of a provider: negotiate, records, adjust, apply.
 
 The contents of zones are cached by serial between requests, so only zones with another serial are read again.
-external-dns decides by the status: it retries what failed with 500 or more, and gives up what failed with less.
+external-dns decides by the status: it retries what failed with 500 or more, and ends its process for less.  So an
+endpoint that cannot be is left out, and the others are made.
 An endpoint, in the JSON of this interface, is one RRset: ``dnsName`` and the names among its ``targets`` have no final
-dot, TXT data is quoted.
+dot, but for those of NAPTR and SRV and for the root; TXT data is quoted.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import falcon
 
 from designate_pool import metrics
-from designate_pool.errors import BadInput, InvalidField, PlanMoved, PoolError, WrongContentType
+from designate_pool.errors import (BadInput, CnameAtApex, InvalidField, PlanMoved, PoolError, SourceError,
+                                   WrongContentType, ZoneError)
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import normal_name, parents
+from designate_pool.protocol.names_and_rdata import lies_in, normal_name, parents
 from designate_pool.protocol.rrset import RRset, rrset
 
 LOG = logging.getLogger(__name__)
@@ -38,34 +41,32 @@ class RefusedEndpoint(NamedTuple):
     why: str
 
 
-#: Types whose data ends with a name.
+#: Types whose data ends with a name, and those of them that external-dns writes without the final dot.
 _ENDS_WITH_NAME = frozenset({'CNAME', 'DNAME', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV'})
+_WITHOUT_DOT = _ENDS_WITH_NAME - {'NAPTR', 'SRV'}
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*', re.DOTALL)
-#: Octets of one string of a TXT record (RFC 1035 section 3.3).
-_MAX_STRING = 255
 
 
 def endpoint_of(rrset: RRset) -> Json:
     """A set of records as an endpoint of external-dns."""
-    targets = [_without_dot(data) if rrset.type in _ENDS_WITH_NAME else data for data in rrset.rdatas]
+    targets = [_without_dot(data) if rrset.type in _WITHOUT_DOT else data for data in rrset.rdatas]
     return {'dnsName': _without_dot(rrset.name), 'targets': targets, 'recordType': rrset.type, 'recordTTL': rrset.ttl}
 
 
-def adjust(given: Any, supports: Callable[[RRset], bool] = lambda _: True) -> tuple[list[Json], list[RefusedEndpoint]]:
+def adjust(given: Any, check: Callable[[RRset], object] = lambda _: None) -> tuple[list[Json], list[RefusedEndpoint]]:
     """The wanted endpoints as they will be listed once they exist, and those that are not valid.
 
     Unknown fields are kept, but not ``providerSpecific``: we list none, so external-dns would see a change each time.
 
-    :param supports: whether the pool supports an RRset
+    :param check: raises a BadInput for an RRset that the pool cannot hold
     :raises InvalidField: when *given* is no list
     """
     adjusted, refused = [], []
     for number, endpoint in enumerate(_list(given, 'endpoints')):
         try:
             desired = _rrset(endpoint, f'endpoints[{number}]', 0)
-            if not supports(desired):
-                raise InvalidField(field=f'endpoints[{number}].recordType', why=f'{desired.type} cannot be held here')
-        except InvalidField as error:
+            check(desired)
+        except BadInput as error:
             refused.append(RefusedEndpoint(endpoint, str(error)))
             continue
         normal = endpoint_of(desired)
@@ -84,28 +85,75 @@ def key_of(given: Any) -> tuple[str, str] | None:
         return None
 
 
-def apply_changes(zones: Mapping[str, Zone] | EditedZones, default_ttl: int, given: Any) -> None:
-    """Change *zones* as external-dns has requested.
+def apply_changes(zones: Mapping[str, Zone] | EditedZones, default_ttl: int, given: Any,
+                  filters: Collection[str] = ()) -> list[RefusedEndpoint]:
+    """Change *zones* as external-dns has requested; returns the endpoints that cannot be, which are left out.
 
-    Deleting what does not exist and creating what exists does nothing, because requests may be repeated.
+    Deleting what does not exist and creating what exists does nothing, because requests may be repeated.  A name keeps
+    what it has where a new endpoint of it is left out.
 
     :param default_ttl: seconds, for new endpoints without a TTL
-    :raises InvalidField: when the request is not valid, or a name is in none of the zones
-    :raises ZoneError: when an RRset is not valid in its zone
+    :param filters: as of :func:`is_shown`
+    :raises InvalidField: when the request is no set of changes
     """
     if not isinstance(given, dict):
         raise InvalidField(field='changes', why='they have to be an object')
-    changes = {str(key).lower(): value for key, value in given.items()}
-    updated_keys = {_rrset(change, f'updatenew[{number}]', 0).key
-                    for number, change in enumerate(_list(changes.get('updatenew'), 'updatenew'))}
+    lists = {str(key).lower(): value for key, value in given.items()}
+    refused: list[RefusedEndpoint] = []
+
+    def rrsets(kind: str) -> Iterator[tuple[Json, RRset]]:
+        for number, endpoint in enumerate(_list(lists.get(kind), kind)):
+            try:
+                one = _rrset(endpoint, f'{kind}[{number}]', default_ttl)
+                check_place(zones, one, filters)
+                yield endpoint, one
+            except BadInput as error:
+                refused.append(RefusedEndpoint(endpoint, str(error)))
+
+    new: dict[str, list[tuple[Json, RRset]]] = {}
+    for endpoint, parsed in (*rrsets('create'), *rrsets('updatenew')):
+        new.setdefault(parsed.key, []).append((endpoint, parsed))
+    kept = {key[0] for endpoint, _ in refused if (key := key_of(endpoint)) is not None}
+    removed: dict[str, list[RRset]] = {}
     for kind in ('delete', 'updateold'):
-        for number, change in enumerate(_list(changes.get(kind), kind)):
-            old = _rrset(change, f'{kind}[{number}]', default_ttl)
+        for _, old in rrsets(kind):
             zone = zone_of(zones, old.name)
-            if old.key in zone and not (kind == 'updateold' and old.key in updated_keys):
+            if old.key in zone and old.name not in kept and not (kind == 'updateold' and old.key in new):
+                removed.setdefault(old.name, []).append(zone[old.key])
                 zone.remove_record(old)
-    for new in _new_rrsets(zones, default_ttl, changes):
-        zone_of(zones, new.name).add_record(new, replace=True)
+    for same in new.values():
+        try:
+            _add(zone_of(zones, same[0][1].name), same)
+        except BadInput as error:
+            refused += [RefusedEndpoint(endpoint, str(error)) for endpoint, _ in same]
+            for old in removed.get(same[0][1].name, ()):
+                with contextlib.suppress(ZoneError):
+                    zone_of(zones, old.name).add_record(old)
+    return refused
+
+
+def _add(zone: Zone, same: Sequence[tuple[Json, RRset]]) -> None:
+    """Add the endpoints of one name and type as one RRset, with the TTL of the last."""
+    endpoint, last = same[-1]
+    existing = zone.get(last.name, last.type)
+    ttl = existing.ttl if existing is not None and not endpoint.get('recordTTL') else last.ttl
+    zone.add_record(rrset(last.name, last.type, ttl, [rdata for _, one in same for rdata in one.rdatas]), replace=True)
+
+
+def check_place(zones: Mapping[str, Zone] | EditedZones, rrset: RRset, filters: Collection[str]) -> None:
+    """Refuse an RRset by its name and type: :class:`BadInput` if it is outside, or not for the apex of a zone."""
+    if not is_shown(rrset.name, filters):
+        raise InvalidField(field=rrset.name, why='it lies below none of the names that are served here')
+    zone = zone_of(zones, rrset.name)
+    if rrset.name == zone.name and rrset.type in _MADE_BY_POOL:
+        raise InvalidField(field=rrset.name, why=f'the pool makes the {rrset.type} records of a zone itself')
+    if rrset.name == zone.name and rrset.type == 'CNAME':
+        raise CnameAtApex(zone=zone.name)
+
+
+def is_shown(name: str, filters: Collection[str]) -> bool:
+    """Whether *name* is one of *filters* or below one; every name is if there are none."""
+    return not filters or any(lies_in(name, other) for other in filters)
 
 
 def zone_of(zones: Mapping[str, Zone] | EditedZones, name: str) -> Zone:
@@ -118,22 +166,6 @@ def zone_of(zones: Mapping[str, Zone] | EditedZones, name: str) -> Zone:
         if zone is not None:
             return zone
     raise InvalidField(field=name, why='it lies in none of the zones that are served here')
-
-
-def _new_rrsets(zones: Mapping[str, Zone] | EditedZones, default_ttl: int,
-                changes: Mapping[str, Any]) -> Sequence[RRset]:
-    """The new RRsets; endpoints of one name and type become one, with the TTL of the last."""
-    by_key: dict[str, list[RRset]] = {}
-    for kind in ('create', 'updatenew'):
-        for number, change in enumerate(_list(changes.get(kind), kind)):
-            new = _rrset(change, f'{kind}[{number}]', default_ttl)
-            existing = zone_of(zones, new.name).get(new.name, new.type)
-            if existing is not None and not change.get('recordTTL'):
-                new = new._replace(ttl=existing.ttl)
-            by_key.setdefault(new.key, []).append(new)
-    return [new[-1] if len(new) == 1 else rrset(new[-1].name, new[-1].type, new[-1].ttl,
-                                                [rdata for rrset in new for rdata in rrset.rdatas])
-            for new in by_key.values()]
 
 
 def _rrset(given: Any, place: str, default_ttl: int) -> RRset:
@@ -154,8 +186,7 @@ def _data(rtype: str, target: Any) -> str:
     if rtype in _ENDS_WITH_NAME:
         return _with_dot(text)
     if rtype in ('TXT', 'SPF') and not _QUOTED.fullmatch(text):
-        strings = [text[start:start + _MAX_STRING] for start in range(0, max(len(text), 1), _MAX_STRING)]
-        return ' '.join('"' + string.replace('\\', '\\\\').replace('"', '\\"') + '"' for string in strings)
+        return '"' + text.replace('\\', '\\\\').replace('"', '\\"') + '"'
     return text
 
 
@@ -168,18 +199,22 @@ def _list(given: Any, place: str) -> Sequence[Any]:
 
 
 def _with_dot(name: str) -> str:
-    return name if name.endswith('.') else f'{name}.'
+    return name if name.endswith('.') or not name else f'{name}.'
 
 
-def _without_dot(name: str) -> str:
-    return name.removesuffix('.') if name != '.' else name
+def _without_dot(text: str) -> str:
+    return text if text == '.' or text.endswith(' .') else text.removesuffix('.')
 
 
 MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
 #: Bytes; some 100,000 endpoints.
 MAX_BODY = 64 << 20
+#: Bytes of an answer that external-dns reads; some 60,000 endpoints.
+MAX_READ = 32 << 20
 #: Refused endpoints of one request that are logged one by one.
 MAX_LOGGED = 20
+#: Requests to the pool for the changes of one request of external-dns, which waits for ten seconds.
+MOST_REQUESTS = 100
 #: Types that the pool makes at a zone's apex, which external-dns must not see.
 _MADE_BY_POOL = ('SOA', 'NS')
 
@@ -189,7 +224,7 @@ def create_app(new_pool: Callable[[], PoolProvider], zones: Collection[str] = ()
     """The webhook as a WSGI application.
 
     :param new_pool: opens the pool, for each request: it remembers what it has read, and overwrites nothing newer
-    :param zones: names of the zones that are shown; empty for all zones of the pool
+    :param zones: names; only records at and below them are shown and changed; empty for all zones of the pool
     :param default_ttl: seconds, for new records without a TTL
     """
     app: falcon.App[Any, Any] = falcon.App(middleware=[WebhookMetrics()])
@@ -209,38 +244,85 @@ class Webhook:
 
     def __init__(self, new_pool: Callable[[], PoolProvider], zones: Collection[str], default_ttl: int) -> None:
         self._new_pool = new_pool
-        self._zones = tuple(zones)
+        self._filters = tuple(zones)
         self._default_ttl = default_ttl
-        self._logged: frozenset[str] = frozenset()
+        #: By request, what the last one had left out.
+        self._logged: dict[str, frozenset[str]] = {}
+        #: Names whose changes the pool has refused, the latest last.
+        self._refused: dict[str, None] = {}
 
     def on_get_negotiation(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """The names of the zones."""
+        """The names at and below which records are shown: those of the zones if there are no others."""
         if not req.client_accepts(MEDIA_TYPE) and MEDIA_TYPE not in req.accept.replace(' ', ''):
             raise falcon.HTTPNotAcceptable(description=f'the only media type here is {MEDIA_TYPE}')
         with contextlib.closing(self._new_pool()) as pool:
-            _reply_json(resp, {'include': [name.removesuffix('.') for name in self._names(pool)]})
+            names = self._filters or pool.list_zones()
+            _reply_json(resp, {'include': [name.removesuffix('.') for name in names]})
 
     def on_get_records(self, req: falcon.Request, resp: falcon.Response) -> None:
         """All endpoints."""
         with contextlib.closing(self._new_pool()) as pool:
             zones = [_read_zone(pool, name) for name in self._names(pool)]
             _reply_json(resp, [endpoint_of(rrset) for zone in zones for rrset in zone
-                               if not (rrset.type in _MADE_BY_POOL and rrset.name == zone.name)])
+                               if is_shown(rrset.name, self._filters)
+                               and not (rrset.type in _MADE_BY_POOL and rrset.name == zone.name)])
+        if len(resp.text or '') > MAX_READ:
+            LOG.warning('GET /records: external-dns reads %d bytes at most, and these are %d; limit the names with '
+                        '--zone', MAX_READ, len(resp.text or ''))
 
     def on_post_records(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Apply changes: those of a zone at one serial.  When a zone fails, the others may have been changed or not."""
+        """Apply changes: those of a zone at one serial.  When a zone fails, the others may have been changed or not.
+
+        What the pool refuses is looked for in ever smaller parts of the changes, so that the others are made.  What was
+        refused before is tried last, and what is left after :data:`MOST_REQUESTS` the next time.
+        """
         body = _read_json(req)
         with contextlib.closing(self._new_pool()) as pool:
             zones = EditedZones(pool, self._names(pool))
-            apply_changes(zones, self._default_ttl, body)
+            refused = apply_changes(zones, self._default_ttl, body, self._filters)
+            by_name: dict[tuple[str, str], list[Change]] = {}
             for name, before in zones.before.items():
-                if planned := changes.between(before, zones.after[name]):
-                    result = pool.apply(Plan(before, zones.after[name], planned, exists=True, target_id=pool.id))
-                    if not result.ok:
-                        raise BadInput(why=f'the pool does not take the changes of {name}: {"; ".join(result.errors)}')
-                    metrics.WEBHOOK_CHANGES.inc(result.applied)
-                    LOG.info('%s: %d changes', name, result.applied)
+                for change in changes.between(before, zones.after[name]):
+                    by_name.setdefault((name, change.name), []).append(change)
+            order = {name: number for number, name in enumerate(self._refused)}
+            names = {name for _, name in by_name}
+            self._refused = {name: None for name in order if name in names}
+            batches: dict[tuple[bool, str], list[list[Change]]] = {}
+            for zone, name in sorted(by_name, key=lambda key: order.get(key[1], -1)):
+                batches.setdefault((name in order, zone), []).append(by_name[zone, name])
+            refused += self._apply(pool, zones.before, [(zone, parts) for (_, zone), parts in batches.items()])
+        metrics.WEBHOOK_LEFT_OUT.inc(len(refused))
+        self._log_refused('POST /records', refused)
         resp.status = falcon.HTTP_204
+
+    def _apply(self, pool: PoolProvider, zones: Mapping[str, Zone],
+               batches: list[tuple[str, list[list[Change]]]]) -> list[RefusedEndpoint]:
+        """Make changes of zones, those of each name together; returns the new records that are not made."""
+        refused: list[RefusedEndpoint] = []
+        requests = 0
+        batches.reverse()
+        while batches:
+            name, parts = batches.pop()
+            planned = changes.ordered(change for part in parts for change in part)
+            if requests == MOST_REQUESTS:
+                refused += [RefusedEndpoint(endpoint_of(change.record), 'it is tried the next time, since the pool '
+                                            'refuses too many others') for change in planned]
+                continue
+            requests += 1
+            result = pool.apply(Plan(zones[name], zones[name], planned, exists=True, target_id=pool.id))
+            if result.ok:
+                metrics.WEBHOOK_CHANGES.inc(result.applied)
+                LOG.info('%s: %d changes', name, result.applied)
+                for change in planned:
+                    self._refused.pop(change.name, None)
+            elif len(parts) > 1:
+                middle = len(parts) // 2
+                batches += (name, parts[middle:]), (name, parts[:middle])
+            else:
+                refused += [RefusedEndpoint(endpoint_of(change.record), '; '.join(result.errors)) for change in planned]
+                self._refused.pop(planned[0].name, None)
+                self._refused[planned[0].name] = None
+        return refused
 
     def on_post_adjustment(self, req: falcon.Request, resp: falcon.Response) -> None:
         """The wanted endpoints as they will be listed, so that a difference in form alone is no change.
@@ -249,10 +331,18 @@ class Webhook:
         """
         body = _read_json(req)
         with contextlib.closing(self._new_pool()) as pool:
-            adjusted, refused = adjust(body, pool.supports)
+            zones = {name: Zone(name) for name in self._names(pool)}
+
+            def check(rrset: RRset) -> None:
+                if not pool.supports(rrset):
+                    raise InvalidField(field=rrset.name, why=f'{rrset.type} cannot be held here')
+                check_place(zones, rrset, self._filters)
+
+            adjusted, refused = adjust(body, check)
             if refused:
                 adjusted += self._existing(pool, adjusted, refused)
-        self._log_refused(refused)
+        metrics.WEBHOOK_REFUSED.set(len(refused))
+        self._log_refused('POST /adjustendpoints', refused)
         _reply_json(resp, adjusted)
 
     def on_get_health(self, req: falcon.Request, resp: falcon.Response) -> None:
@@ -263,7 +353,10 @@ class Webhook:
         resp.content_type = falcon.MEDIA_TEXT
 
     def _names(self, pool: PoolProvider) -> list[str]:
-        return list(self._zones) or pool.list_zones()
+        """The zones with names that are shown."""
+        names = pool.list_zones()
+        above = {max((zone for zone in names if lies_in(name, zone)), key=len, default='') for name in self._filters}
+        return [name for name in names if name in above or is_shown(name, self._filters)]
 
     def _existing(self, pool: PoolProvider, adjusted: Sequence[Json],
                   refused: Sequence[RefusedEndpoint]) -> list[Json]:
@@ -279,18 +372,17 @@ class Webhook:
                 existing += [] if rrset is None else [endpoint_of(rrset)]
         return existing
 
-    def _log_refused(self, refused: Sequence[RefusedEndpoint]) -> None:
-        """Log those that the last request did not have: external-dns asks again every minute."""
-        metrics.WEBHOOK_REFUSED.set(len(refused))
+    def _log_refused(self, request: str, refused: Sequence[RefusedEndpoint]) -> None:
+        """Log those that the last such request did not have: external-dns asks again every minute."""
         lines = frozenset(
             f'{(key_of(refusal.endpoint) or ("an endpoint without a name", ""))[0]}: {refusal.why}'
             for refusal in refused)
-        new = sorted(lines - self._logged)
+        new = sorted(lines - self._logged.get(request, frozenset()))
         for line in new[:MAX_LOGGED]:
             LOG.warning('an endpoint is left out: %s', line)
         if len(new) > MAX_LOGGED:
             LOG.warning('and %d more endpoints are left out', len(new) - MAX_LOGGED)
-        self._logged = lines
+        self._logged[request] = lines
 
 
 class EditedZones:
@@ -328,7 +420,7 @@ class WebhookMetrics:
 def _read_zone(pool: PoolProvider, name: str) -> Zone:
     zone = Zone(name)
     if not pool.populate(zone, target=True, lenient=True):
-        raise BadInput(why=f'the pool has no zone {name}')
+        raise SourceError(source=pool.id, why=f'it has no zone {name} any more')
     return zone
 
 
@@ -343,6 +435,8 @@ def _read_json(req: falcon.Request) -> Any:
         raise BadInput(why=f'the body is longer than {MAX_BODY} bytes')
     try:
         body = json.loads(content)
+        if b'\\u' in content:
+            json.dumps(body, ensure_ascii=False).encode()  # half of a surrogate pair is no character
     except (ValueError, RecursionError) as error:
         raise BadInput(why=f'the body is not JSON ({error})') from None
     # A browser sends any other type for a foreign web page without asking us first (CORS).
@@ -354,7 +448,7 @@ def _read_json(req: falcon.Request) -> Any:
 
 def _on_pool_error(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
     # A zone that has changed meanwhile, or a pool that cannot be reached, may work at the next try.
-    is_temporary = isinstance(error, PlanMoved) or error.code >= 500
+    is_temporary = isinstance(error, PlanMoved) or error.code >= 500 or error.code == 429
     code = 503 if is_temporary else error.code
     LOG.log(logging.WARNING if is_temporary else logging.ERROR, '%s %s: %s', req.method, req.path, error)
     _reply_error(resp, code, str(error))

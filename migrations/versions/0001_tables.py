@@ -3,7 +3,6 @@
 Revision ID: 0001
 """
 
-import uuid
 from datetime import datetime, timezone
 
 import sqlalchemy as sa
@@ -65,7 +64,10 @@ table(
     sa.Column('threshold_percentage', sa.Integer),
     sa.Column('catalog_zone', domain_name()),
     sa.Column('count_joining_servers', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('requires_approval', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('published_at', Time),
+    sa.Column('freeze_id', ascii_text(32)),
+    sa.Column('freeze', long_text()),
     sa.UniqueConstraint('name'),
 )
 
@@ -118,6 +120,7 @@ table(
     serial('journal_from', nullable=True),
     serial('journal_to', nullable=True),
     sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('history_records', sa.Integer, nullable=False, server_default='0'),
     serial('first_serial', nullable=True),
     sa.Column('catalog_change', sa.BigInteger),
     sa.Column('reversed_name', domain_name(), nullable=False),
@@ -128,10 +131,21 @@ table(
     sa.Column('former_until', Time),
     sa.Column('moved_id', ascii_text(32)),
     sa.Column('abandoned', sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column('masters', ascii_text(600), nullable=False, server_default=''),
+    sa.Column('masters', ascii_text(3300), nullable=False, server_default=''),
     sa.Column('soa_names', ascii_text(2021), nullable=False, server_default=''),
+    sa.Column('given_name', domain_name()),
     sa.Column('transferred_at', Time),
     sa.Column('awaits_transfer', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('lock_reason', sa.String(255)),
+    sa.Column('locked_by_admin', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('locked_recordsets', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('recent_deletes', ascii_text(255), nullable=False, server_default=''),
+    sa.Column('purged', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('requires_approval', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('created_by', long_text()),
+    sa.Column('deleted_by', long_text()),
+    sa.Column('held_by', ascii_text(32)),
+    sa.Column('version_before', long_text()),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),
@@ -166,7 +180,10 @@ table(
     sa.Column('ttl', sa.Integer),
     sa.Column('description', sa.String(160)),
     sa.Column('managed', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('lock_reason', sa.String(255)),
+    sa.Column('locked_by_admin', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('project_id', exact_text(36)),
+    sa.Column('given_name', domain_name()),
     sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
     sa.Index(None, 'name'),
 )
@@ -191,17 +208,25 @@ table(
 )
 
 table(
-    'record_changes',
+    'zone_versions',
     sa.Column('id', identifier(), primary_key=True),
     sa.Column('created_at', Time, nullable=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('number', sa.Integer, nullable=False),
     serial('serial_number'),
-    sa.Column('added', sa.Boolean, nullable=False),
-    sa.Column('name', domain_name(), nullable=False),
-    sa.Column('type', ascii_text(16), nullable=False),
-    sa.Column('ttl', sa.Integer, nullable=False),
-    sa.Column('wire', rdata(), nullable=False),
+    serial('former_serial'),
+    sa.Column('kind', ascii_text(16), nullable=False),
+    sa.Column('project_id', exact_text(36), nullable=False),
+    sa.Column('actor', long_text(), nullable=False),
+    sa.Column('request_id', ascii_text(64), nullable=False),
+    sa.Column('gone', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('added', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('difference', piece()),
+    sa.Column('former_soa', long_text()),
+    sa.Column('reason', sa.String(255)),
     serial_check('serial_number'),
+    serial_check('former_serial'),
+    sa.Index(None, 'domain_id', 'number'),
     sa.Index(None, 'domain_id', 'serial_number'),
     sa.Index(None, 'created_at'),
 )
@@ -220,6 +245,7 @@ table(
     sa.Column('attempts', sa.Integer, nullable=False, server_default='0'),
     sa.Column('next_attempt_at', Time),
     sa.Column('deadline_at', Time),
+    sa.Column('seen_at', Time),
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
@@ -250,6 +276,8 @@ table(
     sa.Column('run', identifier(), nullable=False),
     sa.Column('everywhere', sa.Boolean, nullable=False),
     sa.Column('request_id', ascii_text(64), nullable=False),
+    sa.Column('former_primary', ascii_text(1010), nullable=False),
+    sa.Column('actor', long_text(), nullable=False),
     sa.Column('after_id', ascii_text(32), nullable=False),
     sa.Column('claimed_until', Time, nullable=False),
 )
@@ -315,6 +343,7 @@ table(
     sa.Column('filled', sa.Integer, nullable=False, server_default='0'),
     sa.Column('dismissed', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('delete_zones', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('polled', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('catalog_epoch', sa.Integer, nullable=False, server_default='0'),
     serial('catalog_from', nullable=True),
     sa.Column('note', sa.String(1024)),
@@ -323,6 +352,8 @@ table(
     sa.Column('key_name', domain_name()),
     sa.Column('reason', ascii_text(32)),
     sa.Column('verify', ascii_text(1024)),
+    sa.Column('limits', ascii_text(4096), nullable=False, server_default=''),
+    sa.Column('silent_since', Time),
     serial_check('catalog_from'),
     sa.Index(None, 'pool_id'),
 )
@@ -344,7 +375,7 @@ table(
     sa.Column('deletes', sa.Integer, nullable=False, server_default='0'),
     sa.Column('why', long_text()),
     sa.Column('document', long_text(), nullable=False),
-    sa.Column('asked_by', sa.String(64)),
+    sa.Column('asked_by', sa.String(255)),
     sa.Column('expires_at', Time, nullable=False),
     sa.Column('applied_at', Time),
     sa.Index(None, 'domain_id', 'server_id'),
@@ -367,6 +398,14 @@ table(
     sa.Column('resource', ascii_text(32), primary_key=True),
     *times(),
     sa.Column('hard_limit', sa.Integer, nullable=False),
+)
+
+table(
+    'project_deletes',
+    sa.Column('project_id', exact_text(36), primary_key=True),
+    sa.Column('recent_deletes', ascii_text(255), nullable=False, server_default=''),
+    sa.Column('updated_at', Time, nullable=False),
+    sa.Index(None, 'updated_at'),
 )
 
 table(
@@ -410,7 +449,7 @@ table(
     *times(),
     sa.Column('next_at', Time, nullable=False),
     sa.Column('checked_at', Time),
-    sa.Column('master', ascii_text(64)),
+    sa.Column('master', ascii_text(320)),
     sa.Column('failures', sa.Integer, nullable=False, server_default='0'),
     sa.Column('last_error', sa.String(1024)),
     sa.Column('is_requested', sa.Boolean, nullable=False, server_default=sa.false()),
@@ -443,6 +482,7 @@ table(
     sa.Column('pool_id', ascii_text(32)),
     sa.Column('may_use_blacklisted', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('attributes', exact_text(5000), nullable=False, server_default=''),
+    sa.Column('actor', long_text()),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
     sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
     sa.Index(None, 'project_id', 'created_at'),
@@ -532,7 +572,7 @@ table(
     sa.Column('capabilities', long_text(), nullable=False),
     sa.Column('pool_name', exact_text(50), nullable=False, server_default=''),
     sa.CheckConstraint("status IN ('UP', 'DOWN', 'WARNING')", name='status'),
-    sa.UniqueConstraint('service_name', 'hostname', 'pool_name'),
+    sa.Index(None, 'service_name', 'hostname', 'pool_name'),
 )
 
 
@@ -540,7 +580,8 @@ def upgrade() -> None:
     metadata.create_all(op.get_bind(), checkfirst=False)
     now = datetime.now(timezone.utc)
     op.bulk_insert(metadata.tables['pools'], [
-        {'id': uuid.uuid4().hex, 'created_at': now, 'updated_at': now, 'name': 'default'}])
+        # The id of Designate's first pool, which clients and configurations know.
+        {'id': '794ccc2cd75144feb57f8894c9f5c842', 'created_at': now, 'updated_at': now, 'name': 'default'}])
     op.bulk_insert(metadata.tables['name_locks'], [{'number': number} for number in range(64)])
     op.bulk_insert(metadata.tables['change_counts'], [{'what': 'tsigkeys'}])
 

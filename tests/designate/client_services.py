@@ -40,7 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         stack.callback(server.stop)
         # What comes first belongs to the section of the API.
         pool = Stack(folder / 'pool', ['auth = keystone', identity.section(), server.section(
-            str(uuid.uuid4()), call_timeout=2), '[service:central]\nmaster_networks = 127.0.0.0/8'],
+            str(uuid.uuid4()), call_timeout=2),
+            '[service:central]\nmaster_networks = 127.0.0.0/8\nmaster_ports = 1-65535'],
             f'sqlite:///{folder}/pool.sqlite')
         identity.endpoints['dns'] = pool.url
         stack.callback(pool.stop)

@@ -231,7 +231,7 @@ def bind_statistics(octets: bytes) -> None:
     text, size = octets[1:], octets[0] + 1 if octets else 1
     pieces = (text[start:start + size] for start in range(0, len(text), size))
     try:
-        dict(driver._zones(pieces, 'inside'))
+        list(driver._zones(pieces, 'inside'))
     except (*driver.MALFORMED, BackendError):
         pass
 

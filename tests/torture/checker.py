@@ -96,11 +96,12 @@ def living(events: Sequence[Event]) -> tuple[list[str], list[str]]:
 
 
 def _lost(past: Past) -> Iterator[Breach]:
+    restored = {life.former.number for life in past.lives.values() if life.former is not None}
     for life in past.lives.values():
         if life.create.outcome == 'fail':
             continue
         for change in life.changes:
-            if change.answered and change.invoked > life.deleted_at:
+            if change.answered and change.invoked > life.deleted_at and life.number not in restored:
                 yield Breach('lost', f'{change.name()} was acknowledged after the zone was deleted', life.zone,
                              tuple(change.events))
         gone = [each for each in life.shown if each['status'] == GONE and each['asked'] > life.create.ended]
@@ -152,10 +153,12 @@ def _wrong_contents(past: Past, life: Life, event: Event) -> Iterator[Breach]:
     held: dict[Key, Value] = {(name, rtype): (ttl, tuple(sorted(rdatas))) for name, rtype, ttl, rdatas
                               in event['rrsets'] if not (rtype in MANAGED and name == life.zone)}
     wrong: set[Key] = set()
+    mine = life.written_by
+    numbers = {change.number for change in mine}
     for key, value in held.items():
         for rdata in value[1] if value else ():
             origins = past.origins.get((key[1], rdata), ())
-            if any(each.life == life.number and each.outcome != 'fail' for each in origins):
+            if any(each.number in numbers and each.outcome != 'fail' for each in origins):
                 continue  # who failed may try the same again
             origin = next(iter(origins), None)
             if origin is None:
@@ -170,7 +173,7 @@ def _wrong_contents(past: Past, life: Life, event: Event) -> Iterator[Breach]:
             wrong.add(key)
             yield Breach(problem[0], f'{event["server"]} has {problem[1]}', life.zone, (event,))
     writers: dict[Key, list[Change]] = {}
-    for change in (life.create, *life.changes):
+    for change in mine:
         for key in change.changes if change.outcome != 'fail' else ():
             writers.setdefault(key, []).append(change)
     for key in (held.keys() | writers.keys()) - wrong:

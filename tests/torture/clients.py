@@ -80,6 +80,23 @@ class Http:
         code, zone = self._do('DELETE', f'/v2/zones/{zone_id}')
         return Answer(zone['id'], zone['serial'], code)
 
+    def restore(self, zone_id: str) -> Answer:
+        code, zone = self._do('POST', f'/v2/deleted_zones/{zone_id}/tasks/restore')
+        return Answer(zone['id'], zone['serial'], code)
+
+    def plan_revert(self, zone_id: str, serial: int) -> tuple[int, list[Rrset]]:
+        """The serial that a zone has, and what would change for it to have the contents of another again."""
+        code, plan = self.send('POST', f'/v2/zones/{zone_id}/tasks/revert', json={'to': str(serial), 'dry_run': True})
+        if code != 200:
+            raise Refused(code, 'planning a revert')  # nothing was asked to be done
+        return plan['serial'], [(change['name'], change['type'], change['ttl'], change['records'])
+                                for change in plan['changes']]
+
+    def revert(self, zone_id: str, serial: int, present: int) -> Answer:
+        """Make the changes that were planned when the zone had the serial *present*."""
+        code, zone = self._do('POST', f'/v2/zones/{zone_id}/tasks/revert', {'to': str(serial), 'serial': present})
+        return Answer(zone['id'], zone['serial'], code)
+
     def _change_one(self, path: str, rrset: Rrset) -> Answer:
         name, rtype, ttl, records = rrset
         code, found = self.send('GET', path, params={'name': name, 'type': rtype})

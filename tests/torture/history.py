@@ -2,7 +2,8 @@
 
 An event is a JSON object with ``t``, the seconds since the run began, and ``e``, its kind; see :data:`FIELDS`.  A life
 is a zone from its creation to its deletion; its number is that of the operation that created it.  The workload puts it
-into the zone's mail address, so that the API tells it, and every server in the SOA.
+into the zone's mail address, so that the API tells it, and every server in the SOA.  A restored zone has a new life, of
+the serials above that of its deletion.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Value = tuple[int, tuple[str, ...]] | None
 #: ``foreign_rrset`` is about to be written on a server by somebody else, or was, if ``written``.
 FIELDS = {
     'run': ('seed', 'servers', 'fed', 'threshold', 'bound'),
-    'invoke': ('op', 'client', 'tenant', 'type', 'zone', 'life', 'changes'),
+    'invoke': ('op', 'client', 'tenant', 'type', 'zone', 'life', 'changes', 'deleted_serial'),
     'ok': ('op', 'zone_id', 'serial', 'code'),
     'fail': ('op', 'code', 'why'),
     'unknown': ('op', 'code', 'why'),
@@ -41,7 +42,7 @@ FIELDS = {
     'foreign': ('tenant', 'what'),
     'foreign_rrset': ('asked', 'server', 'zone', 'written'),
 }
-CREATE, CHANGE, DELETE = 'create_zone', 'change', 'delete_zone'
+CREATE, CHANGE, DELETE, RESTORE = 'create_zone', 'change', 'delete_zone', 'restore_zone'
 GONE = 'GONE'
 #: Faults with which a server loses zones, with all that is in them.
 _EMPTYING = ('wipe', 'lose_zones', 'move')
@@ -141,11 +142,13 @@ class Change:
 class Life:
     """A zone from its creation to its deletion.
 
+    :ivar former: that which it continues, restored
     :ivar readings: serials that the API told: (asked, told, serial, event), by the time told
     :ivar seen_at: when it was first seen to exist; infinity before
     """
 
     create: Change
+    former: Life | None = None
     changes: list[Change] = dataclasses.field(default_factory=list)
     deletions: list[Change] = dataclasses.field(default_factory=list)
     readings: list[tuple[float, float, int, Event]] = dataclasses.field(default_factory=list)
@@ -169,9 +172,15 @@ class Life:
         return self.create.outcome == 'ok'
 
     @property
+    def written_by(self) -> list[Change]:
+        """The operations that may have written what it has, also in lives that it continues."""
+        return [*(self.former.written_by if self.former else ()), self.create, *self.changes]
+
+    @property
     def may_be_deleted_from(self) -> float:
         """When the first operation that may have deleted it was begun."""
-        return min((each.invoked for each in self.deletions if each.outcome != 'fail'), default=_NEVER)
+        late = [each for each in (self.former.deletions if self.former else ()) if each.ended > self.create.invoked]
+        return min((each.invoked for each in (*self.deletions, *late) if each.outcome != 'fail'), default=_NEVER)
 
     @property
     def deleted_at(self) -> float:
@@ -238,6 +247,7 @@ class Past:
     """The events of a history by what they are about.
 
     :ivar fed: the servers that are fed by records
+    :ivar healed: when all faults had ended; when a server that hung by itself was started anew, if that was later
     :ivar observed: by server and zone; without what somebody else wrote there, and with ``foreign`` whether it is there
     :ivar foreign: when somebody else wrote into a zone on a server, by server and zone: (begun, written); not written
         for sure at infinity
@@ -249,7 +259,7 @@ class Past:
         self.fed = set(self.run.get('fed', ()))
         self.threshold = int(self.run.get('threshold', 100))
         self.bound = float(self.run.get('bound', _NEVER))
-        self.healed: float | None = next((each['t'] for each in events if each['e'] == 'healed'), None)
+        self.healed: float | None = next((each['t'] for each in reversed(events) if each['e'] == 'healed'), None)
         self.changes: dict[int, Change] = {}
         self.lives: dict[int, Life] = {}
         self.by_name: dict[str, list[Life]] = {}
@@ -259,6 +269,7 @@ class Past:
         self.others: list[Event] = []
         self._faults: dict[str, list[Fault]] = {}
         self._moved: dict[str, float] = {}
+        self._restored: dict[int, list[tuple[int, int]]] = {}
         began: dict[str, Event] = {}
         for event in events:
             self._take(event, began)
@@ -301,6 +312,7 @@ class Past:
 
     def _take(self, event: Event, began: dict[str, Event]) -> None:
         kind = event['e']
+        event = self._with_life(event)
         if kind == 'invoke':
             self._begin(event)
         elif kind in ('ok', 'fail', 'unknown'):
@@ -325,13 +337,26 @@ class Past:
         elif kind in ('leftover', 'foreign', 'shown'):
             self.others.append(event)
 
+    def _with_life(self, event: Event) -> Event:
+        """The event; where a zone has been restored, with the life that its serial is of."""
+        if event['e'] in ('served', 'contents', 'shown') and event['serial'] is not None:
+            for deleted_at, life in self._restored.get(event.get('life') or 0, ()):
+                if newer(event['serial'], deleted_at):
+                    event = {**event, 'life': life}
+        return event
+
     def _begin(self, event: Event) -> None:
-        life = event['op'] if event['type'] == CREATE else event['life']
+        begins = event['type'] in (CREATE, RESTORE)
+        life = event['op'] if begins else event['life']
         changes = {(name, rtype): value_of(ttl, records) for name, rtype, ttl, records in event.get('changes', ())}
         change = Change(event['op'], event['tenant'], event['type'], event['zone'], life, changes, event['t'], [event])
         self.changes[change.number] = change
-        if event['type'] == CREATE:
-            self.lives[life] = Life(change)
+        if begins:
+            former = self.lives[event['life']] if event['type'] == RESTORE else None
+            self.lives[life] = Life(change, former)
+            while former is not None:
+                self._restored.setdefault(former.number, []).append((event['deleted_serial'], life))
+                former = former.former
             self.by_name.setdefault(change.zone, []).append(self.lives[life])
         elif life in self.lives:
             of = self.lives[life]

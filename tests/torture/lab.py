@@ -6,16 +6,15 @@ import base64
 import concurrent.futures
 import contextlib
 import datetime
+import functools
 import io
 import pathlib
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import dns.exception
 from oslo_config import cfg
 
 from designate_pool.cmd.manage import api_tokens, app
@@ -26,6 +25,7 @@ from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
 from testing.stack import NAME_SERVERS, QUICK
+from tests.torture import name_servers
 from tests.torture.backends import BACKENDS, make_broker, make_database
 from tests.torture.commit_proxy import CommitProxy
 from tests.torture.network import Host, Network
@@ -33,6 +33,8 @@ from tests.torture.nodes import Node, ServerNode, ServiceNode, Supervisor, build
 
 #: Of the servers that there are, these serve an ACTIVE change at least.
 THRESHOLD = 60
+#: Seconds in which nodes start again.
+STARTING = 120.0
 #: How often a name server is asked before it counts as silent, and the seconds that it has for each answer.
 _TRIES, _ANSWERING = 4, 3.0
 #: Seconds that a pool manager keeps what it has claimed.
@@ -222,13 +224,14 @@ class Lab:
         return code, printed.getvalue()
 
     def restart_silent_servers(self) -> list[str]:
-        """Kill the name servers that run and answer nothing, for the supervisor to start anew; their names.
+        """Start the name servers anew that run and do not answer; their names, when all nodes run.
 
         That is a fault of their own: processes of NSD wait for each other for ever now and then.
         """
-        silent = [node for node in self.server_nodes.values() if node.running and _is_silent(node.daemon)]
+        silent = [node for node in self.server_nodes.values() if node.running and is_silent(node.daemon)]
         for node in silent:
             self.start_anew(node)
+        self.supervisor.wait(STARTING)
         return [node.name for node in silent]
 
     @staticmethod
@@ -277,14 +280,16 @@ def _lines(options: Mapping[str, str]) -> list[str]:
     return [f'{name} = {value}' for name, value in options.items()]
 
 
-def _is_silent(daemon: Daemon) -> bool:
-    if isinstance(daemon, Nsd):
-        try:
-            daemon.control('status')  # the process that transfers zones may hang while others answer
-        except subprocess.TimeoutExpired:
-            return True
-    for _ in range(_TRIES):
-        with contextlib.suppress(dns.exception.Timeout, OSError):
-            daemon.query('.', timeout=_ANSWERING)
-            return False
+def is_silent(daemon: Daemon) -> bool:
+    """Whether it does not answer over UDP, over TCP or on its control channel: other processes of it may do."""
+    questions = [functools.partial(daemon.query, '.', tcp=tcp, timeout=_ANSWERING) for tcp in (False, True)]
+    return not all(any(_answers(ask) for _ in range(_TRIES)) for ask in questions) or (
+        not _answers(lambda: name_servers.ask_control(daemon)))
+
+
+def _answers(ask: Callable[[], object]) -> bool:
+    try:
+        ask()
+    except Exception:  # each channel has its own
+        return False
     return True

@@ -74,6 +74,18 @@ def replace_key(daemon: Any, key: TsigKey, old: str, new: str) -> None:
         assert daemon.control('update_tsig', key.name, new).endswith('ok\n')
 
 
+def ask_control(daemon: Any) -> None:
+    """Ask a server by what the pool controls it by; some exception when it does not answer."""
+    if isinstance(daemon, Named):
+        daemon.command('status')
+    elif isinstance(daemon, Nsd):
+        assert daemon.control('status').startswith('version')
+    elif isinstance(daemon, Knotd):
+        daemon.knotc('-t', '20', 'status')
+    elif isinstance(daemon, PowerDns):
+        _ask_api(daemon, 'GET')
+
+
 def leftovers(daemon: Daemon, living: Collection[str], gone: Collection[str]) -> list[str]:
     """What a server keeps of zones that there are no more."""
     found = [f'{name} is configured' for name in gone if is_configured(daemon, name)]

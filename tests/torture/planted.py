@@ -58,7 +58,7 @@ PURGE_ANY_ROW = (
     Change('pool_manager.reconcile.reconciler',
            'row.next_attempt_at is not None and row.server_id in (*servers, *uncounted)', 'False'),
     Change('storage.operations.server_statuses',
-           "_IS_DUE == 0, _unclaimed(sa.bindparam('now')))", ')'))
+           "_IS_DUE == 0, _unclaimed(sa.bindparam('now')),\n", '\n'))
 
 PLANTS = {
     'claims_never_end': Plant(
@@ -108,7 +108,7 @@ PLANTS = {
     'deleted_records_stay': Plant(
         'records that are being deleted are still transferred', ('lost', 'equal', 'healed'), (
             Change('storage.serving.zone_snapshot',
-                   '.where(domain, records.c.task != Task.DELETE, records.c.status', '.where(domain, records.c.status'
+                   '.where(domain, IS_PRESENT,', '.where(domain, records.c.status != Status.DELETED,'
                    ),)),
     'journal_forgets_removals': Plant(
         'an incremental transfer leaves out what was removed', ('lost', 'equal'), (

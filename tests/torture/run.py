@@ -9,6 +9,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import datetime
+import functools
 import json
 import pathlib
 import random
@@ -25,7 +26,7 @@ from tests.torture import checker, faults, leftovers, name_servers, planted, sch
 from tests.torture.backends import BACKENDS
 from tests.torture.checker import Breach
 from tests.torture.history import Event, History, of_zone
-from tests.torture.lab import SERVERS, THRESHOLD, Lab
+from tests.torture.lab import SERVERS, STARTING, THRESHOLD, Lab
 from tests.torture.messages import Messages
 from tests.torture.observer import Observer
 from tests.torture.schedule import PlannedFault
@@ -33,8 +34,8 @@ from tests.torture.workload import Workload
 
 TENANTS = ('ada', 'bea')
 BOUND = 150.0
-#: Seconds in which the nodes start again at the end, and what one fault may take beyond its time.
-_STARTING, _HANGING = 120.0, 60.0
+#: Seconds that one fault may take beyond its time.
+_HANGING = 60.0
 #: Seconds between two looks for a planted bug.
 _LOOKING = 8.0
 #: Lines of logs, and events, that are shown with a breach.
@@ -166,16 +167,15 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             mayhem.carry_out(planned)
             mayhem.healing.wait(max(0.0, options.minutes * 60 - history.now()))
         if not mayhem.healing.is_set():
-            lab.supervisor.wait(_STARTING)
+            lab.supervisor.wait(STARTING)
             messages.deliver()
             silent = lab.restart_silent_servers()
-            lab.supervisor.wait(_STARTING)
-            history.add('healed')
+            say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
+            settle = functools.partial(_wait_until_settled, history, workload, observer, options.bound)
+            settle()
+            silent += _look_for_leftovers(lab, history, settle)
             if silent:
                 say(f'{history.now():7.1f} had hung by themselves, and were started anew: {", ".join(silent)}')
-            say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
-            _wait_until_settled(history, workload, observer, options.bound)
-            silent += _look_for_leftovers(lab, history)
     events = history.events()
     breaches = checker.check(events)
     for breach in breaches[:5]:
@@ -188,14 +188,25 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             'breaches': [str(each) for each in breaches]}
 
 
-def _look_for_leftovers(lab: Lab, history: History) -> list[str]:
+def _look_for_leftovers(lab: Lab, history: History, settle: Callable[[], None]) -> list[str]:
     """Note what is left over in the database and on the servers; the servers that hung and were started anew."""
+    hung: list[str] = []
+
+    def restart_silent() -> bool:
+        names = lab.restart_silent_servers()
+        hung.extend(names)
+        if names:
+            settle()
+        return bool(names)
+
+    restart_silent()
     code, told = lab.try_manage('check', '--patience', '30')
+    if 'was not checked' in told and restart_silent():
+        code, told = lab.try_manage('check', '--patience', '30')
     if code:
         history.add('leftover', where='designate-pool-manage check', what=told)
     living, gone = checker.living(history.events())
     shared = checker.shared(history.events())
-    hung: list[str] = []
 
     def look() -> list[tuple[str, str]]:
         found = []
@@ -205,7 +216,7 @@ def _look_for_leftovers(lab: Lab, history: History) -> list[str]:
                     node.daemon, living, [name for name in gone if (node.server_id, name) not in shared])]
             except subprocess.TimeoutExpired as error:
                 lab.start_anew(node)
-                lab.supervisor.wait(_STARTING)
+                lab.supervisor.wait(STARTING)
                 hung.append(node.name)
                 found.append((node.name, str(error)))
         return found
@@ -249,7 +260,8 @@ def _started(what: Any) -> Iterator[None]:
 
 
 def _wait_until_settled(history: History, workload: Workload, observer: Observer, bound: float) -> None:
-    """Look at everything until it is as it has to be, or the bound is over."""
+    """Look at everything until it is as it has to be, or the bound from now on is over."""
+    history.add('healed')
     until = history.now() + bound
     while history.now() < until:
         workload.look_at_all()

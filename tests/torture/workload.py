@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.torture.clients import Answer, Http, Json, Refused, Rrset
-from tests.torture.history import CHANGE, CREATE, DELETE, GONE, History
+from tests.torture.history import CHANGE, CREATE, DELETE, GONE, RESTORE, History, newer
 
 #: Types of records, each at names of its own, for a CNAME must be alone.
 TYPES = ('A', 'AAAA', 'TXT', 'MX', 'CNAME')
@@ -90,6 +90,9 @@ class Zone:
     :ivar held: the RRsets that it may have
     :ivar is_going: whether somebody has asked for its deletion
     :ivar is_gone: whether the API does not show it any more
+    :ivar serials: that operations gave it, as far as they are known
+    :ivar deleted_serial: that of its deletion, if that was acknowledged
+    :ivar restored: the life that a restore gives it, or may have given it
     """
 
     life: int
@@ -99,6 +102,9 @@ class Zone:
     held: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     is_going: bool = False
     is_gone: bool = False
+    serials: list[int] = dataclasses.field(default_factory=list)
+    deleted_serial: int | None = None
+    restored: int | None = None
 
 
 class Workload:
@@ -202,6 +208,9 @@ class Workload:
         zone = self._zone_of(tenant, name)
         zone_id = None if zone is None else zone.zone_id
         what = chance.random()
+        if zone is None and once is None and what < 0.6 and (gone := self._deleted(tenant, name)) is not None:
+            op = self._number()
+            return self._do(op, client, tenant, RESTORE, name, gone.life, [], lambda: api.restore(gone.zone_id or ''))
         # Now and then in vain, and where nobody knows whether it was created.
         if zone is None or what < (0.3 if zone_id is None else 0.02):
             op, rrsets = self._number(), []
@@ -217,24 +226,41 @@ class Workload:
         if what < 0.17:
             self._trespass(tenant, zone_id, chance)
             return None
+        if what < 0.25 and zone.serials:
+            return self._revert(client, tenant, zone, api, chance)
         op = self._number()
         rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 3), zone)
         return self._do(op, client, tenant, CHANGE, name, zone.life, rrsets, lambda: api.change(zone_id, rrsets))
+
+    def _revert(self, client: str, tenant: str, zone: Zone, api: Http, chance: random.Random) -> int | None:
+        """Have a zone be as it was at a serial that it had; exactly as that was planned, or not at all."""
+        zone_id, to = zone.zone_id or '', chance.choice(zone.serials)
+        try:
+            present, rrsets = api.plan_revert(zone_id, to)
+        except Exception:  # nothing was asked to be done
+            return None
+        return self._do(self._number(), client, tenant, CHANGE, zone.name, zone.life, rrsets,
+                        lambda: api.revert(zone_id, to, present)) if rrsets else None
 
     def _do(self, op: int, client: str, tenant: str, kind: str, name: str, life: int, rrsets: Sequence[Rrset],
             act: Callable[[], Answer]) -> int | None:
         """One operation, written down with what came of it; the zone's life if it was acknowledged."""
         changes = [list(each) for each in rrsets]
-        self._history.add('invoke', op=op, client=client, tenant=tenant, type=kind, zone=name, life=life,
-                          changes=changes)
-        if kind == CREATE:
-            with self._lock:
+        with self._lock:
+            if kind == RESTORE:
+                self._zones[life].restored = op
+                self._zones[op] = Zone(op, name, tenant, held=set(self._zones[life].held),
+                                       serials=list(self._zones[life].serials))
+            elif kind == CREATE:
                 self._zones[op] = Zone(op, name, tenant)
+        more = {'deleted_serial': self._zones[life].deleted_serial} if kind == RESTORE else {}
+        self._history.add('invoke', op=op, client=client, tenant=tenant, type=kind, zone=name, life=life,
+                          changes=changes, **more)
         try:
             answer = act()
         except Refused as error:
             self._history.add('fail', op=op, code=error.code, why=str(error)[:200])
-            if kind == CREATE:
+            if kind in (CREATE, RESTORE):
                 with self._lock:
                     self._zones[op].is_gone = True
             elif error.code in (404, 409):
@@ -246,8 +272,13 @@ class Workload:
         self._history.add('ok', op=op, zone_id=answer.zone_id, serial=answer.serial, code=answer.code)
         with self._lock:
             self.acknowledged += 1
+            life = op if kind == RESTORE else life
             zone = self._zones[life]
             zone.zone_id = zone.zone_id or answer.zone_id
+            if kind == DELETE:
+                zone.deleted_serial = answer.serial
+            elif answer.serial is not None:
+                zone.serials.append(answer.serial)
             for rrset_name, rtype, _, records in rrsets:
                 (zone.held.add if records else zone.held.discard)((rrset_name, rtype))
         return life
@@ -334,7 +365,7 @@ class Workload:
         for shown in page['zones']:
             life = life_of_email(shown['email'])
             if life is not None:
-                found[life] = shown
+                found[self._life(life, shown['serial'])] = shown
         for life, shown in found.items():
             with self._lock:
                 zone = self._zones.get(life)
@@ -370,6 +401,22 @@ class Workload:
                 numbers[place] = max(numbers) + 1
                 name = f'{_ONCE}{numbers[place]}.{tenant}.example.'
             return name if numbers[place] < ONCE_AT_MOST else None
+
+    def _life(self, life: int, serial: int) -> int:
+        """Which life of a zone that may have been restored has a serial."""
+        with self._lock:
+            zone = self._zones.get(life)
+            while zone is not None and zone.restored is not None and zone.deleted_serial is not None and (
+                    newer(serial, zone.deleted_serial)):
+                zone = self._zones[zone.restored]
+        return life if zone is None else zone.life
+
+    def _deleted(self, tenant: str, name: str) -> Zone | None:
+        """The latest zone of a name, if it was deleted and nobody has tried to restore it."""
+        with self._lock:
+            zone = next((zone for zone in reversed(self._zones.values()) if (zone.tenant, zone.name) == (tenant, name)),
+                        None)
+            return zone if zone and zone.deleted_serial is not None and zone.restored is None else None
 
     def _zone_of(self, tenant: str, name: str) -> Zone | None:
         """The latest zone of a name that is not known to be going or gone."""

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from designate_pool import outage_log
+from designate_pool.errors import DatabaseUnavailable, ServiceUnavailable
 from designate_pool.outage_log import MOST, OutageLog, RateLimitedLog
 
 LOG = logging.getLogger(__name__)
@@ -134,3 +135,27 @@ def test_after_a_flood_a_source_is_heard_of_again(clock: Clock) -> None:
         limit.admit('unsigned', number)
     clock.now += 60
     assert limit.admit('BADSIG', 'a') == ''
+
+
+@pytest.mark.parametrize(('error', 'told'), [
+    (DatabaseUnavailable(service='the database', why='none'), []),
+    (ServiceUnavailable(service='central', why='none'), [
+        'ERROR it failed once', 'ERROR not read: central does not answer: none.', 'INFO read again (after 0 s and 2 '
+        'failures)']),
+], ids=['an outage that was logged where it was noticed', 'another failure'])
+def test_what_follows_from_a_logged_outage_is_not_logged_again(
+        error: ServiceUnavailable, told: list[str], clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    outage = OutageLog(LOG, 'not read: %s', 'read again', clock=clock)
+    caplog.set_level(logging.DEBUG)
+    outage_log.failure(LOG, error, 'it failed %s', 'once')
+    outage.failed(error)
+    outage.failed(error)
+    outage.ended()
+    assert lines(caplog) == told
+
+
+def test_an_outage_that_goes_on_for_another_reason_is_logged(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    outage = OutageLog(LOG, 'not read: %s', 'read again', clock=clock)
+    outage.failed(DatabaseUnavailable(service='the database', why='none'))
+    outage.failed('no such table')
+    assert lines(caplog) == ['ERROR not read: no such table']

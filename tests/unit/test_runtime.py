@@ -349,7 +349,8 @@ def test_no_lock_in_which_green_threads_change_is_native() -> None:
     """A green thread that waits for such a lock stops all others, and with them the one that has it."""
     done = subprocess.run([sys.executable, '-W', 'ignore', '-c', LOCKS], capture_output=True, text=True, timeout=60,
                           check=True)
-    assert done.stdout == 'tempfile _once_lock\nthreading _shutdown_locks_lock\n'  # in these nobody waits
+    # In these nobody waits; the second is no longer there from Python 3.13 on.
+    assert {*done.stdout.splitlines()} <= {'tempfile _once_lock', 'threading _shutdown_locks_lock'}
 
 
 def test_it_is_said_what_becomes_of_a_batch_that_is_not_handled(caplog: pytest.LogCaptureFixture) -> None:

@@ -18,6 +18,8 @@ STATUS_PAGE = '/status'
 BASIC_CHALLENGE = 'Basic realm="designate-pool", charset="UTF-8"'
 #: The policy rule for the header that lets a requester change what is another project's.
 CHANGE_ALL_PROJECTS = 'change_all_projects'
+#: The policy rule for changes that wait for nobody's approval, and for approving those of others.
+APPROVE_CHANGE = 'approve_change'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ def _read_secrets(conf: Any, loading: Any, secret: Callable[[str], str]) -> None
     conf.register_opts(options, group=section)
     for option in options:
         if option.secret and (text := conf[section][option.dest]):
-            conf.set_override(option.dest, secret(text), group=section)
+            # oslo.config would take a $ in it for a reference to another option.
+            conf.set_override(option.dest, secret(text).replace('$', '$$'), group=section)
 
 
 def _unchecked(error: BaseException) -> PoolError:

@@ -16,20 +16,27 @@ from typing import Any, NoReturn, Protocol
 import falcon
 
 from designate_pool.api.auth import policy
-from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity, check_rule
+from designate_pool.api.auth.identity import APPROVE_CHANGE, CHANGE_ALL_PROJECTS, Identity, check_rule
 from designate_pool.api.http import request
 from designate_pool.api.http.limits import PLACE, Place, RateLimits, network_of
+from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, ANYONE, ApiOperation
 from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
-from designate_pool.model import Context, new_id
+from designate_pool.model import ChangeKind, Context, new_id
 
 TOKEN = 'X-Auth-Token'
 PROJECT = 'X-Project-Id'
 SUDO = 'X-Auth-Sudo-Project-Id'
+#: Its older name, which clients of Designate send.
+SUDO_TENANT = 'X-Auth-Sudo-Tenant-Id'
 ALL = 'X-Auth-All-Projects'
 EDIT_MANAGED = 'X-Designate-Edit-Managed-Records'
 HARD_DELETE = 'X-Designate-Hard-Delete'
+#: What a program says that changes zones by plans.
+CHANGE_KIND = 'X-Designate-Pool-Change-Kind'
+KINDS = request_fields.one_of(ChangeKind.API.value, ChangeKind.PLAN.value)
 _PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
+_UNPRINTABLE = re.compile('[^ -~]')
 #: Methods that change nothing.
 _READING = ('GET', 'HEAD', 'OPTIONS')
 
@@ -121,7 +128,8 @@ class AuthMiddleware:
         """
         :raises Forbidden: when it names another project, or all, and the policy does not allow that
         """
-        if sudo := header_project(req, SUDO):
+        names = [header_project(req, header) for header in (SUDO, SUDO_TENANT)]
+        if sudo := names[0] or names[1]:
             check_rule(req, policy.USE_SUDO, f'use the header {SUDO}')
         if may_edit_managed := request.flag(req, EDIT_MANAGED, 'edit_managed_records'):
             check_rule(req, policy.EDIT_MANAGED_RECORDS, f'use the header {EDIT_MANAGED}')
@@ -130,11 +138,15 @@ class AuthMiddleware:
         if all_projects := request.flag(req, ALL, 'all_projects', 'all_tenants'):
             check_rule(req, policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS,
                        f'use the header {ALL}')
+        if_match = request.condition(req)
         project_id = sudo or identity.project
         all_projects = all_projects or not (identity.needs_project or project_id)
         return Context(request_id=req.context.request_id, project_id=project_id, user=identity.user,
                        operation_id=new_id(), all_projects=all_projects, may_edit_managed=may_edit_managed,
-                       may_nest=all_projects and req.context.allows(policy.NEST_ZONES))
+                       if_match=if_match, may_nest=all_projects and req.context.allows(policy.NEST_ZONES),
+                       address=req.remote_addr, client=_UNPRINTABLE.sub('?', req.user_agent or '')[:64],
+                       kind=ChangeKind(KINDS(CHANGE_KIND, req.get_header(CHANGE_KIND, default=ChangeKind.API.value))),
+                       may_approve=req.method not in _READING and req.context.allows(APPROVE_CHANGE))
 
     def _refuse(self, req: falcon.Request, resp: falcon.Response, error: Unauthorized) -> NoReturn:
         resp.set_header('WWW-Authenticate', self._authenticator.challenge(req))

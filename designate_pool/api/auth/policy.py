@@ -18,7 +18,8 @@ from oslo_policy import policy as oslo
 from designate_pool.api import operation_registry
 from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
 from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
-from designate_pool.api.schema.operation import ADMIN, ANYONE, CREATE_IN_POOL, MEMBER, OPERATOR, READER, USE_BLACKLISTED
+from designate_pool.api.schema.operation import (ADMIN, ANYONE, CREATE_IN_POOL, IS_ADMIN, LOCK_AS_ADMIN, MEMBER,
+                                                 OPERATOR, READER, USE_BLACKLISTED)
 from designate_pool.errors import BadConfiguration
 
 LOG = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ EDIT_MANAGED_RECORDS = 'edit_managed_records'
 HARD_DELETE = 'hard_delete'
 #: The rule that a role and those above it fulfil.
 _RULES = {ANYONE: '@', READER: f'rule:{IS_READER}', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
-          ADMIN: 'rule:is_admin'}
+          ADMIN: f'rule:{IS_ADMIN}'}
 #: Seconds between two checks of the files.
 CHECK_INTERVAL = 1.0
 #: Decisions that are kept.
@@ -83,7 +84,11 @@ def list_rules() -> list[oslo.RuleDefault]:
             for path in ('/v2/zones', '/v2/zones/tasks/imports', '/v2/zones/tasks/import_batches')])
         for name, summary in ((CREATE_IN_POOL, 'Choose the pool of a new zone'),
                               (USE_BLACKLISTED, 'Create a zone whose name is in the blacklists'))]
-    return [*roles, *headers, *creating, *(
+    locking = oslo.DocumentedRuleDefault(
+        LOCK_AS_ADMIN, _RULES[ADMIN], 'Lock zones and recordsets so that only those who may do this unlock them',
+        [{'path': f'/v2/zones/{{zone_id}}{path}/tasks/{verb}', 'method': 'POST'}
+         for path in ('', '/recordsets/{recordset_id}') for verb in ('lock', 'unlock')])
+    return [*roles, *headers, *creating, locking, *(
         oslo.DocumentedRuleDefault(operation.name, operation.default_rule or _RULES[operation.role], operation.summary,
                                    [{'path': operation.path, 'method': operation.method}])
         for operation in operation_registry.operations())]

@@ -21,11 +21,17 @@ from designate_pool.errors import InvalidField, NotFound, PoolError
 from designate_pool.model import Context, dashed
 
 LOG = logging.getLogger(__name__)
+#: A line for each request that may change something.
+WRITE_LOG = logging.getLogger('designate_pool.api.writes')
+_READING = ('GET', 'HEAD', 'OPTIONS')
+#: Without authentication, and where it has failed.
+_NOBODY = 'nobody'
 REQUEST_ID = 'X-Openstack-Request-Id'
 #: Characters of a path that are logged.
 _LONGEST_PATH = 200
 #: Other ids are not accepted: they could forge lines of a log.
 _REQUEST_ID = re.compile('req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+_HOST = re.compile(r'(\[[0-9a-f:.]+\]|[a-z0-9_.-]*)(:[0-9]{0,5})?', re.IGNORECASE | re.ASCII)
 #: In metrics, in place of an operation: for an unknown path or method, or a request refused earlier.
 _NO_OPERATION = 'none'
 #: Messages that Designate's own tests know word for word, by the type of the error.
@@ -61,6 +67,9 @@ class Envelope:
         sent = (req.get_header(REQUEST_ID) or '').strip().lower()
         req.context.request_id = sent if _REQUEST_ID.fullmatch(sent) else f'req-{uuid.uuid4()}'
         resp.set_header(REQUEST_ID, req.context.request_id)
+        resp.set_header('Cache-Control', 'no-store')  # unless an operation sets it
+        if not _HOST.fullmatch(req.env.get('HTTP_HOST', '')):  # it becomes part of links
+            raise InvalidField(field='Host', why='neither the name of a host nor an address')
         if req.method == 'HEAD':
             # Carried out as GET, without the body at the end.
             req.context.is_head = True
@@ -82,6 +91,11 @@ class Envelope:
         name = _NO_OPERATION if req.context.operation is None else req.context.operation.name
         metrics.REQUESTS.labels(name, str(resp.status_code)).inc()
         metrics.REQUEST_SECONDS.labels(name).observe(time.monotonic() - req.context.began_at)
+        if req.method not in _READING:
+            who = getattr(req.context, 'requester', None) or Context()
+            WRITE_LOG.info('%s %s: %s by %s from %s [%s]', req.method, printable(req.path, _LONGEST_PATH),
+                           resp.status_code, printable(who.user, _LONGEST_PATH) if who.user else _NOBODY,
+                           req.remote_addr, req.context.request_id)
 
 
 def refuse_outside(error: PoolError, start_response: Any) -> list[bytes]:
@@ -130,7 +144,7 @@ def handle_errors(app: falcon.App[Any, Any], admit: Callable[[falcon.Request, fa
             if req.path.startswith('/v2/'):
                 admit(req, resp)
         except PoolError as refused:
-            _of_ours(req, resp, refused, params)
+            answer_error(req, resp, refused, params)
         else:
             _of_falcon(req, resp, error, params)
 
@@ -138,12 +152,14 @@ def handle_errors(app: falcon.App[Any, Any], admit: Callable[[falcon.Request, fa
     app.add_error_handler(Exception, _unexpected)
     app.add_error_handler(falcon.HTTPError, _of_falcon)
     app.add_error_handler(falcon.HTTPRouteNotFound, of_no_route)
-    app.add_error_handler(PoolError, _of_ours)
+    app.add_error_handler(PoolError, answer_error)
 
 
-def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
+def answer_error(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
+    """Answer *error* in Designate's form."""
     if error.code >= 500 and error.code != 501:
-        LOG.error('%s %s: %s [%s]', req.method, printable(req.path, _LONGEST_PATH), error, req.context.request_id)
+        LOG.log(logging.DEBUG if error.is_logged else logging.ERROR, '%s %s: %s [%s]', req.method,
+                printable(req.path, _LONGEST_PATH), error, req.context.request_id)
     if error.seconds is not None:
         resp.set_header('Retry-After', str(error.seconds))
     answer(resp, fault(error, req.context.request_id), error.code)
@@ -156,13 +172,13 @@ def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErr
         resp.set_header(REQUEST_ID, req.context.request_id)
     if isinstance(error, falcon.HTTPRouteNotFound):
         what = 'such address; the API begins at /v2, and /openapi.json describes it'
-        return _of_ours(req, resp, NotFound(what=what), params)
+        return answer_error(req, resp, NotFound(what=what), params)
     phrase = http.HTTPStatus(error.status_code).phrase
     if isinstance(error, falcon.HTTPMethodNotAllowed):
         why = f'{req.method} is not possible here, only {dict(error.headers or {})["Allow"]}'
     else:
         why = (error.description or phrase).rstrip('.')
-    _of_ours(req, resp, HttpError(error.status_code, phrase, why), params)
+    answer_error(req, resp, HttpError(error.status_code, phrase, why), params)
     resp.set_headers(error.headers or {})
 
 

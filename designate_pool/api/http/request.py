@@ -110,6 +110,13 @@ def flag(req: falcon.Request, header: str, *in_query: str) -> bool:
     return any(str(value).lower() == 'true' for value in values.values())
 
 
+def condition(req: falcon.Request) -> str:
+    """The header If-Match, where the operation takes it; '' without."""
+    field = req.context.operation and req.context.operation.headers.get(request_fields.IF_MATCH)
+    value = req.get_header(request_fields.IF_MATCH)
+    return '' if field is None or value is None else str(field.kind(request_fields.IF_MATCH, value)).strip()
+
+
 def path_part(name: str, value: str) -> Any:
     """A variable part of the path, checked and converted, ids into 32 digits."""
     if name == 'zone':

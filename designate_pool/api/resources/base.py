@@ -35,6 +35,7 @@ class Api:
     :ivar pool_name: the pool where a request names none
     :ivar watcher: of zones that clients wait for
     :ivar check_project: called with the request and the id of a project that is given something
+    :ivar check_broker: raises a PoolError when no messages go through
     :ivar neutron: is asked for floating IPs; None where users have no tokens that it knows
     :ivar document: the OpenAPI document
     """
@@ -47,6 +48,7 @@ class Api:
     watcher: ZoneWatcher
     tasks: ZoneTaskStore
     check_project: CheckProject
+    check_broker: Callable[[], object]
     neutron: NeutronClient | None
     document: str
 

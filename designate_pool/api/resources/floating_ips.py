@@ -14,11 +14,12 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, show_all
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import ACTION, COUNT, TEXT, AnswerForm, Json, ListAnswer, choice, maybe
+from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, TEXT, AnswerForm, Json, ListAnswer, choice,
+                                               maybe)
 from designate_pool.api.schema.operation import MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.services.neutron import NeutronClient
-from designate_pool.errors import BadInput, NotFound, NotImplementedHere
+from designate_pool.errors import BadInput, NotFound, NotImplementedHere, WaitsForApproval
 from designate_pool.model import PTR, Context, FloatingIp, new_id
 
 _ALL, _ONE = '/v2/reverse/floatingips', '/v2/reverse/floatingips/{floating_ip}'
@@ -37,7 +38,7 @@ FLOATING_IP = AnswerForm('FloatingIp', {
     'ttl': maybe(COUNT),
     'action': ACTION,
     'status': choice('ACTIVE', 'ERROR', 'INACTIVE', 'PENDING'),
-}, {'self': lambda floating_ip: f'{_ALL}/{floating_ip.region}:{floating_ip.id}'})
+}, {'self': lambda floating_ip: f'{_ALL}/{floating_ip.region}:{floating_ip.id}', **CHANGE_LINK}, 'change')
 FLOATING_IPS = ListAnswer('FloatingIps', 'floatingips', FLOATING_IP)
 OPERATIONS = Operations('floating_ips')
 
@@ -63,7 +64,10 @@ def update_floating_ip(api: Api, req: falcon.Request, resp: falcon.Response, flo
         return api.central.set_floating_ip(
             context, {'region': present.region, 'id': present.id, 'address': present.address}, values)
     region, _, floating_ip_id = floating_ip.partition(':')
-    api.central.unset_floating_ip(context, region, floating_ip_id.lower())
+    try:
+        api.central.unset_floating_ip(context, region, floating_ip_id.lower())
+    except WaitsForApproval as waiting:
+        raise WaitsForApproval(**{**waiting.kwargs, 'value': _get(api, req, floating_ip)}) from None
     # Designate answers null, which openstacksdk cannot read.
     return _get(api, req, floating_ip)
 
@@ -93,7 +97,7 @@ def find_floating_ips(api: Api, req: falcon.Request, region: str | None = None) 
     if outdated:
         # An operation of its own: the request may go on to change the same zone.
         api.central.delete_managed_records(
-            dataclasses.replace(context, all_projects=True, operation_id=new_id()), outdated)
+            dataclasses.replace(context, all_projects=True, may_approve=True, operation_id=new_id()), outdated)
     return floating_ips
 
 

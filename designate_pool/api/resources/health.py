@@ -1,7 +1,6 @@
 """``/healthz``, which versions there are, and ``/v2/service_statuses``: the services and whether each is running.
 
-Clients of Designate ask for services by its names, so a service is also listed under the names of those whose work it
-does, with ids of their own.
+Clients of Designate know services by its names, so a service is listed under the names of those whose work it does.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import falcon
 
@@ -40,9 +39,10 @@ VERSION = AnswerForm('OneVersion', {'version': inline(_VERSION)})
 DOCUMENT = AnswerForm('Document', {})
 DOCUMENT.schema = {'type': 'object', 'required': ['openapi', 'info', 'paths'],
                    'description': 'A document of OpenAPI 3.1.'}
-HEALTH = AnswerForm('Health', {'version': TEXT, 'status': choice('ok', 'unavailable'), 'central': TEXT})
+HEALTH = AnswerForm('Health', {'version': TEXT, 'status': choice('ok', 'unavailable'), 'central': TEXT,
+                               'broker': TEXT.about('Whether messages go through.')})
 #: Designate's names of what our services do.
-DESIGNATE_NAMES = {'minidns': ('mdns',), 'pool_manager': ('producer', 'worker')}
+DESIGNATE_NAMES = {'minidns': ('mdns',), 'pool_manager': ('worker', 'producer')}
 _STATUSES = ('UP', 'DOWN', 'WARNING')
 FILTERS = {
     **dict.fromkeys(('service_name', 'hostname', 'pool_name'), RequestField(request_fields.some_text)),
@@ -52,11 +52,12 @@ SERVICE_STATUS = AnswerForm('ServiceStatus', {
     'id': ID,
     'service_name': TEXT,
     'hostname': TEXT,
-    'pool_name': TEXT.about('Of services that work for one pool, under their own names.').of(
+    'pool_name': TEXT.about('Of services that work for one pool.').of(
         lambda status: status.pool_name or ABSENT),
     'status': choice(*_STATUSES),
     'heartbeated_at': MOMENT,
-    'stats': AnswerField({'type': 'object'}, dict),
+    'stats': AnswerField({'type': 'object'}, dict).about(
+        'With service_name, what the service is called here if that is another name.'),
     'capabilities': AnswerField({'type': 'object'}, dict),
     'created_at': VERSIONED['created_at'],
     'updated_at': VERSIONED['updated_at'],
@@ -84,17 +85,23 @@ def show_document(api: Api, req: falcon.Request, resp: falcon.Response) -> None:
 
 @OPERATIONS.add('GET', '/healthz', 'Tell whether the API can do its work', ANYONE, {200: HEALTH, 503: HEALTH})
 def show_health(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-    fault = None
-    try:
-        api.central.find_pools(requester(req), limit=1)
-    except PoolError as error:
-        fault = str(error)
-    except Exception as error:  # any failure means that Central is not healthy
-        LOG.exception('Central failed the health check')
-        fault = f'it failed ({type(error).__name__})'
-    if fault is not None:
+    faults = {'central': _fault(lambda: api.central.find_pools(requester(req), limit=1)),
+              'broker': _fault(api.check_broker)}
+    if any(faults.values()):
         resp.status = 503
-    return {'version': __version__, 'status': 'unavailable' if fault else 'ok', 'central': fault or 'ok'}
+    return {'version': __version__, 'status': 'unavailable' if any(faults.values()) else 'ok',
+            **{name: fault or 'ok' for name, fault in faults.items()}}
+
+
+def _fault(check: Callable[[], object]) -> str | None:
+    try:
+        check()
+    except PoolError as error:
+        return str(error)
+    except Exception as error:  # any failure means that it is not healthy
+        LOG.exception('the health check failed')
+        return f'it failed ({type(error).__name__})'
+    return None
 
 
 def _version(req: falcon.Request, name: str) -> Json:
@@ -110,8 +117,8 @@ def list_service_statuses(api: Api, req: falcon.Request, resp: falcon.Response) 
         others = {name: value for name, value in page.criterion.items() if name != 'service_name'}
         every = PageRequest(others, sort_key=page.sort_key, sort_dir=page.sort_dir)
         statuses = [status for service in api.central.find_service_statuses(context, every)
-                    for status in _under_all_names(service)
-                    if page.criterion.get('service_name') in (None, status.service_name)]
+                    for status in _as_in_designate(service)
+                    if page.criterion.get('service_name') in (None, status.service_name, service.service_name)]
         if page.sort_key in (None, 'service_name'):
             statuses.sort(key=lambda status: status.service_name, reverse=page.sort_dir == 'desc')
         if page.marker is not None:
@@ -128,16 +135,21 @@ def list_service_statuses(api: Api, req: falcon.Request, resp: falcon.Response) 
                 {200: SERVICE_STATUS}, tag='service_statuses')
 def show_service_status(api: Api, req: falcon.Request, resp: falcon.Response, service_id: str) -> ServiceStatus:
     for service in api.central.find_service_statuses(requester(req)):
-        for status in _under_all_names(service):
+        for status in _as_in_designate(service):
             if status.id == service_id:
                 return status
     raise NotFound(what=f'service status {service_id}', type='service_status_not_found')
 
 
-def _under_all_names(service: ServiceStatus) -> Iterator[ServiceStatus]:
-    """*service*, and it again under each of Designate's names; its own is in the statistics of these."""
-    yield service
-    for name in DESIGNATE_NAMES.get(service.service_name, ()):
-        stats = {**service.stats, 'service_name': service.service_name, 'pool_name': service.pool_name}
-        yield dataclasses.replace(service, id=uuid.uuid5(uuid.UUID(service.id), name).hex, service_name=name,
-                                  stats=stats, pool_name='')
+@OPERATIONS.add('DELETE', '/v2/service_statuses/{service_id}', 'Forget a service that does not run any more', OPERATOR,
+                {204: None}, tag='service_statuses')
+def delete_service_status(api: Api, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
+    api.central.delete_service_status(requester(req), service_id)
+
+
+def _as_in_designate(service: ServiceStatus) -> Iterator[ServiceStatus]:
+    """*service* under each of Designate's names; its own is in the statistics, its id that of the first."""
+    for number, name in enumerate(DESIGNATE_NAMES.get(service.service_name, (service.service_name,))):
+        stats = {**service.stats, **({} if name == service.service_name else {'service_name': service.service_name})}
+        service_id = uuid.uuid5(uuid.UUID(service.id), name).hex if number else service.id
+        yield dataclasses.replace(service, id=service_id, service_name=name, stats=stats)

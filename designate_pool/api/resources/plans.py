@@ -1,19 +1,25 @@
-"""``/v2/plans``: plans that were parked by a pool manager or stored by an operator, and what is decided about them."""
+"""``/v2/plans``: plans that were parked by a pool manager or stored by an operator, and what is decided about them.
+
+``/v2/changes``: changes of zones that wait for the approval of somebody else, which are plans as well.
+"""
 
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable
 
 import falcon
 
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
+from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (COUNT, ID, MOMENT, PLAN_STATE, TEXT, AnswerField, AnswerForm, Json,
-                                               ListAnswer, maybe, zone_path)
-from designate_pool.api.schema.operation import OPERATOR, Operations
+                                               ListAnswer, inline, many, maybe, zone_path)
+from designate_pool.api.schema.operation import ADMIN, MEMBER, OPERATOR, READER, Operations
+from designate_pool.central.rules.plans import changes
 from designate_pool.model import PlanState, StoredPlan, dashed, new_id
 
 #: The id may be the beginning of it, four digits at least.
@@ -40,8 +46,27 @@ _LINKS: dict[str, Callable[[StoredPlan], str | None]] = {
 }
 PLAN = AnswerForm('Plan', _PLAN, _LINKS, 'zone', 'server')
 WHOLE_PLAN = AnswerForm('WholePlan', {
-    **_PLAN, 'document': AnswerField({'type': 'object'}).of(lambda plan: json.loads(plan.document or '{}'))},
+    **_PLAN, 'document': AnswerField({'type': 'object'}).of(lambda plan: {
+        # That of a change has the address of who asked for it.
+        name: part for name, part in json.loads(plan.document or '{}').items() if name != 'request'})},
     _LINKS, 'zone', 'server')
+_CHANGE = {
+    **{name: _PLAN[name] for name in ('id', 'zone_name', 'state', 'creates', 'updates', 'deletes', 'expires_at',
+                                      'created_at', 'updated_at')},
+    'zone_id': ID.of('domain_id'),
+    'asked_by': maybe(TEXT).about('Who may not approve it.'),
+    'why': maybe(TEXT).about('That it waits, or who has approved or refused it.'),
+}
+_CHANGE_LINKS: dict[str, Callable[[StoredPlan], str | None]] = {
+    'self': lambda plan: f'/v2/changes/{dashed(plan.id)}', 'zone': _LINKS['zone']}
+CHANGE = AnswerForm('Change', _CHANGE, _CHANGE_LINKS)
+WHOLE_CHANGE = AnswerForm('WholeChange', {**_CHANGE, 'changes': many(inline(AnswerForm('', {
+    'name': TEXT.of(operator.itemgetter('name')),
+    'type': TEXT.of(operator.itemgetter('type')).about('Of a recordset; "zone" for the zone itself.'),
+    'before': maybe(AnswerField({'type': 'object'}).of(operator.itemgetter('before'))),
+    'after': maybe(AnswerField({'type': 'object'}).of(operator.itemgetter('after'))),
+}))).of(changes)}, _CHANGE_LINKS)
+CHANGES = ListAnswer('Changes', 'changes', CHANGE)
 PLANS = ListAnswer('Plans', 'plans', PLAN)
 OPERATIONS = Operations('plans')
 
@@ -81,3 +106,28 @@ def approve_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: 
 def settle_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
     values = request.body(req)
     return api.central.settle_plan(pool_requester(req), plan_id, PlanState(values['state']), values.get('why'))
+
+
+@OPERATIONS.add('GET', '/v2/changes', 'List changes that wait for approval, or have', READER, {200: CHANGES},
+                query=request_fields.CHANGE_FILTERS, is_list=True, tag='changes')
+def list_changes(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, api.central.changes.find)
+
+
+@OPERATIONS.add('GET', '/v2/changes/{change_id}', 'Show a change that waits for approval, with what it changes', READER,
+                {200: WHOLE_CHANGE}, tag='changes')
+def show_change(api: Api, req: falcon.Request, resp: falcon.Response, change_id: str) -> StoredPlan:
+    return api.central.changes.get(requester(req), change_id)
+
+
+@OPERATIONS.add('POST', '/v2/changes/{change_id}/approve', 'Approve a change that somebody else has asked for', ADMIN,
+                {202: CHANGE}, body={}, body_optional=True, tag='changes')
+def approve_change(api: Api, req: falcon.Request, resp: falcon.Response, change_id: str) -> StoredPlan:
+    request.body(req)
+    return api.central.changes.approve(requester(req), change_id)
+
+
+@OPERATIONS.add('POST', '/v2/changes/{change_id}/refuse', 'Refuse a change, or withdraw one of your own', MEMBER,
+                {200: CHANGE}, body=request_fields.CHANGE_REFUSE, body_optional=True, tag='changes')
+def refuse_change(api: Api, req: falcon.Request, resp: falcon.Response, change_id: str) -> StoredPlan:
+    return api.central.changes.refuse(requester(req), change_id, request.body(req).get('reason'))

@@ -12,11 +12,11 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (COUNT, FLAG, ID, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, AnswerForm, Json,
-                                               ListAnswer, many, maybe, one)
+from designate_pool.api.schema.answers import (COUNT, FLAG, FREEZE, ID, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED,
+                                               AnswerForm, Json, ListAnswer, inline, many, maybe, one)
 from designate_pool.api.schema.operation import ADMIN, OPERATOR, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.model import Pool, dashed
+from designate_pool.model import Freeze, Pool, dashed
 
 _ONE = '/v2/pools/{pool_id}'
 FILTERS = dict.fromkeys(('name', 'description'), RequestField(request_fields.some_text))
@@ -39,9 +39,15 @@ POOL = AnswerForm('Pool', {
     'catalog_zone': maybe(TEXT),
     'count_joining_servers': maybe(FLAG).of(
         lambda pool: pool.count_joining_servers if pool.published_at is not None else None),
+    'freeze': maybe(inline(AnswerForm('', {**FREEZE.fields, 'user': TEXT.about('Who froze it.')}))).of(
+        lambda pool: Freeze.parse(pool.freeze)).about('Null where it is not frozen.'),
+    'requires_approval': FLAG.about('Whether changes of its zones wait for approval.'),
     **VERSIONED,
 }, {'self': lambda pool: f'/v2/pools/{dashed(pool.id)}'})
 POOLS = ListAnswer('Pools', 'pools', POOL)
+LIMITS = AnswerForm('PoolLimits', {
+    'limits': many(inline(AnswerForm('', {'what': TEXT, 'limit': COUNT, 'why': TEXT}))),
+}, description="What the pool's servers do not take of a zone, as refusals name it.")
 OPERATIONS = Operations('pools')
 
 
@@ -61,6 +67,12 @@ def show_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str
     return api.central.get_pool(requester(req), pool_id)
 
 
+@OPERATIONS.add('GET', f'{_ONE}/limits', "Show what a pool's servers do not take of a zone", READER, {200: LIMITS})
+def show_pool_limits(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Json:
+    request.query(req)
+    return LIMITS.show(None, limits=[limit._asdict() for limit in api.central.pool_limits(requester(req), pool_id)])
+
+
 @OPERATIONS.add('PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial', ADMIN, {202: POOL},
                 body=request_fields.POOL_UPDATE)
 def update_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
@@ -71,6 +83,18 @@ def update_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: s
 @OPERATIONS.add('DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None})
 def delete_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
     api.central.delete_pool(requester(req), pool_id)
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/freeze', 'Freeze a pool: changes of its zones wait, its servers get nothing new',
+                ADMIN, {200: POOL}, body=request_fields.FREEZE)
+def freeze_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
+    body = request.body(req)
+    return api.central.frozen_pools.freeze(requester(req), pool_id, body['reason'], body.get('until'))
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/unfreeze', 'Unfreeze a pool: what has waited goes out', ADMIN, {200: POOL})
+def unfreeze_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
+    return api.central.frozen_pools.unfreeze(requester(req), pool_id)
 
 
 @OPERATIONS.add('GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers", READER, {200: NAME_SERVERS})

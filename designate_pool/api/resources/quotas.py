@@ -18,7 +18,9 @@ LONGEST_NAME = 255
 _LIMIT = AnswerField({'type': 'integer', 'minimum': -1})
 QUOTAS = AnswerForm('Quotas', {name: _LIMIT.about(description) for name, description in {
     'api_export_size': 'Recordsets of a zone that can be exported.',
+    'deletes_per_hour': 'Recordsets that requests delete in an hour, with those of deleted zones.',
     'recordset_records': 'Records of a recordset.',
+    'zone_deletes_per_hour': 'Recordsets that requests delete in an hour in one zone.',
     'zone_records': 'Records of a zone, without those generated from its pool.',
     'zone_recordsets': 'Recordsets of a zone, without those generated from its pool.',
     'zones': 'Zones of the project.',

@@ -8,16 +8,16 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ACTION, COUNT, ID, STATUS, TEXT, TEXTS, VERSIONED, AnswerForm, Json,
-                                               ListAnswer, maybe, zone_path)
-from designate_pool.api.schema.operation import MEMBER, READER, Operations
+from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, ID, LOCK, STATUS, TEXT, TEXTS, VERSIONED,
+                                               AnswerForm, Json, ListAnswer, maybe, zone_path)
+from designate_pool.api.schema.operation import LOCK_AS_ADMIN, MEMBER, READER, Operations
 from designate_pool.errors import ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import Domain, PageRequest, RecordSet, dashed
 
 _ALL, _ONE = '/v2/zones/{zone_id}/recordsets', '/v2/zones/{zone_id}/recordsets/{recordset_id}'
 RECORDSET = AnswerForm('RecordSet', {
     'id': ID,
-    'name': TEXT,
+    'name': TEXT.of('shown_name'),
     'type': TEXT,
     'records': TEXTS.of(lambda recordset: [record.data for record in recordset.records]),
     'ttl': maybe(COUNT),
@@ -27,8 +27,10 @@ RECORDSET = AnswerForm('RecordSet', {
     'zone_id': ID.of('domain_id'),
     'zone_name': TEXT,
     'project_id': TEXT,
+    **LOCK,
     **VERSIONED,
-}, {'self': lambda recordset: f'{zone_path(recordset.domain_id)}/recordsets/{dashed(recordset.id)}'})
+}, {'self': lambda recordset: f'{zone_path(recordset.domain_id)}/recordsets/{dashed(recordset.id)}', **CHANGE_LINK},
+                       'change', has_etag=True)
 RECORDSETS = ListAnswer('RecordSets', 'recordsets', RECORDSET)
 OPERATIONS = Operations('recordsets')
 
@@ -42,24 +44,25 @@ def list_recordsets(api: Api, req: falcon.Request, resp: falcon.Response, zone_i
 
 
 @OPERATIONS.add('POST', _ALL, 'Create a recordset', MEMBER, {202: RECORDSET}, body=request_fields.RECORDSET_CREATE,
-                has_location=True)
+                headers=request_fields.CONDITION, has_location=True)
 def create_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
     body = request.body(req, of=lambda: api.central.get_domain(requester(req), zone_id))
     values = {name: value for name, value in body.items() if value is not None}
     domain = api.central.get_domain(requester(req), zone_id)
-    return shown_recordset(api.central.create_recordset(requester(req), zone_id, values), domain, req.prefix)
+    return _answered(resp, api.central.create_recordset(requester(req), zone_id, values), domain, req.prefix)
 
 
 @OPERATIONS.add('GET', _ONE, 'Show a recordset', READER, {200: RECORDSET})
 def show_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
     domain = api.central.get_domain(requester(req), zone_id)
-    return shown_recordset(api.central.get_recordset(requester(req), zone_id, recordset_id), domain, req.prefix)
+    return _answered(resp, api.central.get_recordset(requester(req), zone_id, recordset_id), domain, req.prefix)
 
 
 @OPERATIONS.add('PATCH', _ONE, "Change a recordset's records, TTL or description (the same as PUT)", MEMBER,
-                {202: RECORDSET}, body=request_fields.RECORDSET_UPDATE, name='patch_recordset')
+                {202: RECORDSET}, body=request_fields.RECORDSET_UPDATE, headers=request_fields.CONDITION,
+                name='patch_recordset')
 @OPERATIONS.add('PUT', _ONE, "Change a recordset's records, TTL or description", MEMBER, {202: RECORDSET},
-                body=request_fields.RECORDSET_UPDATE)
+                body=request_fields.RECORDSET_UPDATE, headers=request_fields.CONDITION)
 def update_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
     domain = api.central.get_domain(requester(req), zone_id)
 
@@ -71,13 +74,25 @@ def update_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_
 
     values = request.changes(req, current)
     changed = api.central.update_recordset(requester(req), zone_id, recordset_id, values)
-    return shown_recordset(changed, domain, req.prefix)
+    return _answered(resp, changed, domain, req.prefix)
 
 
-@OPERATIONS.add('DELETE', _ONE, 'Delete a recordset', MEMBER, {202: RECORDSET})
+@OPERATIONS.add('DELETE', _ONE, 'Delete a recordset', MEMBER, {202: RECORDSET}, headers=request_fields.CONDITION)
 def delete_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
     domain = api.central.get_domain(requester(req), zone_id)
-    return shown_recordset(api.central.delete_recordset(requester(req), zone_id, recordset_id), domain, req.prefix)
+    return _answered(resp, api.central.delete_recordset(requester(req), zone_id, recordset_id), domain, req.prefix)
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/lock', 'Lock a recordset, so that it is not changed', MEMBER, {200: RECORDSET},
+                body=request_fields.LOCK, headers=request_fields.CONDITION)
+@OPERATIONS.add('POST', f'{_ONE}/tasks/unlock', 'Unlock a recordset', MEMBER, {200: RECORDSET}, name='unlock_recordset',
+                headers=request_fields.CONDITION)
+def lock_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
+    domain = api.central.get_domain(requester(req), zone_id)
+    reason = None if req.context.operation.body is None else request.body(req)['reason']
+    changed = api.central.set_recordset_lock(requester(req), zone_id, recordset_id, reason,
+                                             req.context.allows(LOCK_AS_ADMIN))
+    return _answered(resp, changed, domain, req.prefix)
 
 
 @OPERATIONS.add('GET', '/v2/recordsets', 'List recordsets of all zones', READER, {200: RECORDSETS},
@@ -97,7 +112,13 @@ def find_recordset(api: Api, req: falcon.Request, resp: falcon.Response, records
     return shown_recordset(recordset, domain, req.prefix)
 
 
+def _answered(resp: falcon.Response, recordset: RecordSet, domain: Domain, base: str) -> Json:
+    """A recordset as one operation answers it, with its entity tag."""
+    resp.set_header('ETag', recordset.etag)
+    return shown_recordset(recordset, domain, base)
+
+
 def shown_recordset(recordset: RecordSet, domain: Domain, base: str) -> Json:
     """A recordset as the API answers it."""
-    return RECORDSET.show(recordset, base, zone_id=dashed(domain.id), zone_name=domain.name,
+    return RECORDSET.show(recordset, base, zone_id=dashed(domain.id), zone_name=domain.shown_name,
                           project_id=recordset.project_id or domain.project_id)

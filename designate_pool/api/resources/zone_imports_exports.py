@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
+from typing import IO
 
 import falcon
 
@@ -19,9 +21,11 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, AnswerForm, Json, ListAnswer, many, maybe,
                                                member, one, zone_path)
 from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, Operations
-from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, validated
+from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, validated, write_zone_file
 from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound
 from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
+from designate_pool.storage import queries
+from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import zone_tasks
 
 #: The attribute that names the pool of a zone.
@@ -153,6 +157,26 @@ def fetch_zone_export(api: Api, req: falcon.Request, resp: falcon.Response, expo
         # The zone may have grown since, or been given to another project, so it is checked too.
         api.central.check_export(requester(req), domain_id)
     send_zone_file(api, resp, domain_id)
+
+
+@OPERATIONS.add('GET', '/v2/zones/{zone_id}/versions/{at}/export', 'Fetch a zone as it was as a zone file', READER,
+                {200: None}, answer_media='text/dns', errors=(413,))
+def export_zone_version(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, at: str) -> None:
+    send_version(api, req, resp, zone_id, at, write_zone_file, 'text/dns')
+
+
+def send_version(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, at: str,
+                 write: Callable[..., None], media: str, name: str | None = None) -> None:
+    """Answer what *write* makes of a version of a zone; it is called with a file, the head, and the rows."""
+    moment, expired = api.central.version_at('at', at)
+    if name is None:
+        api.storage.read(api.central.creator.allowance.check_export_of_version, requester(req), zone_id)
+
+    def read(tx: Tx, file: IO[bytes]) -> None:
+        queries.use_rows_at(tx, requester(req), zone_id, moment, expired, functools.partial(write, file), name)
+
+    resp.set_stream(*api.tasks.spooled(read))
+    resp.content_type = media
 
 
 def send_zone_file(api: Api, resp: falcon.Response, domain_id: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import falcon
@@ -12,21 +13,29 @@ from designate_pool.api.http.limits import PLACE, Place
 from designate_pool.api.resources.audits import FINDING
 from designate_pool.api.resources.base import Api
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, SECONDS, SERIAL, STATUS, TEXT, TEXTS,
-                                               AnswerForm, Json, inline, many, maybe, one, zone_path)
+from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, FREEZE, ID, MOMENT, SECONDS, SERIAL, STATUS, TEXT,
+                                               TEXTS, WAITS_FOR, AnswerForm, Json, choice, inline, many, maybe, one,
+                                               zone_path)
 from designate_pool.api.schema.operation import READER, Operations
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
 from designate_pool.api.views import explain
 from designate_pool.api.views.zone_servers import (RECORDSET_SERVERS, ZONE_SERVER, ZONE_SERVERS, recordset_servers,
                                                    zone_servers)
-from designate_pool.errors import DomainNotFound, InvalidField
-from designate_pool.model import Context, Domain, PageRequest, PlanState, Pool, ServerState, Status
+from designate_pool.errors import DomainNotFound, InvalidField, OverQuota
+from designate_pool.model import (AuditKind, ChangeKind, Context, Domain, PageRequest, PlanState, Pool, Reason,
+                                  ServerState, Status)
+from designate_pool.protocol.rules import Level, Violation
+from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings, dashboard
-from designate_pool.storage.zones import secondary_zones
+from designate_pool.storage.zones import plans, secondary_zones
 
 #: How many of the newest findings of audits about a zone are shown.
 FINDINGS = 5
+#: Reasons of servers that may not have taken the zone for what is in it.
+_NOT_TAKEN = {reason.value for reason in (Reason.STALE, Reason.NOT_AUTH, Reason.NO_ZONE, Reason.SERVFAIL)}
+#: Violations of rules that one answer has.
+VIOLATIONS = 1000
 MOST_SECONDS = 300
 DEFAULT_SECONDS = 30.0
 _COUNTS = ('threshold_percentage', 'needed', 'current', 'total')
@@ -46,12 +55,13 @@ ZONE_WAIT = AnswerForm('ZoneWait', {
     'action': ACTION,
     'needed': maybe(COUNT).about('How many servers were waited for; null where the threshold is not known.'),
     'current': COUNT.about('How many of the servers that count have what was waited for.'),
-    'servers_current': TEXTS.about('Their names.'),
+    'servers_current': TEXTS.about('Their names, for the owner of the zone.'),
     'done': FLAG,
     'timed_out': FLAG,
     'failed': FLAG.about('The pool says ERROR, or the zone is being deleted meanwhile.'),
+    'freeze': maybe(inline(FREEZE)).about('The freeze of the pool that ended the wait, as what was waited for waits.'),
     'seconds': SECONDS.about('How long the wait took.'),
-}, description='How a wait ended. One that ended with none of done, failed and timed_out does not exist.')
+}, description='How a wait ended. One that ended with none of done, failed, timed_out and freeze does not exist.')
 EXPLANATION = AnswerForm('ZoneExplanation', {
     'zone_id': ID.of('id'),
     'zone_name': TEXT.of('name'),
@@ -63,9 +73,11 @@ EXPLANATION = AnswerForm('ZoneExplanation', {
     'converged_at': maybe(MOMENT).about('When the pool first agreed on it.'),
     'request_id': maybe(TEXT).of(lambda domain: domain.request_id or None).about(
         'Of the request that gave it its serial.'),
+    'changed_by': maybe(TEXT).about('Who gave it its serial.'),
     'also_notifies': TEXTS.about('Who is notified of each change besides the servers; it is not checked whether they '
                                  'heed it.'),
-    'findings': many(one(FINDING)).about('What audits found of it lately, the newest first.'),
+    'findings': many(one(FINDING)).about('What audits found of it lately and is not repaired, the newest first.'),
+    'freeze': WAITS_FOR,
     'summary': TEXT.about('Where the zone stands, in one sentence.'),
     **{name: ZONE_SERVERS.fields[name] for name in _COUNTS},
     'degraded': FLAG.about('ACTIVE, and not on every server that counts.'),
@@ -85,6 +97,19 @@ EXPLANATION = AnswerForm('ZoneExplanation', {
 }, {'self': lambda domain: f'{zone_path(domain.id)}/explain',
     'servers': lambda domain: f'{zone_path(domain.id)}/servers',
     'zone': lambda domain: zone_path(domain.id)})
+VIOLATION = AnswerForm('Violation', {
+    'rule': TEXT.of('rule.id'),
+    'level': choice('error', 'server', 'warning').of(lambda violation: violation.rule.level.value),
+    'source': TEXT.of('rule.source'),
+    'name': TEXT,
+    'type': TEXT,
+    'why': TEXT,
+})
+VALIDATION = AnswerForm('ZoneValidation', {
+    'zone_id': ID.of('id'),
+    'zone_name': TEXT.of('name'),
+    'violations': many(one(VIOLATION)).about(f'At most {VIOLATIONS}.'),
+}, {'self': lambda domain: f'{zone_path(domain.id)}/validation', 'zone': lambda domain: zone_path(domain.id)})
 OPERATIONS = Operations('zone_servers')
 
 
@@ -100,6 +125,15 @@ def list_zone_servers(api: Api, req: falcon.Request, resp: falcon.Response, zone
 def explain_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
     request.query(req)
     return explain_domain(api, requester(req), api.own_domain(requester(req), zone_id), req.prefix)
+
+
+@OPERATIONS.add('GET', '/v2/zones/{zone_id}/validation', 'Show what the rules of validation have against a zone',
+                READER, {200: VALIDATION})
+def validate_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    request.query(req)
+    domain = api.own_domain(requester(req), zone_id)
+    return VALIDATION.show(domain, req.prefix, violations=[
+        VIOLATION.show(violation) for violation in api.central.validate_domain(requester(req), domain.id)[:VIOLATIONS]])
 
 
 @OPERATIONS.add('GET', '/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
@@ -141,8 +175,9 @@ def wait_for_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id:
     servers = wait_verdict.current(target, state)
     needed = target.servers or wait_verdict.needed(len(wait_verdict.counting(state)), state.pool)
     return ZONE_WAIT.show(now, serial=target.serial, status=status.value, needed=needed, current=len(servers),
-                          servers_current=[server.label for server in servers], done=verdict.done,
-                          timed_out=not verdict.over, failed=verdict.failed,
+                          servers_current=[server.label for server in servers if context.sees(now.project_id)],
+                          done=verdict.done, timed_out=not verdict.over, failed=verdict.failed,
+                          freeze=FREEZE.show(now.waits_for) if verdict.waits else None,
                           seconds=round(time.monotonic() - began, 3))
 
 
@@ -166,7 +201,8 @@ def _show_servers(api: Api, context: Context, domain: Domain, base: str, pool: P
     now = api.storage.now()
     plan_ids = {plan.server_id: plan.id for plan in parked if plan.expires_at is None or plan.expires_at > now}
     refreshed = api.storage.read(secondary_zones.get, domain.id) if domain.is_secondary else None
-    return zone_servers(domain, servers, rows, pool, base, plan_ids, refreshed)
+    audits = {audit.kind: audit for audit in api.storage.read(sweeps.of_pool, domain.pool_name)}
+    return zone_servers(domain, servers, rows, pool, base, plan_ids, refreshed, audits.get(AuditKind.SERIALS))
 
 
 def explain_domain(api: Api, context: Context, domain: Domain, base: str) -> Json:
@@ -174,7 +210,36 @@ def explain_domain(api: Api, context: Context, domain: Domain, base: str) -> Jso
     pool = api.central.get_pool(context, domain.pool_id)
     shown = _show_servers(api, context, domain, base, pool)
     findings = api.storage.read(audit_findings.of_domain, domain.id, FINDINGS)
-    return EXPLANATION.show(domain, base, **explain.explain(shown, api.storage.now()),
+    services = api.central.find_service_statuses(context, PageRequest({'pool_name': domain.pool_name}))
+    culprits: list[Violation] = []
+    if any(server['status'] == 'ERROR' and server['reason'] in _NOT_TAKEN for server in shown['servers']):
+        with contextlib.suppress(OverQuota):  # of zones that are too large to be looked at
+            culprits = [violation for violation in api.central.validate_domain(context, domain.id)
+                        if violation.rule.level is not Level.WARNING]
+    return EXPLANATION.show(domain, base,
+                            **explain.explain(shown, api.storage.now(), explain.missing_services(services),
+                                              [str(violation) for violation in culprits],
+                                              ' '.join(filter(None, (_locked(domain), _waiting(api, domain)))),
+                                              [finding.label for finding in findings if finding.mended is False
+                                               and finding.done == audit_findings.UNREPAIRED]),
                             **{name: shown[name] for name in (*_COUNTS, 'secondary')},
-                            also_notifies=list(pool.also_notifies),
-                            findings=[FINDING.show(finding) for finding in findings])
+                            changed_by=_changed_by(api, context, domain), also_notifies=list(pool.also_notifies),
+                            findings=[FINDING.show(finding) for finding in findings if not finding.mended])
+
+
+def _changed_by(api: Api, context: Context, domain: Domain) -> str | None:
+    """Who gave a domain its serial; None also if that was in the time of another project."""
+    return next((str(version.actor) for version in api.central.find_versions(context, domain.id, 5)
+                 if version.serial != version.former_serial or version.kind not in (ChangeKind.API, ChangeKind.OWNER)),
+                None) or None
+
+
+def _waiting(api: Api, domain: Domain) -> str:
+    count = len(api.storage.read(plans.waiting, domain.id, api.storage.now())) if domain.needs_approval else 0
+    return f'It has {count} change{"s" * (count > 1)} that wait{"s" * (count == 1)} for approval.' if count else ''
+
+
+def _locked(domain: Domain) -> str:
+    if domain.lock_reason is None:
+        return ''
+    return f'It is locked{" by an administrator" if domain.locked_by_admin else ""}: {domain.lock_reason}'

@@ -13,7 +13,8 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import ID, MOMENT, TEXT, AnswerForm, Json, ListAnswer, maybe, member, zone_path
+from designate_pool.api.schema.answers import (CHANGE_LINK, ID, MOMENT, TEXT, AnswerForm, Json, ListAnswer, maybe,
+                                               member, zone_path)
 from designate_pool.api.schema.operation import ADMIN, MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.model import TransferStatus, ZoneShare, ZoneTransferAccept, ZoneTransferRequest, dashed
@@ -55,7 +56,7 @@ REQUEST = AnswerForm('TransferRequest', {
     'status': _STATUS,
     'description': maybe(TEXT),
     **_OWN,
-}, {'self': lambda found: f'{_REQUESTS}/{dashed(found.id)}'}, *_OWN,
+}, {'self': lambda found: f'{_REQUESTS}/{dashed(found.id)}', **CHANGE_LINK}, *_OWN, 'change',
     description='A transfer request; other projects than the owner see only what is required.')
 REQUESTS = ListAnswer('TransferRequests', 'transfer_requests', REQUEST)
 ACCEPT = AnswerForm('TransferAccept', {
@@ -90,7 +91,7 @@ def list_transfer_requests(api: Api, req: falcon.Request, resp: falcon.Response)
 
 
 @OPERATIONS.add('POST', '/v2/zones/{zone_id}/tasks/transfer_requests', 'Request that another project take over a zone',
-                MEMBER, {201: REQUEST}, has_location=True, body=_NEW_REQUEST, body_optional=True)
+                MEMBER, {201: REQUEST, 202: REQUEST}, has_location=True, body=_NEW_REQUEST, body_optional=True)
 def create_transfer_request(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
     values = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
     if values.get('target_project_id') is not None:

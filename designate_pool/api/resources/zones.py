@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
-from typing import Any
+import operator
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+from urllib.parse import urlencode
 
 import falcon
 
@@ -11,21 +16,31 @@ from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, show_page
+from designate_pool.api.resources.zone_imports_exports import send_version
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, STATUS, TEXT, TEXT_BY_NAME,
-                                               TEXTS, VERSIONED, AnswerForm, Json, ListAnswer, choice, maybe, zone_path)
-from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, Operations
+from designate_pool.api.schema.answers import (ABSENT, ACTION, CHANGE_LINK, COUNT, FLAG, ID, LOCK, MOMENT, SERIAL,
+                                               STATUS, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, WAITS_FOR, AnswerForm,
+                                               Json, ListAnswer, choice, inline, many, maybe, member, moment, rows,
+                                               zone_path)
+from designate_pool.api.schema.operation import (ADMIN, CREATE_IN_POOL, IS_ADMIN, LOCK_AS_ADMIN, MEMBER, READER,
+                                                 Operations)
+from designate_pool.api.services.zone_task_store import write_lines
 from designate_pool.api.views.zone_servers import masters
 from designate_pool.errors import InvalidField
-from designate_pool.model import Action, Domain, RecordChange
+from designate_pool.model import Action, ChangeKind, Domain, RecordChange, ZoneHead, ZoneRecord, dashed
+from designate_pool.protocol import soa_rdata
+from designate_pool.protocol.names_and_rdata import text_of_wire
+from designate_pool.storage import queries
 
 #: Says that a zone may be deleted though it is shared with other projects.
 DELETE_SHARES = 'X-Designate-Delete-Shares'
-_DELETE_SHARES = {DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}
-_ONE = '/v2/zones/{zone_id}'
+_DELETION = {**request_fields.CONDITION, DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}
+_ONE, _DELETED = '/v2/zones/{zone_id}', '/v2/deleted_zones/{deleted_zone_id}'
+_VERSION = f'{_ONE}/versions/{{at}}'
+_NAME_AND_TYPE = {name: request_fields.RECORDSET_FILTERS[name] for name in ('name', 'type')}
 ZONE = AnswerForm('Zone', {
     'id': ID,
-    'name': TEXT,
+    'name': TEXT.of('shown_name'),
     'email': TEXT,
     'ttl': COUNT,
     'serial': SERIAL,
@@ -42,8 +57,61 @@ ZONE = AnswerForm('Zone', {
     'changed_at': maybe(MOMENT).about('When it got its serial.'),
     'converged_at': maybe(MOMENT).about('When the pool agreed on that serial; null before.'),
     'shared': FLAG.about('Whether it is shared with other projects.'),
-}, {'self': lambda domain: zone_path(domain.id)})
+    **LOCK,
+    'locked_recordsets': COUNT,
+    'freeze': WAITS_FOR,
+    'requires_approval': FLAG.about('Whether its changes wait for approval, also where those of its pool do not.'),
+}, {'self': lambda domain: zone_path(domain.id), **CHANGE_LINK}, 'change', has_etag=True)
 ZONES = ListAnswer('Zones', 'zones', ZONE)
+DELETED_ZONE = AnswerForm('DeletedZone', {
+    **{name: field for name, field in ZONE.fields.items() if name != 'links'},
+    'deleted_at': MOMENT.about('When its deletion began.'),
+    'kept_until': MOMENT.about('Until when it can be restored.'),
+}, {'self': lambda domain: _DELETED.format(deleted_zone_id=dashed(domain.id))})
+DELETED_ZONES = ListAnswer('DeletedZones', 'deleted_zones', DELETED_ZONE)
+#: They are given, or left out.
+_RECORDS = TEXTS.of(lambda version: ABSENT)
+VERSION = AnswerForm('ZoneVersion', {
+    'number': COUNT.about('Orders the versions of a zone.'),
+    'serial': SERIAL,
+    'former_serial': SERIAL.about('The serial of the version before.'),
+    'created_at': MOMENT,
+    'kind': member(ChangeKind).about('By what the zone was changed.'),
+    'user': TEXT.of('actor.user').about('Who changed it: the owner of the token, or a service.'),
+    'project_id': maybe(TEXT).of(lambda version: version.actor.project_id or None),
+    'request_id': maybe(TEXT).of(lambda version: version.request_id or None),
+    'address': maybe(TEXT).about('Of the client; administrators alone see it.'),
+    'client': maybe(TEXT).about('Its User-Agent; administrators alone see it.'),
+    'added': COUNT.about('How many records were added.'),
+    'approved_by': maybe(TEXT).of(lambda version: version.actor.approved_by or None).about(
+        'Who approved the change; null where nobody had to.'),
+    'removed': COUNT.of('gone').about('How many records were removed.'),
+    'reason': maybe(TEXT).about('Of who served it though its pool was frozen; null for others.'),
+    'added_records': _RECORDS.about('Of the name that was asked for, as in a zone file.'),
+    'removed_records': _RECORDS,
+}, None, 'added_records', 'removed_records')
+VERSIONS = ListAnswer('ZoneVersions', 'versions', VERSION)
+ZONE_AT = AnswerForm('ZoneAtVersion', {'id': ID.of('domain_id'), 'name': TEXT, 'email': TEXT, 'ttl': COUNT,
+                                       'serial': SERIAL, 'soa': TEXT.of(lambda head: soa_rdata.text(
+                                           head, ''.join(head.name_servers[:1])))})
+_RECORDSET = {'name': TEXT, 'type': TEXT, 'records': TEXTS, 'ttl': maybe(COUNT)}
+RECORDSETS_AT = ListAnswer('RecordSetsAtVersion', 'recordsets', AnswerForm('RecordSetAtVersion', _RECORDSET))
+DIFFERENCE = AnswerForm('ZoneDifference', {
+    'from_serial': SERIAL,
+    'to_serial': SERIAL,
+    'changes': many(inline(AnswerForm('', {
+        **_RECORDSET, 'former_records': TEXTS.about('Those at the first version; none for a recordset that is new.'),
+        'former_ttl': maybe(COUNT)}))).about('The recordsets that differ, and the SOA first.'),
+})
+REVERT = AnswerForm('ZoneRevert', {
+    'serial': SERIAL.about('Of the zone; a revert with another one is refused.'),
+    'to_serial': SERIAL.about('The older serial whose contents the zone gets.'),
+    'changes': many(inline(AnswerForm('', {
+        'name': TEXT, 'type': TEXT, 'records': TEXTS.about('What the recordset gets; none for one that is deleted.'),
+        'ttl': maybe(COUNT), 'present_records': TEXTS.about('What it has; none for a new one.'),
+        'present_ttl': maybe(COUNT)}))),
+    'unchanged': rows({'name': TEXT, 'type': TEXT, 'why': TEXT}),
+})
 OPERATIONS = Operations('zones')
 
 
@@ -83,20 +151,23 @@ def show_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str
 
 
 @OPERATIONS.add('PATCH', _ONE, "Change a zone's email, TTL, description or masters", MEMBER, {202: ZONE},
-                body=request_fields.ZONE_UPDATE)
+                body=request_fields.ZONE_UPDATE, headers=request_fields.CONDITION)
 def update_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
     values = request.changes(req, lambda: ZONE.show(api.own_domain(requester(req), zone_id), req.prefix))
-    shown = ZONE.show(api.central.update_domain(requester(req), zone_id, values), req.prefix)
+    domain = api.central.update_domain(requester(req), zone_id, values)
+    resp.set_header('ETag', domain.etag)
+    shown = ZONE.show(domain, req.prefix)
     # As in Designate, also while the servers are still to create it.
     return shown | ({'action': Action.UPDATE.value} if shown['action'] != Action.NONE else {})
 
 
-@OPERATIONS.add('DELETE', _ONE, 'Delete a zone', MEMBER, {202: ZONE}, headers=_DELETE_SHARES)
+@OPERATIONS.add('DELETE', _ONE, 'Delete a zone', MEMBER, {202: ZONE}, headers=_DELETION)
 def delete_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
     return api.central.delete_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
 
 
-@OPERATIONS.add('POST', f'{_ONE}/project', 'Give a zone to a project', ADMIN, {200: ZONE}, body={
+@OPERATIONS.add('POST', f'{_ONE}/project', 'Give a zone to a project', ADMIN, {200: ZONE, 202: ZONE},
+                headers=request_fields.CONDITION, body={
     'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')})
 def give_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
     body = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
@@ -104,17 +175,130 @@ def give_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str
     return api.central.give_domain(requester(req), zone_id, body['project_id'])
 
 
-@OPERATIONS.add('POST', f'{_ONE}/tasks/pool_move', 'Move a zone to another pool', ADMIN, {202: ZONE}, body={
+@OPERATIONS.add('POST', f'{_ONE}/tasks/lock', 'Lock a zone, so that nothing of it is changed', MEMBER, {200: ZONE},
+                body=request_fields.LOCK, headers=request_fields.CONDITION)
+def lock_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    body = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
+    return api.central.set_lock(requester(req), zone_id, body['reason'], req.context.allows(LOCK_AS_ADMIN))
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/unlock', 'Unlock a zone', MEMBER, {200: ZONE}, headers=request_fields.CONDITION)
+def unlock_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    return api.central.set_lock(requester(req), zone_id, None, req.context.allows(LOCK_AS_ADMIN))
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/unfreeze', 'Serve the changes of a zone that wait as its pool is frozen', ADMIN,
+                {202: ZONE}, body=request_fields.UNFREEZE, headers=request_fields.CONDITION)
+def unfreeze_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    body = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
+    return api.central.frozen_pools.release(requester(req), zone_id, body['reason'])
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/pool_move', 'Move a zone to another pool', ADMIN, {202: ZONE},
+                headers=request_fields.CONDITION, body={
     'pool_id': request_fields.RequestField(request_fields.identifier)}, body_optional=True)
 def move_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
     body = request.body(req, of=lambda: api.central.get_domain(requester(req), zone_id))
     return api.central.move_domain(requester(req), zone_id, body.get('pool_id'))
 
 
-@OPERATIONS.add('POST', f'{_ONE}/tasks/abandon', 'Delete a zone here and leave it on its servers', ADMIN, {204: None},
-                headers=_DELETE_SHARES)
+@OPERATIONS.add('POST', f'{_ONE}/tasks/abandon', 'Delete a zone here and leave it on its servers', ADMIN,
+                {204: None, 202: ZONE}, headers=_DELETION)
 def abandon_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
     api.central.abandon_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
+
+
+@OPERATIONS.add('GET', '/v2/deleted_zones', 'List deleted zones that can be restored', READER, {200: DELETED_ZONES},
+                query=request_fields.ZONE_FILTERS, is_list=True)
+def list_deleted_zones(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
+    return show_page(req, api.central.find_deleted_domains, show=lambda domain, base: _deleted(api, domain, base))
+
+
+@OPERATIONS.add('GET', _DELETED, 'Show a deleted zone', READER, {200: DELETED_ZONE})
+def show_deleted_zone(api: Api, req: falcon.Request, resp: falcon.Response, deleted_zone_id: str) -> Json:
+    return _deleted(api, api.central.get_deleted_domain(requester(req), deleted_zone_id), req.prefix)
+
+
+@OPERATIONS.add('POST', f'{_DELETED}/tasks/restore', 'Restore a deleted zone', MEMBER, {202: ZONE}, has_location=True)
+def restore_zone(api: Api, req: falcon.Request, resp: falcon.Response, deleted_zone_id: str) -> Domain:
+    return api.central.restore_domain(zone_creator(req), deleted_zone_id)
+
+
+@OPERATIONS.add('DELETE', _DELETED, 'Delete a deleted zone for good', MEMBER, {204: None})
+def purge_zone(api: Api, req: falcon.Request, resp: falcon.Response, deleted_zone_id: str) -> None:
+    api.central.purge_domain(requester(req), deleted_zone_id)
+
+
+def _deleted(api: Api, domain: Domain, base: str) -> Json:
+    return DELETED_ZONE.show(domain, base, kept_until=moment(api.central.kept_until(domain)))
+
+
+@OPERATIONS.add('GET', f'{_ONE}/versions', 'List the versions of a zone, newest first', READER, {200: VERSIONS},
+                query={'limit': request.PAGING['limit'], 'before': request_fields.RequestField(request_fields.number),
+                       **_NAME_AND_TYPE})
+def list_zone_versions(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+    """Who changed a zone, when, and by what: also of a deleted zone, and only of the time when the requester had it.
+
+    With a name, and a type, those versions that changed such records.
+    """
+    query = request.query(req)
+    limit, before, name = query.get('limit') or request.PAGE, query.get('before'), query.get('name')
+    if name is None:
+        versions = api.central.find_versions(requester(req), zone_id, limit + 1, before)
+        records: Iterable[Json] = itertools.repeat({})
+    else:
+        changes = api.storage.read(queries.recordset_versions, requester(req), zone_id, name, query.get('type'),
+                                   limit + 1, before)
+        versions = [version for version, _ in changes]
+        records = ({'removed_records': list(map(_line, gone)), 'added_records': list(map(_line, added))}
+                   for _, (gone, added) in changes)
+    links = {'self': req.url}
+    if len(versions) > limit:
+        links['next'] = f'{req.prefix}{req.path}?{urlencode({**req.params, "before": versions[limit - 1].number})}'
+    is_admin = req.context.allows(IS_ADMIN)
+    return {'links': links, 'versions': [
+        VERSION.show(version, address=is_admin and version.actor.address or None,
+                     client=is_admin and version.actor.client or None, **of_name)
+        for version, of_name in zip(versions[:limit], records)]}
+
+
+def _line(record: ZoneRecord) -> str:
+    name, rtype, ttl, wire = record
+    return f'{name} {"" if ttl is None else f"{ttl} "}{rtype} {text_of_wire(rtype, wire)}'
+
+
+@OPERATIONS.add('GET', _VERSION, 'Show a zone as it was', READER, {200: ZONE_AT})
+def show_zone_version(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, at: str) -> ZoneHead:
+    """A version is named by its serial, or by a time: in the form of ISO 8601, or an age such as 2h or 3d."""
+    return api.storage.read(queries.use_rows_at, requester(req), zone_id, *api.central.version_at('at', at),
+                            lambda head, rows: head)
+
+
+@OPERATIONS.add('GET', f'{_VERSION}/recordsets', 'List the recordsets that a zone had', READER, {200: RECORDSETS_AT},
+                query=_NAME_AND_TYPE, errors=(413,))
+def list_zone_version_recordsets(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, at: str) -> None:
+    """All of them on one page; the version is named as that of a zone."""
+    query = request.query(req)
+
+    def write(file: IO[bytes], head: ZoneHead, rows: Iterator[queries.ZoneRow]) -> None:
+        shown = (json.dumps({'name': name, 'type': rtype, 'ttl': ttl, 'records': [row[3] for row in same]})
+                 for (name, rtype, ttl), same in itertools.groupby(rows, operator.itemgetter(0, 1, 2))
+                 if query.get('type') in (None, rtype))
+        entries = (f', {text}' if number else text for number, text in enumerate(shown))
+        links = json.dumps({'self': req.url})
+        write_lines(file, itertools.chain(['{"recordsets": ['], entries, [f'], "links": {links}}}']))
+
+    send_version(api, req, resp, zone_id, at, write, falcon.MEDIA_JSON, query.get('name'))
+
+
+@OPERATIONS.add('GET', f'{_VERSION}/diff/{{to}}', 'Show what differs between two versions of a zone', READER,
+                {200: DIFFERENCE})
+def show_zone_difference(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, at: str, to: str) -> Json:
+    """TTLs are those that are served; versions are named as that of a zone."""
+    first, _ = api.central.version_at('at', at)
+    former, head, changes = api.storage.read(queries.changes_between, requester(req), zone_id, first,
+                                             *api.central.version_at('to', to))
+    return {'from_serial': former.serial, 'to_serial': head.serial, 'changes': [change._asdict() for change in changes]}
 
 
 @OPERATIONS.add('POST', f'{_ONE}/tasks/xfr', 'Refresh a secondary zone from its masters now', MEMBER, {202: ZONE})
@@ -123,10 +307,24 @@ def xfr_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str)
 
 
 @OPERATIONS.add('POST', f'{_ONE}/changes', 'Make many changes of a zone under one new serial', MEMBER, {202: ZONE},
-                body=request_fields.ZONE_CHANGES)
+                body=request_fields.ZONE_CHANGES, headers=request_fields.CONDITION)
 def change_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
     """All of the changes are made or none."""
     body = request.body(req, api.whole_zone_limit, of=lambda: api.central.get_domain(requester(req), zone_id))
     changes = [RecordChange(change['name'], change['type'], tuple(change['records']), change.get('ttl'))
                for change in request_fields.in_turns(body['changes'])]
     return api.central.apply_changes(requester(req), zone_id, changes, body.get('serial'))
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/revert', 'Give a zone the contents that it had', MEMBER,
+                {202: ZONE, 200: REVERT}, body=request_fields.ZONE_REVERT, headers=request_fields.CONDITION)
+def revert_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain | Json:
+    """With ``dry_run`` the changes are answered (200), and not made."""
+    body = request.body(req, of=lambda: api.central.get_domain(requester(req), zone_id))
+    is_dry = bool(body.get('dry_run'))
+    revert = api.central.plan_revert(requester(req), zone_id, body['to'], body.get('name'), body.get('type'), is_dry)
+    if is_dry:
+        resp.status = 200
+        return REVERT.show(revert)
+    return api.central.revert_domain(requester(req), zone_id, dataclasses.replace(
+        revert, serial=body.get('serial', revert.serial)))

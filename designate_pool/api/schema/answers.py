@@ -44,22 +44,24 @@ class AnswerForm:
     """An object that the API answers: it has these fields and no other.
 
     :ivar name: of its schema in the document
+    :ivar has_etag: whether what it shows has an entity tag, which is sent with it
     :param links: name to a function of the value that gives the path, or None for no link
     :param optional: fields and links that may be missing
     """
 
     def __init__(self, name: str, fields: Mapping[str, AnswerField],
                  links: Mapping[str, Callable[[Any], str | None]] | None = None, *optional: str,
-                 description: str | None = None) -> None:
+                 description: str | None = None, has_etag: bool = False) -> None:
         self.name = name
+        self.has_etag = has_etag
         self.fields = dict(fields)
         self._links = links or {}
         if links is not None:
             self.fields['links'] = AnswerField(
                 shape(dict.fromkeys(links, LINK.schema), *(link for link in links if link in optional)))
-        self._readers = {field_name: (field.source if callable(field.source) else
-                                      operator.attrgetter(field.source or field_name), field.convert)
-                         for field_name, field in fields.items()}
+        self._readers = [(field_name, field.source if callable(field.source) else
+                          operator.attrgetter(field.source or field_name), field.convert)
+                         for field_name, field in fields.items()]
         properties = {field_name: field.schema for field_name, field in self.fields.items()}
         self.schema: Json = shape(properties, *(field for field in optional if field in fields))
         if description is not None:
@@ -72,15 +74,11 @@ class AnswerForm:
         :param given: the fields that are not read from the value
         """
         shown = {}
-        for name, (read, convert) in self._readers.items():
+        for name, read, convert in self._readers:
             if name in given:
-                content = given[name]
-            else:
-                content = read(value)
-                if convert is not None and content is not None:
-                    content = convert(content)
-            if content is not ABSENT:
-                shown[name] = content
+                shown[name] = given[name]
+            elif (content := read(value)) is not ABSENT:
+                shown[name] = content if convert is None or content is None else convert(content)
         if self._links:
             shown['links'] = {name: f'{base}{path}' for name, link in self._links.items()
                               if (path := link(value)) is not None}
@@ -172,9 +170,7 @@ def moment(value: datetime | None) -> str | None:
     """A time in UTC without a time zone, as Designate writes it."""
     if value is None:
         return None
-    if value.tzinfo is not timezone.utc:
-        value = value.astimezone(timezone.utc)
-    return value.isoformat(timespec='microseconds')[:-6]  # without +00:00
+    return value.astimezone(timezone.utc).isoformat(timespec='microseconds')[:-6]  # without +00:00
 
 
 def read_moment(text: str) -> datetime:
@@ -203,6 +199,18 @@ STATUS, ACTION, SERVER_STATE, PLAN_STATE = (member(kind) for kind in (Status, Ac
 REASON = maybe(member(Reason)).about('Why, for programs; null where that is not known.')
 LINK = AnswerField({'type': 'string', 'format': 'uri-reference'})
 VERSIONED = {'version': COUNT, 'created_at': maybe(MOMENT), 'updated_at': maybe(MOMENT)}
+#: Of an answer that says how it will be, once the change is approved: the change.
+CHANGE_LINK: dict[str, Callable[[Any], str | None]] = {'change': lambda value: None}
+LOCK = {'lock_reason': maybe(TEXT).about('Why it may not be changed; null where it is not locked.'),
+        'locked_by_admin': FLAG.about('Whether only an administrator may unlock it.')}
+
+FREEZE = AnswerForm('Freeze', {
+    'reason': TEXT,
+    'since': MOMENT,
+    'until': maybe(MOMENT).about('When it ends by itself; null for never.'),
+}, description='Servers of the pool get no version of a zone that was written since.')
+WAITS_FOR = maybe(inline(FREEZE)).of('waits_for').about(
+    'The freeze of its pool that has to end before servers get its newest changes; null where none waits.')
 
 FAULT: Schema = {**shape({
     'code': {'type': 'integer', 'minimum': 400, 'maximum': 599, 'description': 'The HTTP status.'},

@@ -21,8 +21,9 @@ from designate_pool.api.schema.request_fields import RequestField
 HEADERS = {
     **dict.fromkeys((middleware.ALL, middleware.EDIT_MANAGED, middleware.HARD_DELETE),
                     RequestField(request_fields.flag_word)),
-    middleware.SUDO: RequestField(request_fields.JsonType({**request_fields.project.schema,
-                                                           'pattern': '^[A-Za-z0-9_.-]{0,36}$'})),
+    middleware.CHANGE_KIND: RequestField(middleware.KINDS),
+    **dict.fromkeys((middleware.SUDO, middleware.SUDO_TENANT), RequestField(request_fields.JsonType({
+        **request_fields.project.schema, 'pattern': '^[A-Za-z0-9_.-]{0,36}$'}))),
 }
 _ERRORS = {
     400: 'The request is wrong; errors names the fields.',
@@ -31,6 +32,7 @@ _ERRORS = {
     404: 'There is no such thing, or it is another project\'s.',
     406: "The client accepts neither this answer's type nor JSON.",
     409: 'It conflicts with what exists.',
+    412: 'What is changed is not as If-Match says.',
     413: 'The body is too long, or a quota is used up.',
     415: 'The body has the wrong type.',
     429: 'Too many requests; Retry-After says when to come again.',
@@ -41,9 +43,10 @@ _ERRORS = {
 }
 _ABOUT = '''DNS zones, and the state of each on every server of the pool.
 
-The resources of Designate v2 are as in its API reference; servers, plans, and the paths servers, explain, wait and
-changes below a zone are additions. Lists are read in pages: follow links.next. The total number of entries is not
+The resources of Designate v2 are as in its API reference; servers, plans, changes, and the paths servers, explain, wait
+and changes below a zone are additions. Lists are read in pages: follow links.next. The total number of entries is not
 given, since counting takes longer the more there are.'''
+_ETAG = {'description': 'For If-Match in a later request.', 'schema': {'type': 'string'}}
 _REQUEST_ID = {'description': 'The id of the request in the logs.', 'schema': {'type': 'string'}}
 
 
@@ -120,11 +123,16 @@ def _answers(each: ApiOperation) -> dict[int, dict[str, Any]]:
         wrong |= {409}
     if each.body is not None or each.media != 'application/json':
         wrong |= {413, 415}
-    responses = {status: {'$ref': f'#/components/responses/Error{status}'} for status in wrong}
+    if request_fields.IF_MATCH in each.headers:
+        wrong |= {412}
+    responses: dict[int, dict[str, Any]] = {
+        status: {'$ref': f'#/components/responses/Error{status}'} for status in wrong}
     for status, form in each.answers.items():
         schema = {'type': 'string'} if form is None else ref(form.name)
         has_body = form is not None or each.answer_media != 'application/json'
         responses[status] = _answer(falcon.code_to_http_status(status), each.answer_media if has_body else None, schema)
+        if form is not None and form.has_etag:
+            responses[status]['headers']['ETag'] = _ETAG
     return responses
 
 

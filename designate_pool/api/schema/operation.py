@@ -21,6 +21,10 @@ ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operato
 CREATE_IN_POOL = 'create_zone_in_pool'
 #: The policy rule for creating a zone whose name is in the blacklists.
 USE_BLACKLISTED = 'use_blacklisted_zone'
+#: The policy rule that a role fulfils which may do all that *admin* may.
+IS_ADMIN = 'is_admin'
+#: The policy rule for locks that only those may lift whom it allows.
+LOCK_AS_ADMIN = 'lock_as_administrator'
 
 
 @dataclasses.dataclass(frozen=True)

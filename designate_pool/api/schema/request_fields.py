@@ -363,6 +363,14 @@ attributes = JsonType({**_attributes, 'properties': {'pool_id': identifier.schem
 #: A flag in a header or a query; an empty one is as none.
 flag_word = JsonType({'type': 'string', 'pattern': '^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$',
                       MESSAGE: 'must be true or false'})
+#: The header of a condition on what a request changes (RFC 9110 section 13.1.1).
+IF_MATCH = 'If-Match'
+_TAG = r'(W/)?"[!#-~]*"'
+#: For an operation's headers.
+CONDITION: Table = {IF_MATCH: RequestField(JsonType({
+    'type': 'string', 'pattern': rf'^\s*(\*|{_TAG}(\s*,\s*{_TAG})*)\s*$',
+    'description': 'The ETag of what is changed, several with commas, or * for whatever it is now.',
+    MESSAGE: 'must be *, or entity tags in double quotes with commas between them'}))}
 #: What every query may have; the authentication reads it.
 EVERYWHERE: Table = dict.fromkeys(('all_projects', 'all_tenants', 'edit_managed_records'), RequestField(flag_word))
 
@@ -410,16 +418,22 @@ ZONE_UPDATE = {
     'description': RequestField(text, nullable=True),
     'attributes': RequestField(attributes),
     'masters': RequestField(names),
+    'requires_approval': RequestField(flag),
     **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'version',
-                     'created_at', 'updated_at', 'transferred_at', 'shared'), RequestField(fixed)),
+                     'created_at', 'updated_at', 'transferred_at', 'shared', 'freeze', 'lock_reason', 'locked_by_admin',
+                     'locked_recordsets'), RequestField(fixed)),
 }
 RECORDSET_UPDATE = {
     'records': RequestField(texts, example=('192.0.2.1', '192.0.2.2')),
     'ttl': RequestField(number, nullable=True, example=300),
     'description': RequestField(text, nullable=True),
     **dict.fromkeys(('id', 'name', 'type', 'zone_id', 'zone_name', 'project_id', 'status', 'action', 'version',
-                     'created_at', 'updated_at'), RequestField(fixed)),
+                     'created_at', 'updated_at', 'lock_reason', 'locked_by_admin'), RequestField(fixed)),
 }
+LOCK = {'reason': RequestField(some_text, required=True, example='moving to a new mail server until Friday')}
+UNFREEZE = {'reason': RequestField(some_text, required=True, example='the record that the incident is about')}
+FREEZE = {'reason': RequestField(some_text, required=True, example='an incident'),
+          'until': RequestField(some_text, nullable=True, example='2h')}
 ZONE_CHANGES = {
     'changes': RequestField(objects({
         'name': RequestField(some_text, required=True, example='www.example.com.'),
@@ -428,6 +442,13 @@ ZONE_CHANGES = {
         'ttl': RequestField(number, nullable=True),
     }), required=True),
     'serial': RequestField(serial, nullable=True),
+}
+ZONE_REVERT = {
+    'to': RequestField(some_text, required=True, example='2h'),
+    'name': RequestField(lower_text, example='www.example.com.'),
+    'type': RequestField(upper_text, example='A'),
+    'serial': RequestField(serial),
+    'dry_run': RequestField(flag),
 }
 PLAN_CREATE = {
     'id': RequestField(identifier),
@@ -460,6 +481,11 @@ PLAN_FILTERS = {
     'zone': RequestField(lower_text),
     'server': RequestField(identifier, key='server_id'),
 }
+CHANGE_FILTERS = {
+    'state': RequestField(upper_text),
+    'zone_id': RequestField(identifier, key='domain_id'),
+}
+CHANGE_REFUSE = {'reason': RequestField(lines, nullable=True)}
 ZONE_FILTERS = {
     'name': RequestField(lower_text),
     'email': RequestField(some_text),
@@ -478,5 +504,5 @@ RECORDSET_FILTERS = {
     'description': RequestField(some_text),
 }
 #: The variable parts of paths that are not ids.
-PATH_PARTS = {'floating_ip': floating_ip, 'plan_id': plan_id, 'project_id': project, 'report': some_text,
-              'zone': some_text}
+PATH_PARTS = {'at': some_text, 'change_id': plan_id, 'floating_ip': floating_ip, 'plan_id': plan_id,
+              'project_id': project, 'report': some_text, 'to': some_text, 'zone': some_text}

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from designate_pool import consensus
 from designate_pool.model import Domain, Pool, PoolServer, ServerStatus, Status
+from designate_pool.serial import at_least
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,14 +47,15 @@ class ZoneState:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WaitVerdict:
-    """Whether a wait is over."""
+    """Whether a wait is over; *waits*: as what is waited for waits for the end of a freeze."""
 
     done: bool = False
     failed: bool = False
+    waits: bool = False
 
     @property
     def over(self) -> bool:
-        return self.done or self.failed
+        return self.done or self.failed or self.waits
 
 
 def judge(wanted: WaitTarget, state: ZoneState) -> WaitVerdict:
@@ -70,6 +72,9 @@ def judge(wanted: WaitTarget, state: ZoneState) -> WaitVerdict:
         return WaitVerdict(done=True)
     if domain.is_going and not wanted.deletion:
         return WaitVerdict(failed=True)
+    permitted = domain.permitted
+    if permitted is None or not wanted.deletion and not at_least(permitted.serial, wanted.serial):
+        return WaitVerdict(waits=domain.waits_for is not None)
     return WaitVerdict(failed=domain.status is Status.ERROR and not consensus.is_reached(domain, wanted.serial))
 
 

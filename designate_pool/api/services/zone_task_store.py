@@ -10,17 +10,18 @@ import dataclasses
 import itertools
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from designate_pool.backoff import Backoff
 from designate_pool.errors import BadInput, DomainNotFound, LostRace, NotFound, OverLimit
-from designate_pool.model import Context, Domain, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids
+from designate_pool.model import (Context, Domain, PageRequest, ZoneHead, ZoneTask, ZoneTaskKind, ZoneTaskStatus,
+                                  new_id, new_ids)
 from designate_pool.protocol import soa_rdata
 from designate_pool.rpc.notifications import SILENT, Sink, put_zone_task
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import zone_tasks
+from designate_pool.storage.zones import versions, zone_tasks
 
 
 def zonefile_lines(zone: str, ttl: int, soa: str, rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[str]:
@@ -81,7 +82,8 @@ class ZoneTaskStore:
         removed = self._storage.run(zone_tasks.remove, kind, task_id, context.scope)
         if removed is None:
             raise missing(kind, task_id)
-        put_zone_task(self._notifications, 'delete', dataclasses.replace(removed, request_id=context.request_id))
+        put_zone_task(self._notifications, 'delete', dataclasses.replace(
+            removed, request_id=context.request_id, actor=versions.actor_text(context.actor)))
 
     def store_export(self, context: Context, domain: Domain) -> ZoneTask:
         """Store an export of *domain*, which is COMPLETE then: its file is made when it is fetched.
@@ -91,7 +93,7 @@ class ZoneTaskStore:
         now = self._storage.now()
         task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=domain.project_id,
                         status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=context.request_id,
-                        created_at=now, updated_at=now)
+                        created_at=now, updated_at=now, actor=versions.actor_text(context.actor))
         self._storage.run(zone_tasks.put, task, now)
         asked_for = dataclasses.replace(task, status=ZoneTaskStatus.PENDING)
         put_zone_task(self._notifications, 'create', asked_for)
@@ -182,14 +184,19 @@ class ZoneTaskStore:
     def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:
         """A domain as a zone file, and how long that is.
 
+        :raises DomainNotFound: when the zone is gone
+        """
+        return self.spooled(_write, domain_id)
+
+    def spooled(self, write: Callable[..., Any], *arguments: Any) -> tuple[IO[bytes], int]:
+        """A file that *write* fills in a read transaction, called with that, *arguments* and the file; and its length.
+
         It is written from one snapshot of the database before any of it is sent: so a read that breaks off is an error,
         not a short file, and no slow client holds a connection to the database.
-
-        :raises DomainNotFound: when the zone is gone
         """
         file = tempfile.SpooledTemporaryFile(IN_MEMORY)
         try:
-            self._storage.read(_write, domain_id, file)
+            self._storage.read(write, *arguments, file)
             size = file.tell()
             file.seek(0)
         except BaseException:  # nobody else will close the file
@@ -224,7 +231,7 @@ def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _new_import(task_id: str, context: Context, pool_id: str | None, attributes: str, **values: Any) -> ZoneTask:
     return ZoneTask(task_id, ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
                     may_nest=context.may_nest, may_use_blacklisted=context.may_use_blacklisted, pool_id=pool_id,
-                    attributes=attributes, **values)
+                    attributes=attributes, actor=versions.actor_text(context.actor), **values)
 
 
 def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -233,14 +240,23 @@ def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
-    file.seek(0)
-    file.truncate()  # what an earlier try wrote
     zone = zone_snapshot.head_and_rows(tx, domain_id)
     if zone is None:
         raise DomainNotFound(domain=domain_id)
-    head, rows = zone
+    write_zone_file(file, *zone)
+
+
+def write_zone_file(file: IO[bytes], head: ZoneHead, rows: Iterable[tuple[str, str, int | None, str]]) -> None:
+    """Write a zone as a zone file."""
+    write_lines(file, zonefile_lines(head.name, head.ttl, soa_rdata.text(head, head.name_servers[0]), rows))
+
+
+def write_lines(file: IO[bytes], lines: Iterable[str]) -> None:
+    """Write *lines* in place of what an earlier try wrote."""
+    file.seek(0)
+    file.truncate()
     waiting: list[str] = []
-    for line in zonefile_lines(head.name, head.ttl, soa_rdata.text(head, head.name_servers[0]), rows):
+    for line in lines:
         waiting.append(line)
         if len(waiting) == 2000:
             file.write(''.join(waiting).encode())

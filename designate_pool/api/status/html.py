@@ -123,8 +123,8 @@ def page(title: str, base: str, now: datetime, *content: Content, refresh: bool 
 
 
 def _search(base: str) -> Html:
-    return el('form', el('label', 'Domain ', el('input', type='search', name='name', maxlength='255', required=True,
-                                                autocomplete='off', spellcheck='false')),
+    return el('form', el('label', 'Zone ', el('input', type='search', name='name', maxlength='255', required=True,
+                                              autocomplete='off', spellcheck='false')),
               el('button', 'Show', type='submit'), action=f'{base}/status/zones', method='get', role='search')
 
 

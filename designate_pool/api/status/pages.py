@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from designate_pool.api.schema.answers import read_moment
+from designate_pool.api.schema.answers import FREEZE, read_moment
 from designate_pool.api.status.html import (Content, Html, age, el, facts, join, moment, number, page, section, span,
                                             state, table, until)
-from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, ServerReport, ServerState, ServiceStatus,
-                                  Status, dashed)
+from designate_pool.api.views.explain import frozen
+from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Freeze, ServerReport, ServerState,
+                                  ServiceStatus, Status, Version, dashed)
 from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure
 
 WIDTH, HEIGHT = 480, 200
@@ -101,6 +102,7 @@ class PoolState:
     programs: Sequence[ServiceStatus]
     audits: Sequence[Audit] = ()
     others: Mapping[str, Sequence[ServerReport]] = dataclasses.field(default_factory=dict)
+    freeze: Freeze | None = None
 
 
 def pool_page(found: PoolState, base: str, now: datetime) -> str:
@@ -110,6 +112,8 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
         f'Pool {found.name}', base, now,
         el('h1', f'Pool {found.name}'),
         el('p', pool_summary(found.reports), class_='summary', id='summary'),
+        el('p', f'The pool is frozen{frozen(FREEZE.show(found.freeze))}.', class_='summary bad', id='freeze')
+        if found.freeze else None,
         section('pools', 'Other pools', table(
             'pools', 'The state of the servers of the other pools', ('Pool', 'Servers'),
             [(el('a', name, href=f'{base}/status?pool={quote(name, "")}'), pool_summary(reports))
@@ -142,11 +146,14 @@ def pool_summary(reports: Sequence[ServerReport]) -> str:
     active = [report for report in reports if report.server.state is ServerState.ACTIVE]
     if not active:
         return 'No server of the pool is active.'
+    silent = [report.server.label for report in reports if report.server.silent_since]
     failing = [report for report in reports if report.failing]
     behind = [report for report in reports if report.waiting]
     what = f'{len(active)} {"server is" if len(active) == 1 else "servers are"} active'
     domains = max(report.domains for report in active)
     of = f'{domains} {"zone" if domains == 1 else "zones"}'
+    if silent:
+        what += f'; {", ".join(silent)} {"answers" if len(silent) == 1 else "answer"} nobody'
     if failing:
         count = sum(report.failing for report in failing)
         return (f'{what}; {count} {"operation fails" if count == 1 else "operations fail"} on '
@@ -154,7 +161,7 @@ def pool_summary(reports: Sequence[ServerReport]) -> str:
     if behind:
         names = ', '.join(report.server.label for report in behind)
         return f'{what}; {names} still {"has" if len(behind) == 1 else "have"} work to do.'
-    return f'{what}, and every one has all of {of}.'
+    return f'{what}.' if silent else f'{what}, and every one has all of {of}.'
 
 
 def _servers(found: PoolState, now: datetime) -> Html:
@@ -171,9 +178,11 @@ def _servers(found: PoolState, now: datetime) -> Html:
 
 
 def _server_state(report: ServerReport) -> Html:
-    """Its state, and *failing* if operations fail; work to do is no failure."""
-    shown = state(report.server.state.value)
-    return join(shown, ' ', el('span', 'failing', class_='state bad')) if report.failing else shown
+    """Its state, since when it has answered nobody, and *failing* if operations fail; work to do is no failure."""
+    silent = report.server.silent_since
+    faults = [*([f'silent since {silent:%H:%M:%S}'] if silent else []), *(['failing'] if report.failing else [])]
+    return join(state(report.server.state.value), *(join(' ', el('span', fault, class_='state bad'))
+                                                    for fault in faults))
 
 
 def _oldest(due: datetime | None, now: datetime) -> str:
@@ -224,11 +233,13 @@ def zone_link(name: str, domain_id: str, base: str) -> Html:
     return el('a', name, href=f'{base}/status/zones/{dashed(domain_id)}')
 
 
-def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int, base: str, now: datetime) -> str:
+def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int, versions: Sequence[Version], base: str,
+              now: datetime) -> str:
     """The page of a zone.
 
     :param explained: see :func:`designate_pool.api.views.explain.explain`
     :param recordsets: how many it has, :data:`COUNTED` for that or more
+    :param versions: the newest, newest first
     """
     servers = explained['servers']
     return page(
@@ -251,6 +262,11 @@ def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int, bas
             ('Recordsets', f'{COUNTED} or more' if recordsets >= COUNTED else str(recordsets)),
             ('Pool', domain.pool_name), ('Project', domain.project_id or '–'), ('Id', dashed(domain.id)),
             ('Last request', domain.request_id or '–'))),
+        section('versions', 'Versions', table(
+            'versions', 'Who changed it last, the newest first',
+            ('When', 'Serial', 'By what', 'By whom', 'Records added', 'Records removed'),
+            [(moment(version.created_at), version.serial, version.kind.value, str(version.actor) or '–', version.added,
+              version.gone) for version in versions], numbers=(1, 4, 5))),
         section('history', 'History', table(
             'history', 'What is known of its past, the newest first', ('When', 'What'), _history(domain, explained))))
 

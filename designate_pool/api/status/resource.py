@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 import falcon
 
 from designate_pool.api.auth.identity import pool_requester
-from designate_pool.api.http import request
+from designate_pool.api.http import envelope, request
 from designate_pool.api.resources.base import Api, find_all_pools
 from designate_pool.api.resources.zone_servers import explain_domain
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, Operations
 from designate_pool.api.status import pages
 from designate_pool.errors import SHARED, DomainNotFound, Forbidden, InvalidField, PoolError
-from designate_pool.model import Audit, Context, Domain, PageRequest, dashed, utcnow
+from designate_pool.model import Audit, Context, Domain, Freeze, PageRequest, dashed, utcnow
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Tx
@@ -27,45 +27,37 @@ HTML = 'text/html; charset=utf-8'
 #: A page may load its own style and script, and itself again; nothing from other sites.
 POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
           "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-CHANGES, FAILURES, PROGRAMS = 50, 20, 100
+CHANGES, FAILURES, PROGRAMS, VERSIONS = 50, 20, 100, 10
 #: Zones of one name that are looked at.
 _PAGE = 100
 OPERATIONS = Operations('status')
 
 
-def as_page(work: Callable[..., None]) -> Callable[..., None]:
-    """Answer errors of *work* as a page with the same status, if the client is a browser."""
-    @functools.wraps(work)
-    def answered(api: Api, req: falcon.Request, resp: falcon.Response, **path: Any) -> None:
-        try:
-            work(api, req, resp, **path)
-        except PoolError as error:
-            if 'text/html' not in (req.get_header('Accept') or ''):
-                raise
-            title = 'This cannot be shown' if error.code < 500 else 'The pool cannot be asked'
-            _send(resp, pages.fault_page(title, str(error), req.root_path, utcnow()))
-            resp.status = error.code
-    return answered
+def answer_error(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
+    """As :func:`designate_pool.api.http.envelope.answer_error`; of the status pages, as a page if it is a browser."""
+    envelope.answer_error(req, resp, error, params)
+    if f'{req.path}/'.startswith('/status/') and 'text/html' in (req.get_header('Accept') or ''):
+        title = 'This cannot be shown' if error.code < 500 else 'The pool cannot be asked'
+        _send(resp, pages.fault_page(title, str(error), req.root_path, utcnow()))
 
 
 @OPERATIONS.add('GET', '/status', 'Show the status page of a pool', OPERATOR, {200: None}, answer_media='text/html',
                 query={'pool': request_fields.RequestField(request_fields.some_text)})
-@as_page
 def show_status(api: Api, req: falcon.Request, resp: falcon.Response) -> None:
     name, context = request.query(req).get('pool', api.pool_name), pool_requester(req)
     reports = api.central.report_servers(context, name)
-    others = {pool.name: api.central.report_servers(context, pool.name)
-              for pool in find_all_pools(api.central, context) if pool.name != name}
+    pools = {pool.name: pool for pool in find_all_pools(api.central, context)}
+    others = {other: api.central.report_servers(context, other) for other in pools if other != name}
+    freeze = Freeze.parse(pools[name].freeze) if name in pools else None
     programs = api.central.find_service_statuses(context, PageRequest(limit=PROGRAMS))
     server_ids = [report.server.id for report in reports]
     changes, failures, rounds = api.storage.read(_read, name, server_ids, context.scope)
-    _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others),
+    _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others, freeze),
                                 req.root_path, utcnow()))
 
 
 @OPERATIONS.add('GET', '/status/zones', "Redirect to a zone's status page", READER, {303: None}, query={
     'name': request_fields.RequestField(request_fields.some_text, required=True)})
-@as_page
 def find_status_of_zone(api: Api, req: falcon.Request, resp: falcon.Response) -> None:
     domain = _find_by_name(api, pool_requester(req), request.query(req)['name'].strip())
     resp.location = f'{req.root_path}/status/zones/{quote(dashed(domain.id))}'
@@ -73,7 +65,6 @@ def find_status_of_zone(api: Api, req: falcon.Request, resp: falcon.Response) ->
 
 @OPERATIONS.add('GET', '/status/zones/{zone}', 'Show the status page of a zone, by its name or id', READER, {200: None},
                 answer_media='text/html')
-@as_page
 def show_status_of_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone: str) -> None:
     request.query(req)
     context = pool_requester(req)
@@ -85,7 +76,8 @@ def show_status_of_zone(api: Api, req: falcon.Request, resp: falcon.Response, zo
         raise Forbidden(what=f'see the state of {domain.name}', why=SHARED)
     explained = explain_domain(api, context, domain, req.prefix)
     count = api.storage.read(dashboard.count_recordsets, domain.id, pages.COUNTED)
-    _send(resp, pages.zone_page(domain, explained, count, req.root_path, utcnow()))
+    versions = api.central.find_versions(context, domain.id, VERSIONS)
+    _send(resp, pages.zone_page(domain, explained, count, versions, req.root_path, utcnow()))
 
 
 @OPERATIONS.add('GET', '/status/refresh.js', 'Fetch the script that refreshes the status pages', ANYONE, {200: None},

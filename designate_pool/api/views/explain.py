@@ -7,12 +7,12 @@ the reason of its last error (:data:`ADVICE`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.api.schema.answers import Json, read_moment
-from designate_pool.model import Reason
+from designate_pool.model import Reason, ServiceStatus
 
 _UNITS = ((86400, 'day'), (3600, 'hour'), (60, 'minute'), (1, 'second'))
 _DOING = {'CREATE': 'being created', 'UPDATE': 'being changed', 'DELETE': 'being deleted'}
@@ -25,6 +25,9 @@ ADVICE = {
     Reason.NO_RETRANSFER: 'transfer the zone to the server again by hand, or delete it there so that the pool creates '
                           'it again; the pool then compares it automatically',
     Reason.DIVERGED: 'nothing yet: the pool makes it transfer the zone again; find out who else changes zones on it',
+    Reason.UNCHECKED: 'let the pool manager transfer its zones, to compare them',
+    Reason.SIGNS: "turn signing off in the server's own configuration: a zone that it signs has serials and contents "
+                  'of its own',
     Reason.UNREACHABLE: 'check that the server runs and listens there, and that no firewall is between; the pool '
                         'retries automatically',
     Reason.TIMEOUT: 'check whether the server runs, is overloaded or is behind a firewall; the pool retries '
@@ -54,22 +57,62 @@ ADVICE = {
     Reason.CONFLICT: 'do on the server what the error says; the pool retries automatically',
 }
 _OTHERWISE = 'correct what the error names; the pool retries automatically'
+#: Services that a pool cannot do without: what users call them, and what nobody does while none runs.
+_NEEDED = {'minidns': ('MiniDNS', 'its servers can neither transfer zones nor be asked which serials they serve'),
+           'pool_manager': ('pool manager', 'nothing is done on its servers')}
+_NEVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
-def explain(shown: Mapping[str, Any], now: datetime) -> Json:
+def explain(shown: Mapping[str, Any], now: datetime, missing: Mapping[str, datetime | None] | None = None,
+            culprits: Sequence[str] = (), locked: str = '', unrepaired: Iterable[str] = ()) -> Json:
     """What stands between a zone and ACTIVE.
 
     :param shown: what ``/v2/zones/{id}/servers`` says
+    :param missing: see :func:`missing_services`
+    :param locked: why it cannot be changed, in one sentence; '' if it can
+    :param culprits: what rules have against its records, if servers do not take it
+    :param unrepaired: servers on which a comparison found something that nothing repairs yet
     """
-    servers = [{**server, 'state_of': state_of(server, shown, now), 'what_to_do': what_to_do(server, shown)}
+    missing = missing or {}
+    if missing:  # whatever the rows say, nothing is tried
+        shown = {**shown, 'servers': [{**server, 'next_attempt_at': None, 'deadline_at': None}
+                                      for server in shown['servers']]}
+    servers = [{**server, 'state_of': state_of(server, shown, now, missing), 'what_to_do': what_to_do(server)}
                for server in shown['servers']]
     return {
-        'summary': summary(shown),
+        'summary': ' '.join([*_of_missing(missing, now), summary(shown), locked]).strip(),
         'degraded': shown['status'] == 'ACTIVE' and any(not server['current'] for server in counting(shown)),
-        'lacking': lacking(shown),
+        'lacking': None if shown['freeze'] else lacking(shown),
         'servers': servers,
-        'advice': advice(shown, servers, now),
+        'advice': [f"Start designate-pool-{name.rpartition('_')[2]}: 'designate-pool service list' shows which "
+                   'programs run.' for name in missing] or [
+                       *_advice_for_frozen(shown),
+                       *(f'Correct or delete the likely cause: {culprit}' for culprit in culprits[:3]),
+                       *(f"{name}: 'designate-pool server resync {name} --fix' repairs what was found there."
+                         for name in sorted(set(unrepaired))),
+                       *advice(shown, servers, now)],
     }
+
+
+def missing_services(services: Iterable[ServiceStatus]) -> dict[str, datetime | None]:
+    """The services that a pool needs and that run nowhere; since when, None if none was seen at all.
+
+    :param services: of the pool
+    """
+    last: dict[str, datetime | None] = dict.fromkeys(_NEEDED)
+    for service in services:
+        if service.service_name in last and service.status == 'UP':
+            del last[service.service_name]
+        elif service.service_name in last:
+            last[service.service_name] = max(service.heartbeated_at, last[service.service_name] or _NEVER)
+    return last
+
+
+def _of_missing(missing: Mapping[str, datetime | None], now: datetime) -> Iterator[str]:
+    for name, since in missing.items():
+        what, undone = _NEEDED[name]
+        length = '' if since is None else f' since {since:%Y-%m-%d %H:%M:%S} UTC ({age(since, now)})'
+        yield f'No {what} of the pool runs{length}: {undone}.'
 
 
 def counting(shown: Mapping[str, Any]) -> list[Json]:
@@ -93,6 +136,8 @@ def summary(shown: Mapping[str, Any]) -> str:
         every = 'every server' if len(servers) == len(shown['servers']) else 'every server that counts'
         return f'{name} is ACTIVE at serial {serial} on {every}.'
     what = _DOING.get(shown['action'], 'settling')
+    if shown['freeze']:
+        return f'{name} is {status}, {what}: that waits, since its pool is frozen{frozen(shown["freeze"])}.'
     if status == 'ERROR':
         failed = sum(server['status'] == 'ERROR' for server in servers)
         return f'{name} is in ERROR while {what}: {failed} of {len(servers)} servers failed.'
@@ -104,6 +149,20 @@ def summary(shown: Mapping[str, Any]) -> str:
     if more <= 0:
         return f'{name} is {status}, {what}: enough servers are done, and the result is being reported.'
     return f'{name} is {status}, {what}: waiting for {more} more of {shown["total"]} servers.'
+
+
+def frozen(freeze: Mapping[str, Any]) -> str:
+    """How a pool is frozen, after a sentence that says so."""
+    until = freeze['until'] and f' until {read_moment(freeze["until"]):%Y-%m-%d %H:%M:%S} UTC'
+    return f'{until or ""}: {freeze["reason"].rstrip(".")}'
+
+
+def _advice_for_frozen(shown: Mapping[str, Any]) -> list[str]:
+    if not shown['freeze']:
+        return []
+    name = shown['zone_name']
+    return ["Wait until the pool is unfrozen" + ('.' if shown['action'] == 'DELETE' else
+            f"; 'designate-pool zone unfreeze {name}' serves what waits of this zone before, by an administrator.")]
 
 
 def _not_transferred(name: str, status: str, secondary: Mapping[str, Any]) -> str:
@@ -123,44 +182,58 @@ def lacking(shown: Mapping[str, Any]) -> str | None:
             f'(threshold {shown["threshold_percentage"]} %), and has {shown["current"]}.')
 
 
-def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> str:
+def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime,
+             missing: Mapping[str, datetime | None]) -> str:
     """Where a server stands, in one sentence or two."""
     resting = _resting(each, now)
+    silent = _silence(each, now)
     if each['current']:
-        done = 'It has confirmed that the zone is gone' if shown['action'] == 'DELETE' else (
-            f'It serves serial {each["serial"]}')
-        return f'{done}; {resting}.' if resting else f'{done}.'
+        done = 'It has confirmed that the zone is gone' if shown['action'] == 'DELETE' else f'It {_serves(each)}'
+        signs = 'its serials are its own: it signs' if each['signs'] else None
+        return '; '.join(filter(None, (done, signs, silent, resting))) + '.'
+    resting = resting or next((f'no {_NEEDED[name][0]} runs' for name in missing), None)
     if each['created_at'] is None:
         return f'Nothing has been started on it; {resting}.' if resting else 'Nothing has been started on it yet.'
     if each['diverged']:
         return _diverged(each, resting, now)
     task = _TASKS[each['action']].format(each['expected_serial'])
-    seen = 'no serial was seen there yet' if each['serial'] is None else f'it serves serial {each["serial"]}'
+    seen = 'no serial was seen there yet' if each['serial'] is None else f'it {_serves(each)}'
+    seen = f'{seen}; {silent}' if silent else seen
     tries = f'{each["attempts"]} {"try" if each["attempts"] == 1 else "tries"}'
+    so_far = f', {tries} so far' if each['attempts'] or _asked_for(each, now) is None else ''
     if each['status'] == 'ERROR':
         error = (each['last_error'] or 'no reason was given').rstrip('.')
         sentence = f'It failed at {task} after {tries} ({error}); {seen}'
     elif each['last_error']:
-        sentence = f'It is {task}, {tries} so far ({each["last_error"].rstrip(".")}); {seen}'
+        sentence = f'It is {task}{so_far} ({each["last_error"].rstrip(".")}); {seen}'
     else:
-        sentence = f'It is {task}, {tries} so far; {seen}'
+        sentence = f'It is {task}{so_far}; {seen}'
     return f'{sentence}; {resting or _next_try(each, now)}.'
 
 
+def _serves(each: Mapping[str, Any]) -> str:
+    """What it was seen to serve, and when."""
+    if each['seen_at'] is not None:
+        return f'was last seen to serve serial {each["serial"]} at {read_moment(each["seen_at"]):%Y-%m-%d %H:%M:%S} UTC'
+    return f'{"served" if each["silent_since"] else "serves"} serial {each["serial"]}'
+
+
 def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> str:
-    """Of a server that serves other contents under its serial."""
+    """Of a server that serves other contents under its serial, or a serial ahead of ours."""
     error = (each['last_error'] or '').rstrip('.')
-    sentence = f'It serves serial {each["serial"]} with other contents{f" ({error})" if error else ""}'
+    if each['reason'] == Reason.SIGNS.value:
+        return f'It {error}; {resting or "it is compared again from time to time"}.'
+    sentence = f'It {_serves(each)} with other contents{f" ({error})" if error else ""}'
     at = each['next_attempt_at']
     seconds = None if at is None else (read_moment(at) - now).total_seconds()
     when = 'under way' if seconds is None else 'due now' if seconds <= 0 else f'due in {round(seconds, 1):g} s'
     return f'{sentence}; {resting or f"a forced transfer is {when}"}.'
 
 
-def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
+def what_to_do(each: Mapping[str, Any]) -> str | None:
     """What an operator can do about a server; None if there is nothing to do, or the pool is doing it."""
     if each['current']:
-        return None
+        return ADVICE[Reason.SIGNS] if each['signs'] else None
     name = each['name']
     if each['state'] == 'maintenance':
         return f"when it is ready again: 'designate-pool server resume {name}'"
@@ -194,9 +267,9 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: 
     return ['Wait: retries are under way.']
 
 
-def age(since: str, now: datetime) -> str:
+def age(since: datetime, now: datetime) -> str:
     """How long ago *since* was, in its largest unit."""
-    passed = max(0, int((now - read_moment(since)).total_seconds()))
+    passed = max(0, int((now - since).total_seconds()))
     seconds, unit = next(((size, unit) for size, unit in _UNITS if passed >= size), _UNITS[-1])
     count = passed // seconds
     return f'{count} {unit}' if count == 1 else f'{count} {unit}s'
@@ -206,7 +279,7 @@ def _resting(each: Mapping[str, Any], now: datetime) -> str | None:
     """Why it does not count, where it does not."""
     if each['counts']:
         return None
-    since = f' for {age(each["state_since"], now)}' if each['state_since'] else ''
+    since = f' for {age(read_moment(each["state_since"]), now)}' if each['state_since'] else ''
     return {
         'maintenance': f'it has been in maintenance{since}, is sent nothing and does not count',
         'joining': f'it has been joining the pool{since} and does not count before it has every zone',
@@ -214,9 +287,20 @@ def _resting(each: Mapping[str, Any], now: datetime) -> str | None:
     }.get(each['state'], f'it is {each["state"]} and does not count')
 
 
+def _silence(each: Mapping[str, Any], now: datetime) -> str | None:
+    """Since when it has answered nobody."""
+    if each['silent_since'] is None:
+        return None
+    since = read_moment(each['silent_since'])
+    return f'it has answered nobody since {since:%Y-%m-%d %H:%M:%S} UTC ({age(since, now)})'
+
+
 def _next_try(each: Mapping[str, Any], now: datetime) -> str:
+    if each['silent_since'] and each['status'] == 'ERROR':  # its circuit is open
+        return 'it is probed every few seconds, and all that is due on it is tried when it answers'
     if (longest := _asked_for(each, now)) is not None:
-        return f'it is being asked now, and has failed if it does not answer within {longest} s'
+        return ('it is being asked again now' if each['status'] == 'ERROR' else
+                f'it is being asked now, and has failed if it does not answer within {longest} s')
     at = each['next_attempt_at']
     if at is None:
         return 'it is being worked on'

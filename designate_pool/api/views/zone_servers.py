@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from designate_pool import consensus
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE, STATUS,
-                                               TEXT, TEXTS, AnswerField, AnswerForm, Json, choice, inline, many, maybe,
-                                               moment, one, zone_path)
+                                               TEXT, TEXTS, WAITS_FOR, AnswerField, AnswerForm, Json, choice, inline,
+                                               many, maybe, moment, one, zone_path)
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
-from designate_pool.model import (Action, Domain, Endpoint, Outcome, Pool, PoolServer, RecordSet, RefreshState,
-                                  ServerState, ServerStatus, dashed)
+from designate_pool.model import (Action, Audit, Domain, Endpoint, Master, Outcome, Pool, PoolServer, Reason, RecordSet,
+                                  RefreshState, ServerState, ServerStatus, dashed)
 
 _DNS_PORT = 53
 _RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
@@ -26,6 +26,7 @@ SERVER_IDENTITY = {
     'port': COUNT.of(lambda server: int(_address(server)[1])),
     'state': SERVER_STATE,
     'state_since': maybe(MOMENT),
+    'silent_since': maybe(MOMENT).about('Since when it has answered nobody; null while it answers.'),
 }
 _IDENTITY = AnswerForm('', SERVER_IDENTITY)
 KNOWN = maybe(COUNT).about('Null where the threshold is not known.')
@@ -52,6 +53,8 @@ ZONE_SERVER = AnswerForm('ZoneServer', {
     'status': choice('PENDING', 'SUCCESS', 'ERROR').of(lambda row: row.status.value if row.status else 'PENDING'),
     'current': FLAG,
     'serial': maybe(SERIAL).of('serial_number').about('The newest that was seen there.'),
+    'seen_at': maybe(MOMENT).about('When that serial was last seen there.'),
+    'signs': FLAG.about('It was found to sign its zones, so that its serials are its own.'),
     'expected_serial': maybe(SERIAL),
     'diverged': FLAG.about('It serves other contents under its serial.'),
     'last_error': maybe(TEXT),
@@ -77,6 +80,7 @@ ZONE_SERVERS = AnswerForm('ZoneServers', {
     'resting': many(ID),
     'servers': many(one(ZONE_SERVER)),
     'secondary': maybe(inline(SECONDARY)),
+    'freeze': WAITS_FOR,
 }, {'self': lambda domain: f'{zone_path(domain.id)}/servers', 'zone': lambda domain: zone_path(domain.id)})
 _RECORDSET_SERVER = AnswerForm('', {
     **{name: SERVER_IDENTITY[name] for name in ('id', 'name', 'state')},
@@ -103,24 +107,26 @@ RECORDSET_SERVERS = AnswerForm('RecordSetServers', {
 
 def masters(domain: Domain) -> list[str]:
     """The masters, without the port where that is the usual one."""
-    endpoints = [Endpoint.parse(master) for master in domain.masters.split(',') if master]
-    return [endpoint.host if endpoint.port == _DNS_PORT else str(endpoint) for endpoint in endpoints]
+    parsed = [Master.parse(master) for master in domain.masters.split(',') if master]
+    return [master.endpoint.host if master == Master(Endpoint(master.endpoint.host, _DNS_PORT)) else str(master)
+            for master in parsed]
 
 
 def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[ServerStatus], pool: Pool,
                  base: str, parked: Mapping[str | None, str] | None = None,
-                 refreshed: RefreshState | None = None) -> Json:
+                 refreshed: RefreshState | None = None, audit: Audit | None = None) -> Json:
     """The state of a domain on each server of its pool, and how many of them are needed.
 
-    A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
-    being deleted.  A server *counts* when it is active, and, where the pool counts them, while it joins; ``total``,
-    ``needed`` and ``current`` are about these, and ``resting`` names those that will count again.  A server without a
-    row of a domain that is being deleted is left out unless it counts.
+    A server is *current* when it has what is due: the domain's serial, or that which servers of a frozen pool may have,
+    or a newer one, or no zone where the domain is being deleted.  A server *counts* when it is active, and, where the
+    pool counts them, while it joins; ``total``, ``needed`` and ``current`` are about these, and ``resting`` names those
+    that will count again.  A server without a row of a domain that is being deleted is left out unless it counts.
 
     :param servers: of the domain's pool; the removed ones are left out
     :param pool: of the domain; the counts are null where its threshold was never published
     :param parked: ids of the plans that wait for approval, by server
     :param refreshed: of a secondary domain; None where that is not known
+    :param audit: of serials
     """
     by_server = consensus.by_server(rows)
     shown = []
@@ -128,7 +134,8 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
         counts = consensus.counts(server, pool.count_joining_servers)
         actions = by_server.get(server.id, {})
         if counts or server.state is not ServerState.REMOVED and (actions or not domain.is_going):
-            shown.append(_on_server(domain, server, actions, counts, (parked or {}).get(server.id)))
+            shown.append(_on_server(domain.permitted or domain, server, actions, counts,
+                                    (parked or {}).get(server.id), audit))
     published, total = pool.published_at is not None, sum(server_status['counts'] for server_status in shown)
     return ZONE_SERVERS.show(
         domain, base,
@@ -143,11 +150,22 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
 
 
 def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool,
-               plan_id: str | None) -> Json:
+               plan_id: str | None, audit: Audit | None) -> Json:
     due = Action.DELETE if domain.action is Action.DELETE else Action.CREATE
     row = row_that_matters(domain, rows) or ServerStatus(server.id, domain.id, due, domain.serial, id='')
     return ZONE_SERVER.show(row, **_IDENTITY.show(server), counts=counts, current=consensus.is_current(domain, rows),
-                            plan_id=plan_id and dashed(plan_id))
+                            plan_id=plan_id and dashed(plan_id), seen_at=moment(_seen_at(domain, row, server, audit)),
+                            signs=Reason.SIGNS in (server.reason, row.reason))
+
+
+def _seen_at(domain: Domain, row: ServerStatus, server: PoolServer, audit: Audit | None) -> datetime | None:
+    """When the server was last seen to serve its serial; rounds of the audit that find it again write no rows."""
+    if (audit is not None and audit.last_started_at is not None and audit.last is not None and audit.last.coverage == 1
+            and server.polled and server.state is ServerState.ACTIVE and row.seen_at is not None
+            and row.status is Outcome.SUCCESS and row.next_attempt_at is None and row.serial_number == domain.serial
+            and max(row.updated_at or row.seen_at, server.state_since or row.seen_at) <= audit.last_started_at):
+        return audit.last_started_at
+    return row.seen_at
 
 
 def _address(server: PoolServer) -> tuple[str, str]:

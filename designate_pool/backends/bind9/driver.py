@@ -27,7 +27,8 @@ from xml.etree import ElementTree
 import dns.name
 
 from designate_pool import model
-from designate_pool.backends.base import ADOPTS_ZONES, Backend, Capabilities
+from designate_pool.backends.base import (ADOPTS_ZONES, BIND_LIMITS, MAX_RECORDS_PER_TYPE, Backend, Capabilities,
+                                          probe_domain)
 from designate_pool.backends.bind9 import named_conf, rndc
 from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
@@ -70,15 +71,15 @@ class StatisticsChannel:
         self._host, self._port, self._path = host, port, parts.path.rstrip('/') + PATH
         self._where = f'the statistics channel at {host} port {port}'
 
-    def zones(self, view: str, deadline: Deadline,
-              types: Collection[str] = SECONDARY) -> Iterator[tuple[str, int | None]]:
-        """The names of the zones of *view* of these *types*, with the serials of those that have contents.
+    def zones(self, view: str, deadline: Deadline) -> Iterator[tuple[str, int | None, bool]]:
+        """Of each secondary and primary zone of *view* its name, serial (None without contents), and whether it is
+        primary, as are secondary ones here that named signs.
 
         :raises BackendError: when the answer is an error, cannot be parsed or is cut short
         :raises OSError: when it cannot be reached
         """
         try:
-            yield from _zones(self._pieces(deadline), view, types)
+            yield from _zones(self._pieces(deadline), view)
         except (*MALFORMED, http.client.HTTPException) as error:
             raise BackendError(why=f'{self._where} has sent an answer that cannot be parsed: {error}') from error
 
@@ -103,7 +104,7 @@ class StatisticsChannel:
             connection.close()
 
 
-def _zones(pieces: Iterable[bytes], view: str, types: Collection[str] = SECONDARY) -> Iterator[tuple[str, int | None]]:
+def _zones(pieces: Iterable[bytes], view: str) -> Iterator[tuple[str, int | None, bool]]:
     parser: Any = ElementTree.XMLPullParser(('start', 'end'))
     views: list[str] = []
     zones: ElementTree.Element | None = None
@@ -122,9 +123,11 @@ def _zones(pieces: Iterable[bytes], view: str, types: Collection[str] = SECONDAR
             elif event == 'end' and element.tag == 'zone':
                 if zones is None:
                     raise ValueError('a zone that is in no view')
-                if views[-1:] == [view] and element.get('rdataclass') == 'IN' and element.findtext('type') in types:
+                kind = element.findtext('type')
+                if views[-1:] == [view] and element.get('rdataclass') == 'IN' and kind in SECONDARY + PRIMARY:
                     serial = element.findtext('serial', NO_SERIAL)
-                    yield name_of_server(element.attrib['name']), None if serial == NO_SERIAL else int(serial)
+                    yield (name_of_server(element.attrib['name']), None if serial == NO_SERIAL else int(serial),
+                           kind in PRIMARY)
                 zones.clear()
                 unread = 0
         if unread > LARGEST_ZONE:
@@ -144,9 +147,12 @@ NO_NEW_ZONES = 'Not allowing new zones'
 CONFIGURED = 'must also be'
 FIXED = 'reconfigurable via modzone: no'
 STILL_PRIMARY = 'not a secondary'
+INLINE_SIGNING = 'inline signing: yes'
 SERVED_FROM = re.compile('^files: (.*)$', re.MULTILINE)
 #: How many zones that are missing in the statistics are looked up by name before the statistics are believed.
 SAMPLE = 3
+#: How many zones a check asks at most whether they are signed.
+MOST_ASKED = 100
 
 _PLAIN_VIEW = re.compile(r'[A-Za-z0-9_-]{1,63}')
 _SERIAL = re.compile(r'^serial: ([0-9]+)$', re.MULTILINE)
@@ -156,7 +162,7 @@ _SECONDARY = re.compile(r'^type: (secondary|slave)$', re.MULTILINE)
 class Bind9(Backend):
     """A BIND server."""
 
-    capabilities = Capabilities(fetches_on_create=True)
+    capabilities = Capabilities(fetches_on_create=True, limits=BIND_LIMITS)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('rndc_host', "Address of named's control channel; the server's host when not set."),
@@ -170,9 +176,11 @@ class Bind9(Backend):
         model.Option('view', 'View that the zones are added to; the default view when not set.'),
         model.Option('zone_file_folder', "Folder for the zones' files, as named sees it; named's own working"
                      ' directory when not set.'),
+        model.Option('primaries_tls', 'Name of a tls statement in named.conf: zones are transferred over TLS by it, and'
+                     ' primaries are addresses of [service:minidns] listen_tls. Plain TCP when not set.'),
         model.Option('statistics_url', "URL of named's statistics channel, such as http://192.0.2.53:8053, which lists"
                      ' all zones; without it the control channel is queried for each zone.'),
-        ADOPTS_ZONES,
+        ADOPTS_ZONES, MAX_RECORDS_PER_TYPE,
     )
     ADVICE = {
         Reason.NO_ZONE_CHANGES: "put 'allow-new-zones yes;' into the options of named.conf, or into the view, and run"
@@ -190,7 +198,8 @@ class Bind9(Backend):
         self._view = self.options['view'] or '_default'
         folder = self.options['zone_file_folder'] or ''
         self._folder = folder.rstrip('/') + '/' if folder else ''
-        self._primaries = named_conf.primaries(server.primaries, server.tsig_key) if server.primaries else ''
+        self._primaries = named_conf.primaries(server.primaries, server.tsig_key, self.options['primaries_tls'] or ''
+                                               ) if server.primaries else ''
         if not _PLAIN_VIEW.fullmatch(self._view):
             raise InvalidField(field='view', why='only letters, digits, hyphens and underscores are allowed')
         named_conf.quoted(self._folder, 'zone_file_folder')
@@ -204,18 +213,28 @@ class Bind9(Backend):
         self._channels.close()
 
     def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
-        """Check that named has the TSIG key, and lists its zones."""
-        key = self.server.tsig_key
-        if key is not None and not self._has_key(key.name, deadline):
-            yield model.Finding(f"named has no TSIG key '{key.name}' in view '{self._view}'",
-                                "add a 'key' statement with the name, algorithm and secret of tsig_key to named.conf"
-                                " and run 'rndc reconfig'")
+        """Check that named lists its zones, and signs none of them nor a new one."""
         listed = self.list_zones([]).result
         if not listed.ok:
             yield model.Finding(
                 f'the zones cannot be listed: {listed.error}',
                 "check that named.conf has a 'statistics-channels' statement that listens where statistics_url says and"
                 " allows this host's address")
+        elif self._signs(deadline):
+            yield model.Finding('named signs zones, so that their serials are not ours',
+                                "remove 'dnssec-policy' and 'inline-signing' from the options and the pool's zones in"
+                                ' named.conf, or set the policy to none')
+
+    def _signs(self, deadline: Deadline) -> bool:
+        """Whether named signs a zone that is added (it loads the keys of no others), or one of those that it has."""
+        probe = probe_domain()
+        self._create(probe, deadline)
+        loaded = self._ask(f'loadkeys {self._where(parse_name(probe.name))}', deadline)
+        self._delete(probe, deadline)
+        zones = self._statistics.zones(self._view, deadline) if self._statistics else ()
+        statuses = (self._ask(f'zonestatus {self._where(parse_name(name))}', deadline).text
+                    for name, _, _ in itertools.islice(zones, MOST_ASKED))
+        return not loaded.result or any(INLINE_SIGNING in text and _SECONDARY.search(text) for text in statuses)
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         self._require_primaries()
@@ -288,7 +307,11 @@ class Bind9(Backend):
         if self._statistics is None:
             zones = ((name.lower(), *self._status(name, deadline)) for name in names)
             return {name: serial for name, exists, serial in zones if exists}, False
-        serials = dict(self._statistics.zones(self._view, deadline))
+        primary, serials = dict[str, int | None](), dict[str, int | None]()
+        for name, serial, is_primary in self._statistics.zones(self._view, deadline):
+            (primary if is_primary else serials)[name] = serial
+        serials |= {name: primary[name] for name in map(str.lower, names)
+                    if name in primary and self._status(name, deadline)[0]}
         missing = list(itertools.islice((name for name in names if name.lower() not in serials), SAMPLE))
         if missing and all(self._status(name, deadline)[0] for name in missing):
             raise BackendError(why=f'the statistics lack zones, {missing[0]} for example; named.conf must not have'
@@ -298,7 +321,7 @@ class Bind9(Backend):
     def _list_primary(self, deadline: Deadline) -> Mapping[str, int | None]:
         if self._statistics is None:
             raise BackendRefused(why='named lists its zones only on its statistics channel: set statistics_url')
-        return dict(self._statistics.zones(self._view, deadline, PRIMARY))
+        return {name: serial for name, serial, is_primary in self._statistics.zones(self._view, deadline) if is_primary}
 
     def _ping(self, deadline: Deadline) -> None:
         answer = self._ask('null', deadline)
@@ -370,13 +393,6 @@ class Bind9(Backend):
             return False, None
         serial = _SERIAL.search(answer.text)
         return True, int(serial[1]) if serial else None
-
-    def _has_key(self, name: str, deadline: Deadline) -> bool:
-        answer = self._ask('tsig-list', deadline)
-        if answer.result:
-            raise BackendError(why=f'tsig-list: {answer.words}')
-        key_names = re.findall(f'^view "{self._view}";.* key "(.*)";$', answer.text, re.MULTILINE)
-        return parse_name(name) in map(parse_name, key_names)
 
     def _is_our_file(self, zone: dns.name.Name, path: str) -> bool:
         return named_conf.is_file_of(path, zone, self._view)

@@ -40,13 +40,15 @@ def quoted(text: str, field: str) -> str:
     return f'"{text}"'
 
 
-def primaries(endpoints: Sequence[model.Endpoint], key: model.TsigKey | None) -> str:
+def primaries(endpoints: Sequence[model.Endpoint], key: model.TsigKey | None, tls: str = '') -> str:
     """The statement with the primaries, each with the key that transfers from it are signed with.
 
+    :param tls: the name of the tls statement for them; '' for none
     :raises InvalidField: for a primary that is not an IP address
     """
     signed = f' key {quoted(key.name, "tsig_key")}' if key else ''
-    addresses = ' '.join(f'{ip_address(endpoint)} port {endpoint.port}{signed};' for endpoint in endpoints)
+    over = f' tls {quoted(tls, "primaries_tls")}' if tls else ''
+    addresses = ' '.join(f'{ip_address(endpoint)} port {endpoint.port}{signed}{over};' for endpoint in endpoints)
     return f'primaries {{ {addresses} }}'
 
 

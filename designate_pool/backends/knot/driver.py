@@ -31,6 +31,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 from designate_pool.model import Reason
 from designate_pool.protocol.names_and_rdata import name_of_server
+from designate_pool.protocol.rules import ServerLimit
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -63,7 +64,8 @@ class Knot(Backend):
 
     # A knotd has one transaction at a time.
     capabilities = Capabilities(fetches_on_create=True, tries_key=True, batch_size=1000, gathers_below=100,
-                                most_in_flight=1)
+                                most_in_flight=1, limits=(
+                                    ServerLimit('NSEC3PARAM', 1, 'Knot takes {limit} NSEC3PARAM record, not {size}'),))
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('control_socket', "The unix socket of knotd's control interface.", 'path', '/run/knot/knot.sock',
@@ -94,10 +96,16 @@ class Knot(Backend):
             raise InvalidField(field='control_socket', why=f'its path is longer than {LONGEST_PATH} octets')
 
     def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
-        """Check that Knot accepts queries signed with the TSIG key.
+        """Check that Knot does not sign the zones, and that it accepts queries signed with the TSIG key.
 
         It refuses a query for a zone that it does not have before it looks at the signature, so a zone is added for it.
         """
+        name = self._template or 'default'
+        with self._connected(deadline) as control:
+            template, = config_transaction.read(control, 'template', [name], deadline)
+        if (template or {}).get('dnssec-signing') == ['on']:
+            yield model.Finding(f'the template {name} has zones signed, so that their serials are not ours',
+                                "remove 'dnssec-signing' from the template in Knot's configuration")
         if not self._key:
             return
         tried = self._call('query with the key', self._query_signed)

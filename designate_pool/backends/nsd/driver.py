@@ -7,6 +7,7 @@ has the contents, and a delete up to a second before it stops answering (``xfrd-
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -23,6 +24,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 from designate_pool.model import Endpoint, Finding, Reason, TsigKey
 from designate_pool.protocol import tsig
+from designate_pool.protocol.rules import ServerLimit
 
 EXISTS = 'already exists'
 ABSENT = 'warning zone '
@@ -34,6 +36,8 @@ RELOAD_SECONDS = 1.0
 ATTEMPTS = 5
 #: Over TLS, only the zones of batches up to this size are looked at before they are deleted; over a socket all are.
 SMALL_BATCH = 8
+#: The first version of NSD that survives the deletion of a zone that it is transferring.
+SAFE_DELETES = 4, 9
 #: Errors of NSD that no retry can help.
 PERMANENT = ('does not exist', 'cannot parse zone name', 'zone defined in nsd.conf')
 REASONS = {'error pattern ': Reason.NOT_CONFIGURED, 'zonelist entry': Reason.NO_ZONE_CHANGES}
@@ -44,13 +48,18 @@ _PATTERN = re.compile(r'[!-~]{1,255}')
 _KEY = re.compile(r'key: name: "(?P<name>[^"]*)" secret: "(?P<secret>[^"]*)" algorithm: (?P<algorithm>\S+)')
 _FILES = ('server_cert_file', 'control_key_file', 'control_cert_file')
 
+#: NSD 4.6 reads 64 parameters, and sends a record that does not fit into 16 KiB as messages without end.
+_LIMITS = (ServerLimit('parameters', 64, 'NSD 4.6 takes {limit} parameters of a record at most, not {size}'),
+           ServerLimit('octets', 15_500, 'NSD 4.6 takes {limit} octets of data at most, not {size}'))
+
 
 class Nsd(Backend):
     """An NSD server."""
 
     # Each zone of a batch that exists already takes a connection of its own, 12 ms with TLS.
     # NSD accepts ten control connections at most, and serves one at a time.
-    capabilities = Capabilities(fetches_on_create=True, batch_size=100, most_in_flight=4)
+    capabilities = Capabilities(fetches_on_create=True, batch_size=100, most_in_flight=4, deletes_per_second=40,
+                                limits=_LIMITS)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('pattern', 'Pattern in nsd.conf that the zones are added with: it sets the primaries, the key,'
@@ -133,6 +142,9 @@ class Nsd(Backend):
         answer = self._control.ask('status', deadline)
         if not answer or not answer[0].startswith('version:'):
             raise BackendError(why=f'what answers on the control channel is not NSD: {" ".join(answer)[:200]}')
+        version = tuple(map(int, re.findall(r'\d+', answer[0])[:2]))
+        self.capabilities = Nsd.capabilities if version < SAFE_DELETES else dataclasses.replace(
+            Nsd.capabilities, deletes_per_second=0)
 
     def _advice(self, result: model.CallResult) -> str:
         if result.reason is Reason.BAD_TLS and not self._control.speaks_tls:

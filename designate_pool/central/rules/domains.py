@@ -16,7 +16,7 @@ import dns.name
 
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain
-from designate_pool.model import Action, Domain, Pool, RecordSet, Status, new_id
+from designate_pool.model import NOTHING, Action, Domain, Freeze, Pool, RecordSet, Status, hold, new_id
 from designate_pool.serial import HALF, SPACE, newer, next_serial
 
 
@@ -37,12 +37,16 @@ def create(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_
            last_generation: int, now: datetime, request_id: str = '') -> Domain:
     """A new domain: PENDING, to be created.  A *request_id*, here and below, has 64 ASCII characters at most."""
     serial = first_serial(last_serial, wanted.lowest_serial, time.time())
+    freeze = Freeze.parse(pool.freeze)
     return Domain(
-        id=domain_id, name=wanted.name, pool_id=pool.id, pool_name=pool.name, project_id=project_id,
+        id=domain_id, name=wanted.name, given_name=wanted.given_name, pool_id=pool.id, pool_name=pool.name,
+        project_id=project_id,
         email=wanted.email, ttl=wanted.ttl, description=wanted.description, refresh=wanted.refresh,
         retry=wanted.retry, expire=wanted.expire, minimum=wanted.minimum, attributes=wanted.attributes,
         serial=serial, first_serial=serial, generation=last_generation + 1, action=Action.CREATE, status=Status.PENDING,
-        created_at=now, updated_at=now, changed_at=now, request_id=request_id)
+        created_at=now, updated_at=now, changed_at=now, request_id=request_id,
+        freeze=pool.freeze, held_by=None if freeze is None else freeze.id,
+        version_before=None if freeze is None else NOTHING)
 
 
 def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
@@ -50,7 +54,7 @@ def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, time.time()), status=Status.PENDING, updated_at=now,
         changed_at=now, converged_at=None, request_id=request_id, version=domain.version + 1,
-        action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE)
+        action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE, **hold(domain))
 
 
 def raise_serial_above(domain: Domain, serial: int, now: datetime, request_id: str = '') -> Domain:
@@ -66,12 +70,33 @@ def delete(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, time.time()), generation=domain.generation + 1,
         action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
-        request_id=request_id, version=domain.version + 1, awaits_transfer=False)
+        request_id=request_id, version=domain.version + 1, awaits_transfer=False, **hold(domain))
+
+
+def restore(domain: Domain, last_serial: int, last_generation: int, now: datetime, request_id: str = '') -> Domain:
+    """A deleted domain, to be created again: with the contents that are kept; of a secondary one, with those that its
+    masters have."""
+    serial = 1 if domain.is_secondary else first_serial(last_serial, domain.serial, time.time())
+    return dataclasses.replace(
+        domain, serial=serial, first_serial=None if domain.is_secondary else serial, generation=last_generation + 1,
+        action=Action.CREATE, status=Status.PENDING, reported_serial=None, updated_at=now, changed_at=now,
+        converged_at=None, deleted_at=None, request_id=request_id, version=domain.version + 1, abandoned=False,
+        awaits_transfer=domain.is_secondary, transferred_at=None, **hold(domain))
+
+
+def leftover(domain: Domain, leftover_id: str, now: datetime) -> Domain:
+    """The row of what is still to be deleted of a domain that goes on without that: as an older one of the name."""
+    return dataclasses.replace(
+        domain, id=leftover_id, moved_id=domain.id, generation=domain.generation - 1, action=Action.DELETE,
+        status=Status.PENDING, reported_serial=None, created_at=now, updated_at=now, deleted_at=now, changed_at=now,
+        converged_at=None, version=1, journal_from=None, journal_to=None, journal_records=0,
+        history_records=0, shared=False, awaits_transfer=False, version_before=domain.version_before and NOTHING)
 
 
 def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:
     """The managed recordsets of a new domain, SOA and NS, without records."""
-    soa = RecordSet(domain.name, 'SOA', id=new_id(), domain_id=domain.id, managed=True)
+    soa = RecordSet(domain.name, 'SOA', id=new_id(), domain_id=domain.id, managed=True,
+                    given_name=domain.given_name)
     return soa, dataclasses.replace(soa, type='NS', id=new_id())
 
 

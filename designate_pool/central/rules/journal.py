@@ -1,8 +1,8 @@
-"""The journal of a zone's changes, for incremental transfers (RFC 1995).
+"""The versions of zones, and the journal of those that incremental transfers use (RFC 1995).
 
-The invariant: the journal's entries for a serial, applied to the zone at the serial before, give the zone at that
-serial, except the SOA.  A change that cannot be expressed so, or is larger than a whole journal, empties the journal:
-servers with an older serial then transfer the whole zone.
+The invariant: the difference of a version, applied to the zone at the serial before, gives the zone at its serial,
+except the SOA.  A change of the SOA other than of its serial, and one that is not kept since it is too large, begin the
+journal anew: servers with an older serial then transfer the whole zone.
 """
 
 from __future__ import annotations
@@ -10,87 +10,155 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from designate_pool.central.rules.recordset_edits import RecordSetEdits, served_ttl
-from designate_pool.model import Change, Domain, RecordSet
+from designate_pool.central.events import request_id
+from designate_pool.central.rules.recordset_edits import RecordSetEdits
+from designate_pool.deadline import Turns
+from designate_pool.errors import Refused
+from designate_pool.model import ChangeKind, Context, Domain, RecordSet, ZoneRecord, differences
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import journal
-from designate_pool.storage.zones.journal import DomainChange, JournalRecord
+from designate_pool.storage.zones import versions
+from designate_pool.storage.zones.versions import NewVersion, ServedRecord
+
+#: Octets of a difference, beyond which it is not kept: a statement has them twice, and MariaDB's longest has 16 MiB.
+_MOST_OCTETS = 4_000_000
+_SOA = 'email', 'ttl', 'refresh', 'retry', 'expire', 'minimum', 'soa_names'
+
+_NO_EDITS = RecordSetEdits()
 
 
 class JournalEntry(NamedTuple):
-    """A change from *former* to *domain* that is to be journalled; *present*: existing recordsets that get records."""
+    """A change from *former* to *domain*; *present*: existing recordsets that get records or are deleted.
 
+    :ivar kind: None for that of *context*
+    :ivar begins_anew: whether servers with an older serial have to transfer the whole zone
+    :ivar former_primary: in the SOA until now; '' for the same as from now on
+    """
+
+    context: Context
     former: Domain
     domain: Domain
-    edits: RecordSetEdits
-    present: Sequence[RecordSet]
+    edits: RecordSetEdits = _NO_EDITS
+    present: Sequence[RecordSet] = ()
+    kind: ChangeKind | None = None
+    begins_anew: bool = False
+    former_primary: str = ''
+
+    @property
+    def is_first_transfer(self) -> bool:
+        """Whether there were no contents before, which need no difference then."""
+        return self.kind is ChangeKind.REFRESH and self.begins_anew and not self.present
+
+    @property
+    def former_soa(self) -> dict[str, Any] | None:
+        """The SOA before, where it has changed in more than the serial."""
+        values = {name: getattr(self.former, name) for name in _SOA}
+        if self.former_primary:
+            return {**values, 'primary': self.former_primary}
+        return values if any(getattr(self.domain, name) != value for name, value in values.items()) else None
 
 
 class Journal:
-    """Writes the journals of domains, of *most* records each; 0 for no journals."""
+    """Writes the versions of domains; IXFR uses up to *most* records of them, and *kept* records are kept."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, kept: int) -> None:
         self._most = most
+        self._kept = kept
 
     def write(self, tx: Tx, changes: Sequence[JournalEntry], now: datetime) -> list[Domain]:
-        """Write changes of domains into their journals, before the edits; the domains with their new journal fields."""
-        small = [entry for entry in changes if len(entry.edits.new_records) + len(entry.edits.gone_records)
-                 + len(entry.edits.gone_sets) <= self._most]
+        """Write the versions that changes of domains make, before the edits; the domains with new journal fields."""
+        small = [entry for entry in changes if _is_needed(entry) or not entry.is_first_transfer
+                 and len(entry.edits.new_records) + len(entry.edits.gone_records)
+                 + len(entry.edits.gone_sets) <= self._kept]
         of_set = {set_id: number for number, entry in enumerate(small) for set_id in entry.edits.gone_sets}
         of_record = {record_id: number for number, entry in enumerate(small)
                      for record_id in (*entry.edits.gone_records, *entry.edits.touched_records)}
-        former: list[list[JournalRecord]] = [[] for _ in small]  # what each removes or touches, as it is before it
-        for record in journal.held(tx, list(of_set), list(of_record)):
+        former: list[list[ServedRecord]] = [[] for _ in small]  # what each removes or touches, as it is before it
+        for record in versions.served(tx, list(of_set), list(of_record)):
             former[of_record[record.id] if record.id in of_record else of_set[record.recordset_id]].append(record)
-        written: dict[str, tuple[list[Change], list[Change]]] = {}
+        written: dict[str, tuple[list[ZoneRecord], list[ZoneRecord]]] = {}
         for entry, records in zip(small, former):
-            gone, added = difference(entry.domain, entry.edits, records, entry.present)
-            if 0 < len(gone) + len(added) <= self._most:
-                written[entry.domain.id] = gone, added
-        journal.write(tx, [DomainChange(entry.domain.id, entry.domain.serial, *written[entry.domain.id])
-                           for entry in small if entry.domain.id in written], now)
-        return [self._extended(tx, entry, sum(map(len, written[entry.domain.id]))) if entry.domain.id in written
-                else cut(tx, entry.domain)[0] for entry in changes]
+            gone, added = difference(entry.edits, records, entry.present)
+            written[entry.domain.id] = gone, added
+        new = [self._version(entry, written.get(entry.domain.id)) for entry in changes]
+        versions.write(tx, new, now)
+        return [self._extended(tx, entry, version) for entry, version in zip(changes, new)]
 
-    def _extended(self, tx: Tx, entry: JournalEntry, size: int) -> Domain:
-        """The domain of *entry*, whose journal has got *size* more records."""
+    def _version(self, entry: JournalEntry,
+                 written: tuple[Sequence[ZoneRecord], Sequence[ZoneRecord]] | None) -> NewVersion:
+        edits, packed = entry.edits, None
+        if written is None:
+            gone = len(edits.gone_records) + sum(len(old.records) for old in entry.present if old.id in edits.gone_sets)
+            added = len(edits.new_records)
+        else:
+            gone, added = map(len, written)
+            packed = differences.pack(*written, Turns().between) if (
+                gone + added <= self._kept or _is_needed(entry)) else None
+        if packed is not None and len(packed) > _MOST_OCTETS:
+            packed = None
+            if _is_needed(entry):
+                raise Refused('too_large_to_wait', f'The change of {entry.domain.name} is too large to wait until '
+                                                   'its pool is unfrozen; make it in parts.', 409)
+        return NewVersion(versions.of(entry.context, entry.former, entry.domain, entry.kind or entry.context.kind, gone,
+                                      added), packed, entry.former_soa)
+
+    def _extended(self, tx: Tx, entry: JournalEntry, new: NewVersion) -> Domain:
+        """The domain of *entry*, whose journal has got a version."""
         former, domain = entry.former, entry.domain
-        # A program that kept no journal may have changed the domain meanwhile, during an upgrade.
-        goes_on = former.journal_from is not None and former.journal_to == former.serial
-        domain = dataclasses.replace(domain, journal_from=former.journal_from if goes_on else former.serial,
-                                     journal_to=domain.serial, journal_records=domain.journal_records + size)
-        if domain.journal_records <= self._most:
-            return domain
-        # Trim more than necessary, so that the next changes need not do so too.
-        begin, count = journal.trim(tx, domain, self._most - self._most // 4)
-        return dataclasses.replace(domain, journal_from=begin, journal_records=count)
+        size = new.version.gone + new.version.added
+        if new.difference is None or new.former_soa or entry.begins_anew or size > self._most or not self._most:
+            domain = dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0)
+        else:
+            # A program that writes no versions may have changed the domain meanwhile.
+            goes_on = former.journal_from is not None and former.journal_to == former.serial
+            domain = dataclasses.replace(domain, journal_from=former.journal_from if goes_on else former.serial,
+                                         journal_to=domain.serial,
+                                         journal_records=(domain.journal_records if goes_on else 0) + size)
+        if new.difference is not None:
+            domain = dataclasses.replace(domain, history_records=domain.history_records + size)
+        # Cut more than necessary, so that the next changes need not do so too.
+        if domain.journal_records > self._most:
+            begin, count = versions.trim(tx, domain, self._most - self._most // 4)
+            domain = dataclasses.replace(domain, journal_from=begin, journal_records=count)
+        if domain.history_records > self._kept and not _is_needed(entry):
+            domain = dataclasses.replace(domain, history_records=versions.drop_oldest(
+                tx, domain, self._kept - self._kept // 4))
+        return domain
 
 
-def difference(domain: Domain, edits: RecordSetEdits, former: Iterable[JournalRecord],
-               present: Iterable[RecordSet]) -> tuple[list[Change], list[Change]]:
+def _is_needed(entry: JournalEntry) -> bool:
+    """Whether servers have the version before: the change waits for the end of a freeze."""
+    return entry.domain.waits_for is not None and entry.domain.permitted is not None
+
+
+def note(tx: Tx, context: Context, former: Domain, domain: Domain, kind: ChangeKind, now: datetime,
+         reason: str | None = None) -> None:
+    """Write a version of a domain at the same serial as before."""
+    owner = None if former.project_id == domain.project_id else {'project_id': former.project_id}
+    version = dataclasses.replace(versions.of(context, former, domain, kind), request_id=request_id(context),
+                                  reason=reason)
+    versions.write(tx, [NewVersion(version, former_soa=owner)], now)
+
+
+def difference(edits: RecordSetEdits, former: Iterable[ServedRecord], present: Iterable[RecordSet]
+               ) -> tuple[list[ZoneRecord], list[ZoneRecord]]:
     """The records that *edits* remove and add; *former* are those that they remove or touch, in their former state."""
-    sets = {recordset.id: (recordset.name, recordset.type, recordset.ttl) for recordset in [*present, *edits.new_sets]}
+    turns = Turns()
+    sets = {recordset.id: (recordset.name, recordset.type, recordset.ttl)
+            for recordset in turns.between([*present, *edits.new_sets])}
     ttls = {set_id: ttl for (ttl, _), ids in edits.changed_sets.items() for set_id in ids}
     touched = set(edits.touched_records)
-    gone: list[Change] = []
-    added: list[Change] = []
-    for record in former:
-        before = served_ttl(domain, record.ttl)
-        after = served_ttl(domain, ttls.get(record.recordset_id, record.ttl))
+    gone: list[ZoneRecord] = []
+    added: list[ZoneRecord] = []
+    for record in turns.between(former):
+        after = ttls.get(record.recordset_id, record.ttl)
         if record.id not in touched:
-            gone.append((record.name, record.type, before, record.wire))
-        elif after != before:
-            gone.append((record.name, record.type, before, record.wire))
+            gone.append((record.name, record.type, record.ttl, record.wire))
+        elif after != record.ttl:
+            gone.append((record.name, record.type, record.ttl, record.wire))
             added.append((record.name, record.type, after, record.wire))
-    for set_id, rdata in edits.new_records:
+    for set_id, rdata in turns.between(edits.new_records):
         name, rtype, ttl = sets[set_id]
-        added.append((name, rtype, served_ttl(domain, ttls.get(set_id, ttl)), rdata.wire))
+        added.append((name, rtype, ttls.get(set_id, ttl), rdata.wire))
     return gone, added
-
-
-def cut(tx: Tx, *changed: Domain) -> list[Domain]:
-    """Empty the journals of domains: they begin at their current serials."""
-    journal.forget(tx, [domain.id for domain in changed if domain.journal_from is not None])
-    return [dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0) for domain in changed]

@@ -2,28 +2,48 @@
 
 A domain's plan is visible to everybody who may see the domain; a plan stored by an operator may be about any zone, and
 is visible to those who may see all projects.
+
+A plan of a domain and no server is a change that waits for approval: the request, and what it changes.  The invariant:
+where approval is required, what somebody may not approve is written only in a transaction that finds it in a parked
+plan, exactly, and marks that as applied; and the user who asked for it has not approved it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
+import inspect
+import json
+import logging
 import re
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
+from designate_pool.central import transactions
 from designate_pool.central.validation import fields
-from designate_pool.errors import Conflict, InvalidField, PlanNotFound, WrongPlanState
-from designate_pool.model import Context, Domain, PlanState, StoredPlan
+from designate_pool.errors import (Conflict, Forbidden, InvalidField, PlanMoved, PlanNotFound, PoolError, Refused,
+                                   WaitsForApproval, WrongPlanState)
+from designate_pool.model import (Action, ChangeKind, Context, Domain, PageRequest, PlanState, RecordChange, Status,
+                                  StoredPlan, new_id)
 from designate_pool.storage.operations import server_statuses
-from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import plans as store
 
+LOG = logging.getLogger(__name__)
+T = TypeVar('T')
 _BEGINNING = re.compile('[0-9a-f]{4,32}')
 _LENGTHS = {'pool_name': 50, 'zone': 1010, 'target': 300, 'desired_digest': 96, 'existing_digest': 96}
 _ASCII = ('zone', 'desired_digest', 'existing_digest')
 #: The states in which an operator's plan may be applied: not applied yet, or in part.
 _APPLICABLE = (PlanState.STORED, PlanState.FAILED)
+#: Changes of a domain, and of a project's, that may wait at the same time, and characters of one.
+MOST_OF_DOMAIN, MOST_OF_PROJECT, MOST_CHARACTERS = 100, 1000, 1 << 20
+#: What of its context a waiting request is carried out with.
+_ASKER = ('request_id', 'project_id', 'all_projects', 'user', 'may_nest', 'may_edit_managed', 'address', 'client',
+          'kind')
 
 
 def parse(plan: StoredPlan, default_pool_name: str) -> StoredPlan:
@@ -41,9 +61,9 @@ def parse(plan: StoredPlan, default_pool_name: str) -> StoredPlan:
     return dataclasses.replace(plan, pool_name=plan.pool_name or default_pool_name)
 
 
-def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
+def put(tx: Tx, context: Context, plan: StoredPlan, now: datetime) -> StoredPlan:
     """Store a plan; storing it twice has no further effect."""
-    kept = store.put(tx, plan, now)
+    kept = store.put(tx, dataclasses.replace(plan, asked_by=_who(context)), now)
     if (kept.zone, kept.target, kept.document) != (plan.zone, plan.target, plan.document):
         raise Conflict(why=f'another plan with the id {plan.id} is there already')
     return kept
@@ -95,6 +115,129 @@ def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | No
     return _stored(tx, plan)
 
 
+def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequence[Any]], now: datetime,
+         value: Callable[[], Any]) -> None:
+    """Let a change of a locked domain pass that needs no approval, or was approved; its plan is applied by that.
+
+    :param changes: what it changes, as JSON
+    :param value: what the request asks for, as it will be
+    :raises WaitsForApproval: when it needs approval
+    :raises PlanMoved: when it was approved, and would change something else by now
+    """
+    if not context.approved_by and (context.may_approve or not domain.needs_approval):
+        return
+    made = list(changes())
+    if not context.approved_by:
+        raise WaitsForApproval(domain=domain, changes=made, value=value(), plan='')
+    plan = store.lock(tx, context.operation_id)
+    if plan is None or plan.state is not PlanState.PARKED:
+        raise WrongPlanState(plan=context.operation_id, state=plan and plan.state, why='it does not wait any more')
+    if json.loads(plan.document)['changes'] != made:
+        raise PlanMoved(plan=plan.id, why=f'what it changes in {domain.name} has changed since it was asked for')
+    store.change_state(tx, plan.id, (PlanState.PARKED,), PlanState.APPLIED, f'approved by {context.approved_by}', now)
+
+
+def gate_values(tx: Tx, context: Context, old: Domain, new: Domain, now: datetime, *names: str) -> None:
+    """As :func:`gate`, for a change of a domain's own fields."""
+    before, after = ({name: getattr(domain, name) for name in sorted(names) if getattr(old, name) != getattr(new, name)}
+                     for domain in (old, new))
+    gate(tx, context, old, lambda: [zone_change(old, before, after)], now,
+         lambda: dataclasses.replace(new, action=Action.UPDATE, status=Status.PENDING))
+
+
+def gate_domain(tx: Tx, context: Context, domain: Domain, action: Action, now: datetime, **how: Any) -> None:
+    """As :func:`gate`, for the deletion or restoration of a domain.  A refresh of a secondary one does not matter.
+
+    :param how: what else of the request is shown to who approves it, and compared
+    """
+    before = {'masters': domain.masters} if domain.is_secondary else {'serial': domain.serial}
+    gate(tx, context, domain, lambda: [zone_change(domain, before, {'action': action.value, **how})], now,
+         lambda: dataclasses.replace(domain, action=action, status=Status.PENDING))
+
+
+def zone_change(domain: Domain, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """A change of a domain that is not one of its recordsets."""
+    return {'name': domain.name, 'type': 'zone', 'before': dict(before), 'after': dict(after)}
+
+
+def put_change(tx: Tx, context: Context, change: WaitsForApproval, method: str, arguments: Mapping[str, Any],
+               plan_id: str, lifetime: timedelta, now: datetime) -> StoredPlan:
+    """Store a request of Central that waits for approval, unless the same user waits for the same already.
+
+    :raises Refused: when it is too large, or too many wait
+    """
+    domain, changes = change.kwargs['domain'], change.kwargs['changes']
+    digest = hashlib.sha256(json.dumps([changes, method], sort_keys=True).encode()).hexdigest()
+    waiting = store.waiting(tx, domain.id, now)
+    for plan in waiting:
+        if (plan.desired_digest, plan.asked_by) == (digest, _who(context)):
+            return plan
+    if len(waiting) >= MOST_OF_DOMAIN or store.count_waiting(tx, domain.project_id, now) >= MOST_OF_PROJECT:
+        raise Refused('too_many_waiting_changes', f'Too many changes of {domain.name}, or of its project, wait for '
+                                                  'approval; have some of them approved or refused.', 409)
+    document = json.dumps({'changes': changes, 'request': {
+        'method': method, 'arguments': arguments, 'context': {name: getattr(context, name) for name in _ASKER}}},
+        default=_as_json)
+    if len(document) > MOST_CHARACTERS:
+        raise Refused('change_too_large', f'A change of {domain.name} that waits for approval may have '
+                                          f'{MOST_CHARACTERS} characters; make several smaller ones.', 413)
+    kinds = [(made['before'] is None, made['after'] is None) for made in changes]
+    return store.put(tx, StoredPlan(
+        plan_id, domain.pool_name, domain.name, 'zone', PlanState.PARKED, domain.id, desired_digest=digest,
+        creates=kinds.count((True, False)), updates=kinds.count((False, False)), deletes=kinds.count((False, True)),
+        why='waits for approval', document=document, asked_by=_who(context), expires_at=now + lifetime), now)
+
+
+def _as_json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else {
+        field.name: getattr(value, field.name) for field in dataclasses.fields(RecordChange)}
+
+
+def changes(plan: StoredPlan) -> list[Any]:
+    """What a waiting change changes."""
+    return list(json.loads(plan.document or '{}').get('changes', ()))
+
+
+def get_change(tx: Tx, context: Context, given: Any) -> StoredPlan:
+    """A change that waits for approval, or has."""
+    plan = get(tx, context, given)
+    if plan.domain_id is None or plan.server_id is not None:
+        raise PlanNotFound(plan=given)
+    return plan
+
+
+def approved(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[StoredPlan, Context, str, dict[str, Any]]:
+    """A waiting change that the sender may approve: the context, method and arguments of the request.
+
+    :raises Forbidden: when the sender has asked for it, or has no name
+    """
+    plan = get_change(tx, context, given)
+    if plan.state is not PlanState.PARKED:
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='it does not wait for approval')
+    request = json.loads(plan.document)['request']
+    if not context.user or context.user == request['context']['user']:
+        raise Forbidden(what=f'approve the change {plan.id}', why='somebody else than who asked for it has to')
+    if plan.expires_at is not None and plan.expires_at <= now:
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='it has expired; ask for it again')
+    asker = {**request['context'], 'kind': ChangeKind(request['context']['kind'])}
+    return (plan, Context(**asker, operation_id=plan.id, approved_by=context.user), request['method'],
+            request['arguments'])
+
+
+def refuse(tx: Tx, context: Context, given: Any, why: str | None, now: datetime) -> StoredPlan:
+    """Refuse a waiting change; refusing it twice has no further effect."""
+    plan = get_change(tx, context, given)
+    if not drop_change(tx, plan.id, f'refused by {_who(context)}{f": {why}" if why else ""}', now) \
+            and _stored(tx, plan).state is not PlanState.DROPPED:
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='it does not wait for approval')
+    return _stored(tx, plan)
+
+
+def drop_change(tx: Tx, plan_id: str, why: str, now: datetime) -> bool:
+    """End the wait of a change; whether it waited."""
+    return store.change_state(tx, plan_id, (PlanState.PARKED,), PlanState.DROPPED, why, now)
+
+
 def _locked(tx: Tx, context: Context, given: Any) -> StoredPlan:
     plan_id = _resolved(tx, context, given)
     plan = store.lock(tx, plan_id)
@@ -132,4 +275,81 @@ def _stored(tx: Tx, plan: StoredPlan) -> StoredPlan:
 
 
 def _who(context: Context) -> str | None:
-    return context.user or context.project_id or None
+    return str(context.actor) or None
+
+
+class WaitingChanges:
+    """The changes that wait for approval.
+
+    :param central: whose methods make them
+    :param lifetime: seconds for which they can be approved
+    """
+
+    def __init__(self, storage: Storage, central: Any, lifetime: float) -> None:
+        self._storage = storage
+        self._run = functools.partial(transactions.run, storage)
+        self._central = central
+        self._lifetime = timedelta(seconds=lifetime)
+
+    def store(self, context: Context, change: WaitsForApproval, method: str,
+              arguments: Mapping[str, Any]) -> WaitsForApproval:
+        """Store a request that waits for approval; *change* with the id of its plan."""
+        plan = self._run(put_change, context, change, method, arguments, new_id(), self._lifetime, self._storage.now())
+        LOG.info('%s: a change by %s waits for approval as %s [%s]', plan.zone, plan.asked_by, plan.id,
+                 context.request_id)
+        return WaitsForApproval(**{**change.kwargs, 'plan': plan.id})
+
+    def find(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredPlan]:
+        """Changes that wait for approval, or have."""
+        page = dataclasses.replace(page, criterion={**page.criterion, 'is_change': 'true'})
+        return self._storage.read(store.find, page, context.scope)
+
+    def get(self, context: Context, change_id: str) -> StoredPlan:
+        """One change, by its id or at least the first four digits of it."""
+        return self._storage.read(get_change, context, change_id)
+
+    def approve(self, context: Context, change_id: str) -> StoredPlan:
+        """Make a change that waits for approval, for who has asked for it.
+
+        :raises PlanMoved: when what it changes has changed since, or nothing of it is left; then it is dropped
+        """
+        plan, asker, method, arguments = self._storage.read(approved, context, change_id, self._storage.now())
+        try:
+            getattr(self._central, method)(asker, **arguments)
+            if self.get(context, plan.id).state is PlanState.PARKED:
+                raise PlanMoved(plan=plan.id, why='nothing of it is left to do')
+        except PoolError as error:
+            if isinstance(error, PlanMoved):
+                self._run(drop_change, plan.id, error.kwargs['why'], self._storage.now())
+            if self.get(context, plan.id).state is not PlanState.APPLIED:  # by another one at the same time
+                raise
+        LOG.info('%s: the change %s is approved by %s [%s]', plan.zone, plan.id, context.user, context.request_id)
+        return self.get(context, plan.id)
+
+    def refuse(self, context: Context, change_id: str, why: str | None = None) -> StoredPlan:
+        """Refuse a change that waits for approval; who has asked for it withdraws it so."""
+        return self._run(refuse, context, change_id, fields.optional_text('reason', why, 255), self._storage.now())
+
+
+def stores_what_waits(*names: str) -> Callable[[type[T]], type[T]]:
+    """Have methods of Central store their requests in its *changes* where these wait for approval."""
+    def decorate(kind: type[T]) -> type[T]:
+        for name in names:
+            setattr(kind, name, _storing(getattr(kind, name)))
+        return kind
+
+    return decorate
+
+
+def _storing(method: Callable[..., T]) -> Callable[..., T]:
+    @functools.wraps(method)
+    def call(central: Any, context: Context, *args: Any, **kwargs: Any) -> T:
+        try:
+            return method(central, context, *args, **kwargs)
+        except WaitsForApproval as change:
+            arguments = inspect.signature(method).bind(central, context, *args, **kwargs).arguments
+            # The zone has the serial now that the request wants; what is changed is compared when it is approved.
+            stored = {name: value for name, value in arguments.items() if name not in ('self', 'context', 'serial')}
+            raise central.changes.store(context, change, method.__name__, stored) from None
+
+    return call

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from designate_pool.central.events import request_id
 from designate_pool.central.validation import requests
 from designate_pool.errors import Conflict, InvalidField, PoolNotFound, Refused
-from designate_pool.model import AlsoNotify, PageRequest, Pool
+from designate_pool.model import AlsoNotify, Context, Freeze, PageRequest, Pool
 from designate_pool.storage.operations import heartbeats, pool_servers
+from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import nameserver_updates, pools, tsigkeys
+from designate_pool.storage.zones import domains, nameserver_updates, pools, tsigkeys, versions
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 #: Domains that get new name servers in one transaction.
@@ -31,8 +34,8 @@ def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
     return _present(tx, pool.id)
 
 
-def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: str,
-           request_id: str) -> tuple[Pool, NameserverUpdate | None]:
+def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now: datetime,
+           run: str) -> tuple[Pool, NameserverUpdate | None]:
     """The pool, and the update of its domains' NS records, with the new id *run*, if name servers were given."""
     old = pools.lock(tx, pool_id)
     if old is None:
@@ -40,7 +43,7 @@ def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: s
     new = requests.pool(given, old)
     has_servers = 'name_servers' in given or 'ns_records' in given
     if new == old:
-        return old, _renewal(tx, old, run, False, request_id, now) if has_servers else None
+        return old, _renewal(tx, context, old, run, False, now) if has_servers else None
     if new.name != old.name:
         if pools.share(tx, name=new.name) is not None:
             raise _duplicate(new)
@@ -50,25 +53,66 @@ def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: s
                                                      'these')
     if new.also_notifies != old.also_notifies:
         _check_keys(tx, new)
+    if new.name_servers != old.name_servers and (freeze := Freeze.parse(old.freeze)) is not None:
+        raise Refused('pool_frozen', f'The name servers of the pool {old.name} cannot be changed while it is frozen: '
+                                     f'{freeze.reason}', 409)
     pools.save(tx, new, now)
     if not has_servers:
         return _present(tx, pool_id), None
     new_primary = new.name_servers[:1] != old.name_servers[:1]
-    return _present(tx, pool_id), _renewal(tx, old, run, new_primary, request_id, now)
+    return _present(tx, pool_id), _renewal(tx, context, old, run, new_primary, now,
+                                           ''.join(old.name_servers[:1]) if new_primary else '')
 
 
-def renew(tx: Tx, pool_id: str, now: datetime, run: str, request_id: str) -> tuple[Pool, NameserverUpdate]:
+def renew(tx: Tx, context: Context, pool_id: str, now: datetime, run: str) -> tuple[Pool, NameserverUpdate]:
     """The pool, and the update that gives each of its domains a new serial."""
     pool = pools.lock(tx, pool_id)
     if pool is None:
         raise PoolNotFound(pool=pool_id)
-    return pool, _renewal(tx, pool, run, True, request_id, now)
+    return pool, _renewal(tx, context, pool, run, True, now)
 
 
-def _renewal(tx: Tx, pool: Pool, run: str, everywhere: bool, request_id: str, now: datetime) -> NameserverUpdate:
-    renewal = NameserverUpdate(pool.id, run, everywhere, request_id)
+def _renewal(tx: Tx, context: Context, pool: Pool, run: str, everywhere: bool, now: datetime,
+             former_primary: str = '') -> NameserverUpdate:
+    renewal = NameserverUpdate(pool.id, run, everywhere, request_id(context), former_primary=former_primary,
+                               actor=versions.actor_text(context.actor))
     nameserver_updates.begin(tx, renewal, now, now + CLAIM)
     return renewal
+
+
+def freeze(tx: Tx, pool_id: str, wanted: Freeze, now: datetime) -> Pool:
+    """Have the changes of a pool's domains wait; of a frozen pool, only the reason and the end are changed.
+
+    Changes that are being made at the same time count as made before.
+    """
+    pool = pools.lock(tx, pool_id)
+    if pool is None:
+        raise PoolNotFound(pool=pool_id)
+    present = Freeze.parse(pool.freeze)
+    if present is None and nameserver_updates.is_running(tx, pool_id):
+        raise Refused('name_servers_change', f'The zones of the pool {pool.name} are getting other name servers; try '
+                                             'again when all have them.', 409)
+    pools.set_freeze(tx, pool_id, wanted if present is None else dataclasses.replace(
+        wanted, id=present.id, since=present.since), now)
+    return _present(tx, pool_id)
+
+
+def unfreeze(tx: Tx, pool_id: str, now: datetime, only_due: bool = False) -> tuple[Pool, list[str] | None]:
+    """End the freeze of a pool.
+
+    :param only_due: not before the time at which it is to end by itself
+    :returns: the pool, and the ids of the domains whose changes waited, in the order of these; None for no freeze
+    """
+    pool = pools.lock(tx, pool_id)
+    if pool is None:
+        raise PoolNotFound(pool=pool_id)
+    present = Freeze.parse(pool.freeze)
+    if present is None or only_due and not present.is_over(now):
+        return pool, None
+    waiting = domains.waiting(tx, pool_id, present.id)
+    pools.set_freeze(tx, pool_id, None, now)
+    catalog.bump(tx, pool_id, now, waiting)  # also for what was made while it began
+    return _present(tx, pool_id), waiting
 
 
 def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:

@@ -1,6 +1,6 @@
 """The edits that change recordsets to what is wanted.
 
-The invariant: after the edits every recordset is as wanted, a CNAME is alone at its name and not at the apex,
+The invariant: after the edits every recordset is as wanted and against no rule (:mod:`designate_pool.protocol.rules`),
 all names are inside the domain, and managed recordsets are unchanged.  There are no edits without effect.
 """
 
@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import KEEP, WantedRecordSet
-from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
+from designate_pool.deadline import Turns
+from designate_pool.errors import (BadInput, DuplicateRecordSet, InvalidField, Locked, ManagedRecordSet,
+                                   RecordSetNotFound)
 from designate_pool.model import Domain, Record, RecordSet, Status, Task
 from designate_pool.model import new_ids as make_ids
+from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import lies_in
+from designate_pool.protocol.rules import ServerLimit, Violation
+
+#: Recordsets at a name from which on their types are counted; for each there may be signatures.
+_MANY_TYPES = 40
 
 
 @dataclasses.dataclass(slots=True)
@@ -51,10 +60,11 @@ class RecordSetEdits:
 
 def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet], must_be_new: bool = False,
          new_ids: Sequence[str] = (), may_be_gone: bool = False, project_id: str | None = None,
-         managed: bool = False, may_edit_managed: bool = False, from_master: bool = False) -> RecordSetEdits:
+         managed: bool = False, may_edit_managed: bool = False, from_master: bool = False,
+         limits: Sequence[ServerLimit] = ()) -> RecordSetEdits:
     """The edits that change *present* to *wanted*.
 
-    :param present: every recordset at the names that *wanted* mentions
+    :param present: every recordset at the names that *wanted* mentions, and the DNAMEs above; below a new DNAME some
     :param must_be_new: whether an existing recordset is an error
     :param may_be_gone: whether a recordset to delete may be missing
     :param new_ids: ids for new recordsets, in the order of *wanted*; generated when empty
@@ -62,14 +72,16 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     :param managed: whether new recordsets are for resources of other services
     :param may_edit_managed: whether present ones that are may be changed
     :param from_master: whether *wanted* comes from a master and was checked: it may have NS at the apex
-    :raises InvalidField: for a name outside the domain, or a CNAME that is not alone
+    :param limits: what the pool's servers do not take
+    :raises InvalidField: for a name outside the domain, and for what a rule forbids
     :raises ManagedRecordSet: for SOA and NS at the apex, and other managed recordsets, unless they may be changed
+    :raises Locked: for a change of a recordset that is locked
     :raises DuplicateRecordSet: with *must_be_new*
     :raises RecordSetNotFound: when one to delete does not exist
     """
     by_key = {(recordset.name, recordset.type): recordset for recordset in present}
     edits = RecordSetEdits()
-    for change, recordset_id in zip(wanted, new_ids or make_ids(len(wanted)), strict=True):
+    for change, recordset_id in Turns().between(zip(wanted, new_ids or make_ids(len(wanted)), strict=True)):
         if not from_master:
             _check_place(domain, change)
         former = by_key.get((change.name, change.type))
@@ -79,26 +91,31 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
             raise ManagedRecordSet(change.name, change.type, 'there for a floating IP or an instance')
         if change.rdatas == ():
             if former is not None:
+                Locked.check(f'The recordset {former.name} {former.type}', former)
                 edits.gone_sets.append(former.id)
             elif not may_be_gone:
                 raise RecordSetNotFound(recordset=f'{change.name} {change.type}')
         elif former is None:
             ttl, description = (None if value is KEEP else value for value in (change.ttl, change.description))
             edits.new_sets.append(RecordSet(change.name, change.type, ttl=ttl, description=description, id=recordset_id,
-                                            domain_id=domain.id, project_id=project_id, managed=managed))
+                                            domain_id=domain.id, project_id=project_id, managed=managed,
+                                            given_name=change.given_name))
             edits.new_records.extend((recordset_id, rdata) for rdata in change.rdatas)
         else:
             ttl = former.ttl if change.ttl is KEEP else change.ttl
             description = former.description if change.description is KEEP else change.description
             has_changed = change.rdatas is not KEEP and set_records(edits, former, change.rdatas)
-            if served_ttl(domain, ttl) != served_ttl(domain, former.ttl):
-                gone = set(edits.gone_records)
-                edits.touched_records = list(dict.fromkeys([
-                    *edits.touched_records, *(record.id for record in former.records if record.id not in gone)]))
+            if ttl != former.ttl:  # also where the zone has the same now: its own may change
+                edits.touched_records.extend(record.id for record in former.records)
             if has_changed or (ttl, description) != (former.ttl, former.description):
+                Locked.check(f'The recordset {former.name} {former.type}', former)
                 edits.changed_sets.setdefault((ttl, description), []).append(former.id)
+    if edits.touched_records:
+        gone = set(edits.gone_records)
+        edits.touched_records = [record_id for record_id in dict.fromkeys(edits.touched_records)
+                                 if record_id not in gone]
     if not from_master:
-        _check_cnames(by_key, wanted)
+        _check_rules(domain, by_key.values(), wanted, limits)
     return edits
 
 
@@ -110,8 +127,6 @@ def _check_place(domain: Domain, wanted: WantedRecordSet) -> None:
         raise InvalidField(field=f'{wanted.prefix}type', why='an SOA is at the apex only')
     if wanted.type == 'SOA' or (wanted.type == 'NS' and at_apex):
         raise ManagedRecordSet(name=wanted.name, rtype=wanted.type)
-    if wanted.type == 'CNAME' and at_apex:
-        raise InvalidField(field=f'{wanted.prefix}type', why='a CNAME cannot be at the apex, beside SOA and NS')
 
 
 def set_records(edits: RecordSetEdits, recordset: RecordSet, wanted: Sequence[Rdata]) -> bool:
@@ -126,6 +141,31 @@ def set_records(edits: RecordSetEdits, recordset: RecordSet, wanted: Sequence[Rd
         # No record is added, so the remaining ones carry the pending state of the recordset.
         edits.touched_records.extend(record.id for record in recordset.records if record.data in texts)
     return bool(gone or new)
+
+
+def shown(edits: RecordSetEdits, present: Iterable[RecordSet]) -> list[dict[str, Any]]:
+    """Edits as JSON: of each changed recordset its name, type, and state before and after; None where there is none."""
+    new: dict[str, list[str]] = {}
+    for set_id, rdata in edits.new_records:
+        new.setdefault(set_id, []).append(rdata.text)
+    gone_sets, gone = set(edits.gone_sets), set(edits.gone_records)
+    settings = {set_id: values for values, ids in edits.changed_sets.items() for set_id in ids}
+
+    def state(recordset: RecordSet, settings: tuple[int | None, str | None], records: Iterable[str]) -> dict[str, Any]:
+        return dict(zip(('ttl', 'description'), settings), records=sorted(records))
+
+    changes = []
+    for old in present:
+        own = old.ttl, old.description
+        before: dict[str, Any] | None = state(old, own, (record.data for record in old.records))
+        after = None if old.id in gone_sets else state(old, settings.get(old.id, own), [
+            *(record.data for record in old.records if record.id not in gone), *new.get(old.id, ())])
+        if after != before:
+            changes.append({'name': old.name, 'type': old.type, 'before': before, 'after': after})
+    changes += [{'name': added.name, 'type': added.type, 'before': None,
+                 'after': state(added, (added.ttl, added.description), new.get(added.id, ()))}
+                for added in edits.new_sets]
+    return sorted(changes, key=lambda change: (change['name'], change['type']))
 
 
 def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datetime) -> RecordSet:
@@ -154,22 +194,77 @@ def served_ttl(domain: Domain, ttl: int | None) -> int:
     return domain.ttl if ttl is None else ttl
 
 
-def _check_cnames(present: dict[tuple[str, str], RecordSet], wanted: Sequence[WantedRecordSet]) -> None:
-    aliases = {name for name, rtype in present if rtype == 'CNAME'}
-    aliases.update(change.name for change in wanted if change.type == 'CNAME')
-    types: dict[str, set[str]] = {name: set() for name in aliases}
-    for name, rtype in present:
-        if name in aliases:
-            types[name].add(rtype)
+def violations(zone: str, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet],
+               limits: Sequence[ServerLimit] = ()) -> Iterator[tuple[WantedRecordSet, Violation]]:
+    """What the rules have against recordsets once they are as *wanted*, with the one of *wanted* that is to blame.
+
+    :param present: as for :func:`plan`
+    """
+    present, turns = list(present), Turns()
+    if limits:
+        types = {limit.what for limit in limits} | {'SVCB', 'HTTPS', 'NSEC3PARAM'}
+        for change in turns.between(wanted):
+            # Nearly all are one short record of a type without limits.
+            if change.rdatas is not KEEP and change.rdatas and (len(change.rdatas) > 1 or change.type in types or any(
+                    len(rdata.wire) > 512 for rdata in change.rdatas)):
+                texts = {rdata.text for rdata in change.rdatas}
+                for violation in rules.refused(limits, change.name, change.type, texts):
+                    # What exists may shrink.
+                    if not texts < {record.data for recordset in present for record in recordset.records
+                                    if (recordset.name, recordset.type) == (change.name, change.type)}:
+                        yield change, violation
+    every = [(recordset.name, recordset.type) for recordset in present] + [
+        (change.name, change.type) for change in wanted if change.rdatas != ()]
+    turns.give()
+    names = {name for name, rtype in every if rtype in rules.PLACED}
+    if any(rtype == 'DNAME' for _, rtype in every):
+        names.update(name for name, _ in every)
+    names.update(change.name for change in wanted if _has_many_octets(change.rdatas))
+    if any(limit.what == 'types' for limit in limits):
+        names.update(name for name, count in Counter(name for name, _ in every).items() if count > _MANY_TYPES)
+    turns.give()
+    if not names:
+        return
+    sets: dict[str, dict[str, Sequence[str]]] = {name: {} for name in names}
+    for recordset in present:
+        if recordset.name in names:
+            sets[recordset.name][recordset.type] = [record.data for record in recordset.records]
     for change in wanted:
-        if change.name in aliases:
-            if change.rdatas == ():
-                types[change.name].discard(change.type)
-            else:
-                types[change.name].add(change.type)
-    for change in wanted:
-        at_name = types[change.name] if change.name in aliases else set()
-        if change.rdatas != () and 'CNAME' in at_name and len(at_name) > 1:
-            others = ', '.join(sorted(at_name - {change.type}))
-            raise InvalidField(field=f'{change.prefix}type',
-                               why=f'{change.name} has {others} already; a CNAME must be the only record at its name')
+        if change.name not in names or change.rdatas is KEEP:
+            continue
+        if change.rdatas:
+            sets[change.name][change.type] = [rdata.text for rdata in change.rdatas]
+        else:
+            sets[change.name].pop(change.type, None)
+    turns.give()
+    by_key = {(change.name, change.type): change for change in wanted if change.rdatas != ()}
+    dnames = {name for name, at_name in sets.items() if 'DNAME' in at_name}
+    former = {(recordset.name, recordset.type) for recordset in present}
+    for name, at_name in turns.between(sets.items()):
+        for violation in rules.refused_types(limits, zone, name, at_name):
+            for change in reversed(by_key.values()):
+                if change.name == name and (name, change.type) not in former:  # what exists may shrink
+                    yield change, violation._replace(type=change.type)
+                    break
+        for violation in rules.at_name(zone, name, at_name, dnames):
+            if (name, violation.type) in by_key:
+                yield by_key[name, violation.type], violation
+            elif violation.rule.id == 'dname-below':  # it is there already
+                for change in by_key.values():
+                    if change.type == 'DNAME' and lies_in(name, change.name):
+                        yield change, violation._replace(name=change.name, type='DNAME', field='type',
+                                                         why=str(violation))
+
+
+def _has_many_octets(rdatas: Any) -> bool:
+    """Whether the records of one recordset may be too many for a DNS message."""
+    return rdatas is not KEEP and len(rdatas) > 1 and sum(len(rdata.wire) for rdata in rdatas) > 10_000
+
+
+def _check_rules(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet],
+                 limits: Sequence[ServerLimit]) -> None:
+    for change, violation in violations(domain.name, present, wanted, limits):
+        field = f'{change.prefix}{violation.field}'
+        if violation.rule.id == 'tlsa-port':  # clients know the type of the error from Designate
+            raise BadInput(why=f'{field}: {violation.why}')
+        raise InvalidField(field=field, why=violation.why)

@@ -1,7 +1,8 @@
 """The lists that say which names zones may have; each function that takes a transaction is the work of one.
 
 The invariant: while there are top-level domains, a zone that is created lies below one of them and is none of them;
-and its name is not in the blacklists, unless its creator may use such names.  Zones that there are already stay,
+its name is not in the blacklists, unless its creator may use such names; and not reserved, unless its creator may nest
+zones.  Zones that there are already stay,
 whatever becomes of the lists.
 """
 
@@ -24,6 +25,9 @@ from designate_pool.storage.zones import zone_names as store
 from designate_pool.storage.zones.zone_names import Entry, EntryTable
 
 LOG = logging.getLogger(__name__)
+#: Of a name that is refused.
+WHO_MAY_NEST = ('the policy nest_zones says who may create it, with --all-projects (X-Auth-All-Projects: true): '
+                'administrators, by default')
 _LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?'
 _TLD = re.compile(rf'{_LABEL}(?:\.{_LABEL})*')
 #: Characters of a pattern in the blacklists.
@@ -68,6 +72,26 @@ TLDS = EntryKind(store.TLDS, Tld, 'tld', 'top-level domain', {'name': _tld_name,
 BLACKLISTS = EntryKind(store.BLACKLISTS, Blacklist, 'blacklist', 'blacklist',
                        {'pattern': _pattern, 'description': fields.description},
                        _unique(store.BLACKLISTS, 'The pattern {} is in the blacklists already.'))
+
+
+def is_reserved(context: Context, name: str, patterns: Sequence[str]) -> bool:
+    """Whether one of *patterns* matches the name of a new zone; ``*`` and ``?`` stand for characters of one label."""
+    return not context.may_nest and _reserved(tuple(patterns)).fullmatch(name) is not None
+
+
+def refuse_reserved(context: Context, name: str, patterns: Sequence[str]) -> None:
+    """Refuse the name of a new zone for which :func:`is_reserved`."""
+    if is_reserved(context, name, patterns):
+        raise InvalidField(field='name', why='it is reserved, as it would give this project all names below it; '
+                                             f'{WHO_MAY_NEST}', type='invalid_zone_name')
+
+
+@functools.cache
+def _reserved(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    wildcards = {r'\*': r'[^.]*', r'\?': r'[^.]'}
+    return re.compile('(?:{})[.]'.format('|'.join(
+        re.sub(r'\\[*?]', lambda match: wildcards[match[0]], re.escape(pattern.lower().removesuffix('.')))
+        for pattern in patterns)))
 
 
 def check(tx: Tx, context: Context, name: str) -> None:

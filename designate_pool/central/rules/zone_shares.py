@@ -1,7 +1,8 @@
 """The sharing of domains with other projects; who sees a domain is in :mod:`designate_pool.storage.queries`.
 
 The owner of a domain may do everything with it.  A project that it is shared with sees the domain and its recordsets,
-creates recordsets, and changes and deletes those that it created.
+creates recordsets, and changes and deletes those that it created; what names of others answer it does not change
+(:func:`refuse_at_others`).
 
 The invariant: the project of a recordset, where it is not the domain's, is one that the domain is shared with.  So a
 share with a project that has recordsets is not deleted, and a domain that goes to another project takes all recordsets
@@ -11,18 +12,22 @@ with it.  Shares and recordsets are written under the lock of their domain.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, Forbidden, InvalidField, NotFound,
                                    Refused)
-from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneShare
+from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneShare, names
 from designate_pool.storage.queries import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
 from designate_pool.storage.zones import zone_shares as store
+
+#: Up to the last label with an underscore (RFC 8552) or asterisk: it speaks for the name below which it is.
+_PREFIX = re.compile(r'^(?:(?:\\.|[^\\.])+\.)*(?:\*|_(?:\\.|[^\\.])*)\.')
 
 
 def project_of_new(context: Context, domain: Domain) -> str | None:
@@ -36,6 +41,43 @@ def refuse_foreign(context: Context, domain: Domain, changed: Iterable[RecordSet
         for recordset in changed:
             if recordset.project_id != context.project_id:
                 raise Forbidden(what=f'change {recordset.name} {recordset.type}', why='another project created it')
+
+
+def refuse_at_others(tx: Tx, context: Context, domain: Domain, new: Sequence[RecordSet]) -> None:
+    """Refuse a guest's new recordsets that change what others' names answer, or speak for them.
+
+    Those are recordsets at a name where others have records, or that a wildcard or delegation of theirs covers; NS, DS
+    and DNAME above such a name; and names that have a label with an underscore (RFC 8552), or wildcards, below it.  The
+    apex has records of the owner.
+
+    :param new: in a locked domain
+    """
+    if not new or not is_guest(context, domain):
+        return
+    zones_above = len(names.above(domain.name))
+    upper = {recordset.name: (above := names.above(recordset.name))[:len(above) - zones_above] for recordset in new}
+    prefixless = {name: _PREFIX.sub('', name, 1) for name in upper}
+    near = {name for every in upper.items() for name in (every[0], prefixless[every[0]], *every[1])}
+    near |= {f'*.{above}' for every in upper.values() for above in every}
+    present, types = set[str](), dict[str, set[str]]()
+    for name, rtype, is_others in store.at(tx, domain.id, context.project_id, near):
+        present.add(name)
+        if is_others:
+            types.setdefault(name, set()).add(rtype)
+    for recordset in new:
+        name = recordset.name
+        # The wildcards from the closest encloser on (RFC 4592 section 3.3.1): what is above does not cover the name.
+        enclosed = [name, *upper[name]]
+        depth = next((number for number, at in enumerate(enclosed) if at in present), len(enclosed))
+        others = [at for at in (name, prefixless[name], *(f'*.{above}' for above in upper[name][:depth]))
+                  if at in types]
+        others += [above for above in upper[name]
+                   if types.get(above, set()) & ({'DNAME'} if above == domain.name else {'DNAME', 'NS'})]
+        if not others and recordset.type in ('NS', 'DS', 'DNAME'):
+            below = zone_ancestry.recordsets_at_or_below(tx, [domain.id], name, store.of_others(context.project_id))
+            others = [at for at, _ in below]
+        if others:
+            raise Forbidden(what=f'create {name} {recordset.type}', why=f'another project has records at {others[0]}')
 
 
 def parse(given: Any) -> str:
@@ -72,6 +114,8 @@ def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str,
 def find(tx: Tx, context: Context, domain_id: str, page: PageRequest) -> list[ZoneShare]:
     """The shares of a domain; for a project that it is shared with, its own one."""
     domain = seen(tx, context, domain_id, domains.get(tx, domain_id))
+    if not domain.shared:
+        return []
     only = context.project_id if is_guest(context, domain) else None
     return store.find(tx, domain.id, page, only)
 
@@ -101,8 +145,8 @@ def delete(tx: Tx, context: Context, domain_id: str, share_id: str) -> ZoneShare
     return share
 
 
-def end_all(tx: Tx, domain: Domain, agreed: bool) -> Domain:
-    """Delete all shares of a locked domain that is to be deleted; the domain, whose row the caller writes.
+def suspend(domain: Domain, agreed: bool) -> Domain:
+    """A domain that is to be deleted, not shared any more; its shares are kept for its restoration.
 
     :param agreed: whether the request says so
     :raises Refused: when there are shares and it does not
@@ -112,7 +156,6 @@ def end_all(tx: Tx, domain: Domain, agreed: bool) -> Domain:
     if not agreed:
         raise Refused('zone_is_shared', f'The zone {domain.name} is shared with other projects: delete its shares '
                                         'first, or with X-Designate-Delete-Shares.')
-    store.delete(tx, domain.id)
     return dataclasses.replace(domain, shared=False)
 
 
@@ -140,7 +183,7 @@ def _get(tx: Tx, context: Context, domain_id: str, share_id: str, found: Domain 
         domain = seen(tx, context, domain_id, found)
     except DomainNotFound:
         raise _missing(share_id) from None
-    share = store.get(tx, domain.id, share_id)
+    share = store.get(tx, domain.id, share_id) if domain.shared else None
     if share is None or is_guest(context, domain) and share.target_project_id != context.project_id:
         raise _missing(share_id)
     owned(tx, context, domain_id, domain)

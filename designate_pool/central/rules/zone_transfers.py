@@ -18,10 +18,11 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.central.domain_changes import assign_to_project
+from designate_pool.central.rules import plans
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import fields
-from designate_pool.errors import DomainBeingDeleted, Forbidden, InvalidField, NotFound, Refused
+from designate_pool.errors import DomainBeingDeleted, Forbidden, InvalidField, Locked, NotFound, Refused
 from designate_pool.model import Context, Domain, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
@@ -65,6 +66,9 @@ def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, 
                       f'The zone {domain.name} has an active transfer request already.', 409)
     request = ZoneTransferRequest(request_id, domain.id, domain.name, key=key, project_id=domain.project_id,
                                   created_at=now, updated_at=now, **values)
+    plans.gate(tx, context, domain, lambda: [plans.zone_change(domain, {}, {
+        'transfer_request': values['target_project_id'] or 'any project'})], now,
+        lambda: dataclasses.replace(request, key='', status=TransferStatus.PENDING))
     store.REQUESTS.insert(tx, request)
     return request
 
@@ -126,6 +130,7 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
         raise _not_acceptable(request_id, 'its zone has another owner now')
     if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
+    Locked.check(f'The zone {domain.name}', domain)
     domain = assign_to_project(tx, context, domain, context.project_id, now, allowance, domain.project_id)
     store.REQUESTS.update(tx, request_id, now, status=TransferStatus.COMPLETE)
     accepted = ZoneTransferAccept(accept_id, request_id, domain.id, context.project_id, TransferStatus.COMPLETE,

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from designate_pool.errors import DomainNotFound, InvalidField, PoolNotFound
@@ -15,6 +16,8 @@ from designate_pool.serial import SPACE
 
 _ID = re.compile('[0-9a-f]{32}')
 _UNSTORABLE = re.compile('[\0\ud800-\udfff]')
+_AGE = re.compile(r'(?=\d)(?:(?P<weeks>\d+)w)?(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?'
+                  r'(?:(?P<seconds>\d+)s)?', re.ASCII)
 #: Characters of the attributes of a domain as JSON, and of the name or the value of one.
 MOST_ATTRIBUTES, LONGEST_ATTRIBUTE = 5000, 50
 
@@ -105,6 +108,42 @@ def ttl(field: str, value: Any) -> int:
 def optional_ttl(field: str, value: Any) -> int | None:
     """A TTL or None, see :func:`ttl`."""
     return None if value is None else ttl(field, value)
+
+
+def version_at(field: str, value: Any, now: datetime) -> int | datetime:
+    """A version of a zone as users name it: a serial, or a time when it was there.
+
+    A time is one of ISO 8601, in UTC if it names no zone, or an age such as 2h, 3d or 1d12h.
+    """
+    reference = text(field, value)
+    is_number = reference.isascii() and reference.isdigit()
+    if is_number and len(reference) <= 10 and int(reference) < SPACE:
+        return int(reference)
+    try:
+        if is_number:  # which ISO 8601 also has for a time
+            raise ValueError
+        return _moment(reference, now, -1)
+    except (ValueError, OverflowError):
+        raise InvalidField(field=field, why='not a serial, nor a time such as 2030-01-31T12:00 or 2h or 3d'
+                           ) from None
+
+
+def end_at(field: str, value: Any, now: datetime) -> datetime:
+    """When something ends: a time as for :func:`version_at`, or from now on for as long as 2h, 3d or 1d12h."""
+    try:
+        end = _moment(text(field, value), now, 1)
+    except (ValueError, OverflowError):
+        raise InvalidField(field=field, why='not a time such as 2030-01-31T12:00 or 2h or 3d') from None
+    if end <= now:
+        raise InvalidField(field=field, why='is not in the future')
+    return end
+
+
+def _moment(reference: str, now: datetime, direction: int) -> datetime:
+    if age := _AGE.fullmatch(reference):
+        return now + direction * timedelta(**{unit: int(count) for unit, count in age.groupdict().items() if count})
+    moment = datetime.fromisoformat(reference)
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
 
 
 def refuse_unknown(given: Mapping[str, Any], prefix: str, known: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,23 +20,26 @@ import dns.rdataclass
 import dns.rdatatype
 
 from designate_pool.central.validation.fields import sequence, text
-from designate_pool.errors import BadInput, InvalidField
-from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, parse_rdata, rname, sentence, text_of
+from designate_pool.deadline import Turns
+from designate_pool.errors import InvalidField
+from designate_pool.protocol import rules, zonemd
+from designate_pool.protocol.names_and_rdata import (PLAIN, SINGLE, normal_name, parse_rdata, rname, text_of,
+                                                     why_not_ascii, why_not_data)
 
-#: Made by whoever signs the zone.
-_GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3'})
 _TEXTS = frozenset({'TXT', 'SPF'})
 #: Wire forms of addresses in normal form, most of what zones contain: dnspython's parser takes ten times as long.
 _ADDRESSES: dict[str, Callable[[str], bytes]] = {'A': dns.ipv4.inet_aton, 'AAAA': dns.ipv6.inet_aton}
 _PARENTHESES = str.maketrans('()', '  ')
-#: Their meaning is undefined, and BIND takes no zone that has some.
-WILDCARD_NS = 'NS records cannot be at a wildcard (RFC 4592 section 4.2)'
+#: Octets of rdata of which dnspython's text takes long.
+_LARGE = 10_000
 #: Wrong records that one error lists.
 MOST_MISTAKES = 20
 _LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
-_TLSA_PORT = re.compile(r'_([0-9]{1,63})\._(?:tcp|udp|sctp)\.', re.IGNORECASE)
+_MAIL_HOST = re.compile(r'(?:(?!-)[a-z0-9_-]+(?<!-)(?:\.|$))+(?<!\.)', re.IGNORECASE | re.ASCII)
 #: An octet that dnspython escapes: not printable, or special in names.
 _ESCAPED = re.compile(r'\\(\d{3}|.)')
+#: Characters of a zone's name, with escapes; rndc and NSD's list of zones take fewer than a name may have.
+_LONGEST_ZONE_NAME = 512
 _INVISIBLE = (*range(33), 127)
 
 
@@ -62,22 +66,22 @@ def name(field: str, value: Any) -> str:
     return normal_name(text(field, value), field)
 
 
+def given_name(value: Any, plain: str) -> str | None:
+    """How a name was written that is *plain* in lower case; None for the same, or another way to escape it."""
+    return value if isinstance(value, str) and value != plain and value.lower() == plain else None
+
+
 def record_type(field: str, value: Any) -> str:
-    """A type that dnspython can parse, in its spelling."""
+    """A type that dnspython can parse, or one by its number (RFC 3597), in its spelling."""
     value = text(field, value, 16)
     try:
         rtype = dns.rdatatype.from_text(value)
     except (dns.exception.DNSException, ValueError):
         raise InvalidField(field=field, why='not a record type') from None
-    word = dns.rdatatype.to_text(rtype)
-    if dns.rdatatype.is_metatype(rtype) or word in ('OPT', 'TSIG', 'TKEY'):
-        raise InvalidField(field=field, why=f'{word} is for messages, not for zones')
-    if word in _GENERATED:
-        raise InvalidField(field=field, why=f'{word} is made by whoever signs the zone')
-    parser = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
-    if parser in (None, dns.rdata.GenericRdata):
-        raise InvalidField(field=field, why=f'records of type {word} cannot be checked here')
-    return word
+    why = rules.refused_type(rtype)
+    if why is not None:
+        raise InvalidField(field=field, why=why)
+    return dns.rdatatype.to_text(rtype)
 
 
 def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
@@ -90,7 +94,7 @@ def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
     by_wire: dict[bytes, Rdata] = {}
     mistakes: list[tuple[str, str]] = []
     to_wire = _ADDRESSES.get(rtype)
-    for index, value in enumerate(texts):
+    for index, value in Turns().between(enumerate(texts)):
         try:
             record = text(f'{field}[{index}]', value)
             if to_wire is not None and PLAIN[rtype](record):
@@ -98,7 +102,7 @@ def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
                 by_wire.setdefault(wire, Rdata(record, wire))
                 continue
             parsed = _parse(f'{field}[{index}]', rtype, record)
-            key = parsed.to_digestable(dns.name.root)
+            key = zonemd.fold_names(parsed.rdtype, parsed.to_digestable(dns.name.root))
             if key not in by_wire:
                 by_wire[key] = as_rdata(f'{field}[{index}]', parsed)
         except InvalidField as error:
@@ -108,19 +112,6 @@ def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
     if mistakes:
         raise InvalidField.of(mistakes)
     return tuple(by_wire.values())
-
-
-def check_owner(field: str, owner: str, rtype: str) -> None:
-    """Refuse an owner that records of a type cannot have.
-
-    :raises InvalidField: for NS at a wildcard, see :data:`WILDCARD_NS`
-    :raises BadInput: for TLSA at a port that there is not (RFC 6698 section 3); clients know the type from Designate
-    """
-    if rtype == 'NS' and owner.startswith('*.'):
-        raise InvalidField(field=field, why=WILDCARD_NS)
-    port = _TLSA_PORT.match(owner) if rtype == 'TLSA' else None
-    if port is not None and int(port[1]) > 65535:
-        raise BadInput(why=f'{field}: {port[1]} is no port (RFC 6698 section 3)')
 
 
 def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
@@ -135,8 +126,15 @@ def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
     assert wire is not None
     if len(wire) > 65535:
         raise InvalidField(field=field, why='longer than 65535 octets')
+    if len(wire) > _LARGE:
+        time.sleep(0)  # other green threads may run between the steps
     rtype = dns.rdatatype.to_text(parsed.rdtype)
+    mistake = rules.mistake(rtype, parsed)
+    if mistake is not None:
+        raise InvalidField(field=field, why=mistake)
     text = text_of(rtype, parsed, wire)
+    if len(wire) > _LARGE:
+        time.sleep(0)
     if not _is_readable(rtype, text, parsed):
         raise InvalidField(field=field, why=f'it cannot be written as text: {text} means something else')
     return Rdata(text, wire)
@@ -161,9 +159,7 @@ def _parse(field: str, rtype: str, record: str) -> dns.rdata.Rdata:
             raise ValueError('a backslash at the end has to be in quotes')
         return parse_rdata(rtype, record)
     except (dns.exception.DNSException, ValueError) as error:
-        why = sentence(error)
-        raise InvalidField(field=field, why=f'not {rtype} data ({why})' if why != 'string too long' else
-                           'a string is longer than 255 octets; write it as several quoted strings') from None
+        raise InvalidField(field=field, why=why_not_data(rtype, record, error)) from None
 
 
 def email(field: str, value: Any) -> str:
@@ -172,8 +168,10 @@ def email(field: str, value: Any) -> str:
     local, at, host = value.rpartition('@')
     if not at or not _LOCAL_PART.fullmatch(local):
         raise InvalidField(field=field, why='not an e-mail address')
+    if not host.isascii():
+        raise InvalidField(field=field, why=why_not_ascii(host))
     try:
-        if not host.isascii() or host.endswith('.') or dns.name.from_text(host) == dns.name.root:
+        if not _MAIL_HOST.fullmatch(host):
             raise ValueError
         rname(value)
     except (dns.exception.DNSException, ValueError):
@@ -185,6 +183,8 @@ def implausible(name: str) -> str | None:
     """Why *name* (absolute) can only be a mistake for a zone, and what may be meant; None when it is plausible."""
     if any(len(octet) == 3 and int(octet) in _INVISIBLE for octet in _ESCAPED.findall(name)):
         return 'a blank or a control character is in it'
+    if len(name) > _LONGEST_ZONE_NAME:
+        return f'with its escapes it has more than {_LONGEST_ZONE_NAME} characters'
     try:
         network = ipaddress.ip_interface(name.rstrip('.').replace('\\', '')).network
     except ValueError:

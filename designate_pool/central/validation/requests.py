@@ -38,6 +38,7 @@ class NewDomain:
     lowest_serial: int | None = None
     attributes: str = ''
     masters: str = ''
+    given_name: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class WantedRecordSet:
     ttl: Any = None
     description: Any = KEEP
     prefix: str = ''
+    given_name: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,8 +79,9 @@ class RecordSetValues:
         return WantedRecordSet(recordset.name, recordset.type, rdatas, self.ttl, self.description)
 
 
-def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = ()) -> NewDomain:
-    """A domain to create, secondary with ``masters``, for whose *master_networks* see :func:`masters.parse`."""
+def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = (),
+               master_ports: Sequence[str] = ()) -> NewDomain:
+    """A domain to create, secondary with ``masters``; for what these may be see :func:`masters.parse`."""
     fields.refuse_unknown(given, '', ('name', 'email', 'ttl', 'description', 'pool_name', 'pool_id', 'attributes',
                                       'masters'))
     is_secondary = 'masters' in given
@@ -86,8 +89,9 @@ def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Netwo
         raise InvalidField(field='pool_id', why='given beside pool_name; one is enough')
     pool_id = given.get('pool_id')
     with fields.every_mistake() as check:
+        name = check(names_and_rdata.domain_name, 'name', given.get('name'))
         return NewDomain(
-            name=check(names_and_rdata.domain_name, 'name', given.get('name')),
+            name=name, given_name=names_and_rdata.given_name(given.get('name'), name),
             email=check(_from_master if is_secondary else names_and_rdata.email, 'email', given.get('email')),
             ttl=DEFAULT_TTL if given.get('ttl') is None else check(_from_master if is_secondary else fields.ttl, 'ttl',
                                                                    given['ttl']),
@@ -95,7 +99,8 @@ def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Netwo
             pool_id=None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id,
             pool_name=check(fields.optional_text, 'pool_name', given.get('pool_name'), 50),
             attributes=check(fields.attributes, 'attributes', given['attributes']) if 'attributes' in given else '',
-            masters=check(masters.parse, 'masters', given['masters'], master_networks) if is_secondary else '')
+            masters=(check(masters.parse, 'masters', given['masters'], master_networks, master_ports)
+                     if is_secondary else ''))
 
 
 def _from_master(field: str, value: Any) -> Any:
@@ -111,12 +116,13 @@ def not_in_catalog(name: str, catalog_zone: str | None) -> None:
         raise InvalidField(field='name', why=f"it lies in the pool's catalog zone, {catalog_zone}")
 
 
-def domain_values(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = ()) -> dict[str, Any]:
+def domain_values(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = (),
+                  master_ports: Sequence[str] = ()) -> dict[str, Any]:
     """The values of ``update_domain``, checked."""
     checks: dict[str, Any] = {
         'email': names_and_rdata.email, 'ttl': fields.ttl, 'description': fields.description,
-        'attributes': fields.attributes,
-        'masters': lambda field, value: masters.parse(field, value, master_networks) if value else ''}
+        'attributes': fields.attributes, 'requires_approval': fields.boolean,
+        'masters': lambda field, value: masters.parse(field, value, master_networks, master_ports) if value else ''}
     fields.refuse_unknown(given, '', tuple(checks))
     with fields.every_mistake() as check:
         return {key: check(checks[key], key, value) for key, value in given.items()}
@@ -129,13 +135,12 @@ def recordset(values: Any, prefix: str = '') -> WantedRecordSet:
     with fields.every_mistake() as check:
         rtype = check(names_and_rdata.record_type, f'{prefix}type', values.get('type'))
         name = check(names_and_rdata.name, f'{prefix}name', values.get('name'))
-        if name and rtype:
-            check(names_and_rdata.check_owner, f'{prefix}name', name, rtype)
         return WantedRecordSet(
             name=name, type=rtype,
             rdatas=rtype and check(names_and_rdata.rdatas, f'{prefix}records', rtype, values.get('records')),
             ttl=check(fields.optional_ttl, f'{prefix}ttl', values.get('ttl')),
-            description=check(fields.description, f'{prefix}description', values.get('description')), prefix=prefix)
+            description=check(fields.description, f'{prefix}description', values.get('description')), prefix=prefix,
+            given_name=names_and_rdata.given_name(values.get('name'), name))
 
 
 def recordsets(given: Any) -> list[WantedRecordSet]:
@@ -187,11 +192,10 @@ def _change(values: Any, prefix: str) -> WantedRecordSet:
     rtype = names_and_rdata.record_type(f'{prefix}type', values.get('type'))
     records = fields.sequence(f'{prefix}records', values.get('records', ()))
     name = names_and_rdata.name(f'{prefix}name', values.get('name'))
-    if records:
-        names_and_rdata.check_owner(f'{prefix}name', name, rtype)
     return WantedRecordSet(name=name, type=rtype,
                            rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, records) if records else (),
-                           ttl=fields.optional_ttl(f'{prefix}ttl', values.get('ttl')), prefix=prefix)
+                           ttl=fields.optional_ttl(f'{prefix}ttl', values.get('ttl')), prefix=prefix,
+                           given_name=names_and_rdata.given_name(values.get('name'), name))
 
 
 def pool(given: Mapping[str, Any], old: Pool) -> Pool:

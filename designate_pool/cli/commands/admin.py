@@ -146,7 +146,9 @@ class SetKey(ResourceCommand, _ChangeKey):
 QUOTAS = tuple(Argument(option, type=int, metavar='N', help=limited) for option, limited in (
     ('--zones', 'of the project'), ('--zone-recordsets', 'recordsets of one zone'),
     ('--zone-records', 'records of one zone'), ('--recordset-records', 'records of one recordset'),
-    ('--api-export-size', 'recordsets of a zone that is exported')))
+    ('--api-export-size', 'recordsets of a zone that is exported'),
+    ('--deletes-per-hour', 'recordsets that are deleted in an hour, with those of deleted zones'),
+    ('--zone-deletes-per-hour', 'recordsets that are deleted in an hour in one zone')))
 _PROJECT = Argument('project_id', metavar='PROJECT', help='its id')
 #: The API requires it to show another project.
 _ALL_PROJECTS = {'X-Auth-All-Projects': 'true'}

@@ -5,23 +5,24 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import html
+import json
 import pathlib
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TextIO
 
 from designate_pool.backoff import Backoff
 from designate_pool.cli.base import Argument, wait_option
-from designate_pool.cli.client import Client, Json
+from designate_pool.cli.client import ApiRefusal, Client, Json
+from designate_pool.cli.commands.plans import parts
 from designate_pool.cli.commands.sync_base import (SOURCE_AND_TARGET, SyncCommand, client, dashed, plural, short,
                                                    zone_names)
 from designate_pool.cli.connection import CliError
 from designate_pool.cli.zone_wait import (DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, PendingChange, WaitOutcome,
                                           follow, poll)
 from designate_pool.errors import UnsafePlan
-from designate_pool.model import StoredPlan, utcnow
+from designate_pool.model import PlanState, Reason, StoredPlan
 from designate_pool.planner.engine import Setup, SyncEngine
 from designate_pool.planner.outputs import BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.plan.stored_plan import needs_apply
@@ -29,20 +30,62 @@ from designate_pool.planner.run_report import RunReport, TargetResult, lines_of
 from designate_pool.planner.targets.pool import PoolProvider
 
 PAUSE = Backoff(0.1, factor=1.0)
+#: Seconds within which the servers that are fed by records have planned a change, and applied what was approved.
+PLANNING_SECONDS = 10.0
 #: Of a parked plan: a pool manager has still to apply it.
 _UNDER_WAY = ('PARKED', 'APPROVED')
 
 
-def zones(changed: Sequence[tuple[Client, str]], seconds: float, stream: TextIO) -> int:
-    """Wait *seconds* in all until each zone is served at its serial of now; the worst exit code."""
+def zones(changed: Sequence[tuple[Client, str]], began: float, seconds: float, stream: TextIO) -> int:
+    """Wait *seconds* in all until each zone is served at its serial of now; the worst exit code.
+
+    :param began: when the wait did, by :func:`time.monotonic`
+    """
     if not changed:
         stream.write('There is nothing to wait for: no zone of a pool was changed.\n')
-    began = time.monotonic()
     codes = []
     for api, name in changed:
         zone = api.zone(name)
         codes.append(follow(api, PendingChange(zone['id'], zone['name'], began, zone['serial']), seconds, stream))
     return next((code for code in (DELETED_MEANWHILE, FAILED, TIMED_OUT) if code in codes), DONE)
+
+
+def waiting(api: Client, name: str) -> set[tuple[str, str]]:
+    """The zone's name with the ids of servers on which a plan waits for approval; none if there is no zone."""
+    try:
+        return {(name, server['id']) for server in _servers(api, name) if server['plan_id'] is not None}
+    except ApiRefusal:
+        return set()
+
+
+def approve_forced(api: Client, name: str, before: Collection[tuple[str, str]], end: float, stream: TextIO) -> None:
+    """Approve what servers that are fed by records park of a change that was forced, and wait until it is applied.
+
+    :param before: from :func:`waiting`; what waited before the change may be more than what was forced
+    :param end: when to wait no longer, by :func:`time.monotonic`
+    """
+    approved: set[str] = set()
+
+    def look() -> bool | None:
+        servers = [server for server in _servers(api, name) if (name, server['id']) not in before]
+        for server in servers:
+            if server['plan_id'] is not None and server['plan_id'] not in approved:
+                api.change('POST', f'/v2/plans/{server["plan_id"]}/approve')
+                approved.add(server['plan_id'])
+                stream.write(f'Plan {server["plan_id"]} of {name} on {server["name"]} is approved, since the zone is '
+                             'forced.\n')
+        # PARKED stays the reason of the last error until the approved plan is applied.
+        return all(server['current'] or server['last_error'] is not None and server['reason'] != Reason.PARKED
+                   for server in servers) or None
+
+    try:
+        poll(look, end, PAUSE)
+    except ApiRefusal as error:
+        stream.write(f'Plans of {name} may wait for approval: {error}\n')
+
+
+def _servers(api: Client, name: str) -> list[Json]:
+    return list(api.get(f'/v2/zones/{api.zone(name)["id"]}/servers')['servers'])
 
 
 def parked(client: Client, plan: StoredPlan, seconds: float, stream: TextIO) -> int:
@@ -69,14 +112,9 @@ def _plan_outcome(client: Client, plan: StoredPlan) -> WaitOutcome | None:
         return WaitOutcome(FAILED, f'Plan {short(plan.id)} is {shown_plan["state"]}: {shown_plan["why"]}.')
     shown = client.get(f'/v2/zones/{shown_plan["zone_id"]}/servers')
     on_server = [server for server in shown['servers'] if server['id'] == shown_plan['server_id']]
-    if not all(server['current'] for server in on_server) or _is_outdated(shown):
+    if not all(server['current'] for server in on_server):
         return None
     return WaitOutcome(DONE, f'Plan {short(plan.id)} is applied on {plan.target}.')
-
-
-def _is_outdated(shown: Json) -> bool:
-    """Whether the zone is still in the ERROR it was in before enough servers had the change."""
-    return shown['status'] == 'ERROR' and shown['needed'] is not None and shown['current'] >= shown['needed']
 
 
 #: The exit code of ``plan --detailed-exitcode`` when there is something to do.
@@ -133,7 +171,7 @@ class MakePlan(SyncCommand):
         engine = SyncEngine(_with_printed_logs(setup) if form is None else dataclasses.replace(setup, outputs=()),
                             self.app.stdout)
         report = engine.sync(zone_names(parsed_args.zones), parsed_args.source, parsed_args.target, store=store)
-        notes = list(_next_steps(report, parsed_args.config, setup.plan_lifetime))
+        notes = list(_next_steps(report, parsed_args.config))
         if form is not None:
             _write(FORMS[form](report, notes), parsed_args.file, self.app.stdout)
         self.app.stdout.flush()
@@ -173,6 +211,12 @@ class ApplyPlan(SyncCommand):
         if plan.server_id is not None:
             return self._approve(parsed_args, setup, plan)
         setup = setup or self.setup(parsed_args)
+        if plan.state is PlanState.APPLIED and parsed_args.wait is not None:
+            self.app.stdout.write(f'Plan {dashed(plan.id)} was applied before.\n')
+            self.app.stdout.flush()
+            changed = [(part['target'], part['zone']) for part in parts(json.loads(plan.document))]
+            return zones(list(self._of_pools(setup, changed)), time.monotonic(), parsed_args.wait, self.app.stderr)
+        before = self._waiting(parsed_args, setup)
         try:
             # The plan was logged when it was made.
             others = tuple(output for output in setup.outputs if not isinstance(output, LogOutput))
@@ -180,45 +224,61 @@ class ApplyPlan(SyncCommand):
                 plan.id, store, zone_names(parsed_args.force))
         except UnsafePlan as error:
             raise CliError(_unsafe(error, f'apply {short(plan.id)}', parsed_args)) from error
-        return self._finish(parsed_args, setup, report)
+        return self._finish(parsed_args, setup, report, before)
 
     def _apply_at_once(self, parsed_args: argparse.Namespace) -> int:
         setup = self.setup(parsed_args)
+        before = self._waiting(parsed_args, setup)
         try:
             report = SyncEngine(_with_printed_logs(setup), self.app.stdout).sync(
                 zone_names(parsed_args.names), parsed_args.source, parsed_args.target, dry_run=False,
                 force=zone_names(parsed_args.force))
         except UnsafePlan as error:
             raise CliError(_unsafe(error, shlex.join(['apply', '--yes', *parsed_args.names]), parsed_args)) from error
-        return self._finish(parsed_args, setup, report)
+        return self._finish(parsed_args, setup, report, before)
+
+    def _waiting(self, parsed_args: argparse.Namespace, setup: Setup) -> set[tuple[str, str]]:
+        """What waits for approval of the zones that are to be forced."""
+        zones_of_pools = [(target, name) for name in zone_names(parsed_args.force) for target in setup.providers]
+        return set[tuple[str, str]]().union(*(waiting(*zone) for zone in self._of_pools(setup, zones_of_pools)))
 
     def _approve(self, parsed_args: argparse.Namespace, setup: Setup | None, plan: StoredPlan) -> int:
         if parsed_args.force:
             raise CliError('A parked plan is approved as it is; --force is for plans of your own.')
-        self.api(setup).approve_plan(plan.id)
-        self.app.stdout.write(f'Plan {dashed(plan.id)} is approved; the pool manager applies it to {plan.zone} on '
-                              f'{plan.target} next.\n')
-        self.app.stdout.flush()
+        if parsed_args.wait is None or plan.state not in (PlanState.APPROVED, PlanState.APPLIED):
+            self.api(setup).approve_plan(plan.id)
+            self.app.stdout.write(f'Plan {dashed(plan.id)} is approved; the pool manager applies it to {plan.zone} on '
+                                  f'{plan.target} next.\n')
+            self.app.stdout.flush()
         if parsed_args.wait is None:
             return 0
         connection = self.connection(setup)
         return parked(Client(connection.url, settings=connection), plan, parsed_args.wait, self.app.stderr)
 
-    def _finish(self, parsed_args: argparse.Namespace, setup: Setup, report: RunReport) -> int:
+    def _finish(self, parsed_args: argparse.Namespace, setup: Setup, report: RunReport,
+                before: Collection[tuple[str, str]]) -> int:
         """Print what was done, and wait for it if told to; the exit code."""
         self.app.stdout.writelines(f'{line}\n' for line in _result_lines(report))
         self.app.stdout.flush()
+        # Now, or by an earlier try to apply the same plan.
+        changed = list(self._of_pools(setup, ((part.target_id, part.zone) for part in report.results
+                                              if part.applied_before or part.result is not None and part.result.ok)))
+        began = time.monotonic()
+        end = began + max(PLANNING_SECONDS, parsed_args.wait or 0.0)
+        for api, name in changed:
+            if name in zone_names(parsed_args.force):
+                approve_forced(api, name, before, end, self.app.stderr)
         code = 0
         if parsed_args.wait is not None:
-            code = zones(list(self._changed(setup, report)), parsed_args.wait, self.app.stderr)
+            code = zones(changed, began, parsed_args.wait, self.app.stderr)
         return 1 if report.failed else code
 
-    def _changed(self, setup: Setup, report: RunReport) -> Iterable[tuple[Client, str]]:
-        """The zones of pools that were changed, now or by an earlier try to apply the same plan."""
-        for part in report.results:
-            target = setup.providers[part.target_id] if part.target_id in setup.providers else None
-            if isinstance(target, PoolProvider) and (part.applied_before or part.result is not None and part.result.ok):
-                yield client(target, self.client), part.zone
+    def _of_pools(self, setup: Setup, changed: Iterable[tuple[str, str]]) -> Iterable[tuple[Client, str]]:
+        """Those of the changed zones, with targets, that are in pools."""
+        for target_id, zone in changed:
+            target = setup.providers.get(target_id)
+            if isinstance(target, PoolProvider):
+                yield client(target, self.client), zone
 
 
 def _with_printed_logs(setup: Setup) -> Setup:
@@ -227,12 +287,11 @@ def _with_printed_logs(setup: Setup) -> Setup:
                                                for output in setup.outputs])
 
 
-def _next_steps(report: RunReport, config: str | None, lifetime: timedelta) -> Iterable[str]:
+def _next_steps(report: RunReport, config: str | None) -> Iterable[str]:
     """Lines on what can be done with the plan."""
-    if report.plan_id is not None:
-        until = utcnow() + lifetime
-        yield (f'Plan {dashed(report.plan_id)} is stored until {until:%Y-%m-%d %H:%M} UTC; to apply exactly this: '
-               f'{_command(f"apply {short(report.plan_id)}", config)}')
+    if report.plan_id is not None and report.expires_at is not None:
+        yield (f'Plan {dashed(report.plan_id)} is stored until {report.expires_at:%Y-%m-%d %H:%M} UTC; to apply '
+               f'exactly this: {_command(f"apply {short(report.plan_id)}", config)}')
         for zone in dict.fromkeys(part.zone for part in report.unsafe):
             yield f'{zone} is unsafe to change; if it is meant, add --force {zone.removesuffix(".") or "."}'
     if report.failed:

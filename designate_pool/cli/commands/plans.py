@@ -1,4 +1,7 @@
-"""``designate-pool plan list``, ``plan show`` and ``plan drop``: stored plans; and changes as text."""
+"""``designate-pool plan list``, ``plan show`` and ``plan drop``: stored plans; and changes as text.
+
+``zone changes``: plans that are changes of zones, which wait for approval.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
+from urllib.parse import quote
 
-from designate_pool.cli.base import Argument, Lister, Shown, ShowOne, TextCommand, all_columns, columns, rows
+from designate_pool.cli.base import Argument, Arguments, Lister, Shown, ShowOne, TextCommand, all_columns, columns, rows
 from designate_pool.cli.client import Json
 from designate_pool.cli.commands.sync_base import SyncCommand, dashed
 from designate_pool.errors import ApiUnreachable, WrongPlanState
@@ -40,13 +44,14 @@ class ListPlans(SyncCommand, Lister):
     """List the stored plans, the newest first: those of operators, and those that pool managers have parked."""
 
     arguments = (Argument('--state', type=str.upper, choices=[state.value for state in PlanState]),)
+    long_columns = ('expires_at',)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
         folder = setup.plans if setup is not None else None
         plans: list[StoredPlan] = []
         if folder is not None:
-            plans += (plan for plan in FolderStore(folder).find() if parsed_args.state in (None, plan.state.value))
+            plans += FolderStore(folder).find(parsed_args.state and PlanState(parsed_args.state))
         try:
             plans += map(stored_plan, self.api(setup).plans(state=parsed_args.state))
         except ApiUnreachable as error:
@@ -68,6 +73,66 @@ class ShowPlan(SyncCommand, TextCommand):
 
     def text(self, found: Json) -> str:
         return '\n'.join(of_plan(found)) + '\n'
+
+
+class ListChanges(Lister):
+    """List the changes of zones that wait for approval, the newest first."""
+
+    arguments = (
+        Argument('zone', metavar='ZONE', nargs='?', help='name or id; all zones if not given'),
+        Argument('--state', type=str.upper, choices=('PARKED', 'APPLIED', 'DROPPED'), default='PARKED',
+                 help='PARKED, those that wait, if not given; APPLIED for approved and DROPPED for refused ones'))
+    long_columns = ('state', 'expires_at')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone_id = None if parsed_args.zone is None else self.client.any_zone_id(parsed_args.zone)
+        changes = self.client.every('/v2/changes', 'changes', zone_id=zone_id, state=parsed_args.state)
+        return rows(('id', 'zone_name', 'asked_by', 'creates', 'updates', 'deletes', 'why', 'state', 'created_at',
+                     'expires_at'), changes)
+
+
+class _Change(TextCommand):
+    """Shows a change that waits for approval, or has."""
+
+    arguments: Arguments = (
+        Argument('change', metavar='CHANGE', help='its id, or the first four or more digits of it'),)
+
+    def path(self, parsed_args: argparse.Namespace) -> str:
+        return f'/v2/changes/{quote(parsed_args.change, safe="")}'
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return all_columns(self.client.get(self.path(parsed_args)))
+
+    def text(self, found: Json) -> str:
+        lines = [f'Change {found["id"]} of {found["zone_name"]} is {found["state"]}, asked by {found["asked_by"]}: '
+                 f'{found["why"]}.', f'  can be approved until {found["expires_at"][:19]}']
+        for change in found['changes']:
+            lines += ['', f'{change["name"]} {change["type"]}']
+            lines += [f'  {sign} {json.dumps(state, sort_keys=True)}'
+                      for sign, state in (('-', change['before']), ('+', change['after'])) if state is not None]
+        return '\n'.join(lines) + '\n'
+
+
+class ShowChange(_Change):
+    """Show a change that waits for approval: what it changes, and who asked for it."""
+
+
+class ApproveChange(_Change):
+    """Approve a change that somebody else asked for: it is made, in the name of who asked."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        self.client.change('POST', f'{self.path(parsed_args)}/approve')
+        return super().take_action(parsed_args)
+
+
+class RefuseChange(_Change):
+    """Refuse a change that waits for approval, or withdraw one of your own."""
+
+    arguments = (Argument('--reason', metavar='TEXT', help='why, for who asked for it'),)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        self.client.change('POST', f'{self.path(parsed_args)}/refuse', {'reason': parsed_args.reason})
+        return super().take_action(parsed_args)
 
 
 class DropPlan(SyncCommand, ShowOne):

@@ -76,6 +76,33 @@ class SetPool(ResourceCommand, ShowOne):
         return _shown(self.client.change('PATCH', self.path(parsed_args), body, LONG), parsed_args.formatter)
 
 
+class FreezePool(ResourceCommand, ShowOne):
+    """Freeze a pool: changes of its zones are accepted and wait, and its servers get nothing new.
+
+    Of a pool that is frozen, the reason and the end are changed.
+    """
+
+    resource, default = POOL, 'default'
+    arguments = (
+        Argument('--reason', required=True, metavar='TEXT', help='why, for whoever makes changes that wait'),
+        Argument('--until', metavar='TIME', help='when it ends by itself: a time such as 2030-01-31T12:00, in UTC, or '
+                                                 'after 2h, 3d or 1d12h; never if not given'))
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = {'reason': parsed_args.reason, 'until': parsed_args.until}
+        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/freeze', body),
+                      parsed_args.formatter)
+
+
+class UnfreezePool(ResourceCommand, ShowOne):
+    """Unfreeze a pool: the changes that have waited go out, in their order."""
+
+    resource, default = POOL, 'default'
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/unfreeze'), parsed_args.formatter)
+
+
 def _shown(found: Json, formatter: str) -> Shown:
     if formatter not in ('json', 'yaml'):
         found['ns_records'] = [f'{ns_record["priority"]} {ns_record["hostname"]}' for ns_record in found['ns_records']]
@@ -91,6 +118,7 @@ class ShowAudits(ResourceCommand, Lister):
     """
 
     resource, default = POOL, 'default'
+    long_columns = ('round', 'seconds', 'asked', 'unanswered')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         audits = self.client.get(f'{self.path(parsed_args)}/audits')['audits']
@@ -103,6 +131,7 @@ class ListFindings(ResourceCommand, Lister):
 
     resource, default = POOL, 'default'
     arguments = (Argument('--limit', type=int, default=20, metavar='N', help='how many at most; 20 if not given'),)
+    long_columns = ('done', 'request_id')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return rows(FINDING_COLUMNS, self.client.get(f'{self.path(parsed_args)}/audits/findings',

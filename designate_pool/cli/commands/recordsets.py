@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from designate_pool.cli.base import (DESCRIPTION, NONE, RECORDSET_COLUMNS, ZONE, ApiCommand, Argument, ChangeCommand,
-                                     Lister, OneOf, RecordSetCommand, Shown, ShowOne, changes_given, columns,
-                                     options_given, page, page_options, rows)
-from designate_pool.cli.client import in_zone
+from designate_pool.cli.base import (DESCRIPTION, NONE, REASON, RECORDSET_COLUMNS, ZONE, ApiCommand, Argument,
+                                     ChangeCommand, Lister, OneOf, RecordSetCommand, Shown, ShowOne, changes_given,
+                                     columns, options_given, page, page_options, positive, rows, ttl)
+from designate_pool.cli.client import Client, in_zone, is_absolute, is_id, of_zone, version_path
+from designate_pool.cli.connection import CliError
 
 _PATH = '/v2/reverse/floatingips'
 PTR_LIST_COLUMNS = ('id', 'address', 'ptrdname', 'ttl', 'description', 'status')
@@ -19,6 +20,8 @@ _FLOATING_IP = Argument('floating_ip', metavar='REGION:ID', help='region and id 
 
 class ListPtrRecords(Lister):
     """List the floating IPs of a project with their PTR records."""
+
+    long_columns = ('description',)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return rows(PTR_LIST_COLUMNS, self.client.get(_PATH)['floatingips'])
@@ -39,7 +42,7 @@ class SetPtrRecord(ShowOne):
     arguments = (
         _FLOATING_IP,
         Argument('ptrdname', metavar='NAME', help='the name that the address has, with the final dot'),
-        Argument('--ttl', type=int, help='seconds'),
+        Argument('--ttl', type=ttl, metavar='TTL', help='in seconds, or as 1h'),
         Argument('--description'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -74,7 +77,7 @@ class CreateRecordSet(ChangeCommand):
         Argument('name', metavar='NAME', help='www, @ for the zone itself, or in full'),
         Argument('type', metavar='TYPE', help='such as A, AAAA, MX, TXT'),
         _records(True),
-        Argument('--ttl', type=int, metavar='SECONDS', help="the zone's if not given"),
+        Argument('--ttl', type=ttl, metavar='TTL', help="in seconds, or as 1h; the zone's if not given"),
         Argument('--description'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -95,12 +98,17 @@ class ListRecordSets(Lister):
         Argument('--name', help='only this name; * stands for anything'),
         Argument('--type', type=str.upper),
         Argument('--data', help='only those with this record; * stands for anything'),
-        Argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL'),
+        Argument('--ttl', type=ttl, metavar='TTL', help='only those of this TTL'),
         Argument('--description', help='only those described so; * stands for anything'),
         Argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR')),
+        Argument('--at', metavar='SERIAL|TIME', help='those that the zone had at a serial, or a time: 2030-01-31T12:00 '
+                                                     '(UTC) or 2h (ago); --name and --type choose some'),
         *page_options(SORTED_BY))
+    long_columns = ('zone_name',)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        if parsed_args.at is not None:
+            return self._at(parsed_args)
         filters = {**page(parsed_args), **{name: getattr(parsed_args, name) for name in (
             'type', 'data', 'ttl', 'description', 'status')}}
         name = parsed_args.name
@@ -115,6 +123,41 @@ class ListRecordSets(Lister):
             name = in_zone(name, zone_name)
         return rows(shown, self.client.every(path, 'recordsets', name=name, **filters))
 
+    def _at(self, parsed_args: argparse.Namespace) -> Shown:
+        if parsed_args.zone is None or any(getattr(parsed_args, name) for name in (
+                'data', 'ttl', 'description', 'status', 'sort', 'limit', 'marker')):
+            raise CliError('--at needs a zone, and can only be combined with --name and --type.')
+        name, zone_id = _in_any_zone(self.client, parsed_args)
+        sets = self.client.get(f'{version_path(zone_id, parsed_args.at)}/recordsets', name=name, type=parsed_args.type)
+        return rows(('name', 'type', 'records', 'ttl'), sets['recordsets'])
+
+
+class ShowRecordSetHistory(Lister):
+    """List who changed the records of a name, newest first, and which.
+
+    What the zone was created with is not listed.  A TTL is only shown where a record has its own.
+    """
+
+    arguments = (
+        ZONE,
+        Argument('name', metavar='NAME', help='www, @ for the zone itself, or in full'),
+        Argument('type', metavar='TYPE', nargs='?', type=str.upper, help='such as A, AAAA, MX, TXT; all if not given'),
+        Argument('--limit', type=positive, metavar='N', default=50, help='how many versions at most, 50 by default'))
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        name, zone_id = _in_any_zone(self.client, parsed_args)
+        versions = self.client.versions(zone_id, parsed_args.limit, name=name, type=parsed_args.type)
+        return rows(('serial', 'when', 'kind', 'user', 'removed_records', 'added_records'), versions)
+
+
+def _in_any_zone(client: Client, parsed_args: argparse.Namespace) -> tuple[str | None, str]:
+    """The name that is asked for, in full, and the id of its zone, which may be deleted."""
+    zone_id = client.any_zone_id(parsed_args.zone)
+    if parsed_args.name is None or is_absolute(parsed_args.name):
+        return parsed_args.name, zone_id
+    zone_name = client.zone(zone_id)['name'] if is_id(parsed_args.zone) else of_zone(parsed_args.zone)
+    return in_zone(parsed_args.name, zone_name), zone_id
+
 
 class ShowRecordSet(RecordSetCommand, ShowOne):
     """Show a recordset."""
@@ -128,14 +171,14 @@ class SetRecordSet(RecordSetCommand, ChangeCommand):
 
     arguments = (
         _records(False),
-        OneOf(Argument('--ttl', type=int, metavar='SECONDS'),
+        OneOf(Argument('--ttl', type=ttl, metavar='TTL'),
               Argument('--no-ttl', action='store_const', const=NONE, dest='ttl', help="use the zone's")),
         DESCRIPTION)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = changes_given(parsed_args, self.arguments)
-        zone, recordset = self.find(parsed_args)
-        changed = self.send_change('PUT', f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}', body)
+        zone, path, headers = self.find_to_change(parsed_args)
+        changed = self.send_change('PUT', path, body, headers)
         if self.wait_if_told(parsed_args, zone):
             changed = self.client.recordset(zone, changed['id'])
         return columns(changed, RECORDSET_COLUMNS)
@@ -145,8 +188,27 @@ class DeleteRecordSet(RecordSetCommand, ChangeCommand):
     """Delete a recordset."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        zone, recordset = self.find(parsed_args)
-        deleted = self.send_change('DELETE', f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}')
+        zone, path, headers = self.find_to_change(parsed_args)
+        deleted = self.send_change('DELETE', path, headers=headers)
         if self.wait_if_told(parsed_args, zone):
             deleted = {**deleted, 'action': 'NONE', 'status': 'DELETED'}
         return columns(deleted, RECORDSET_COLUMNS)
+
+
+class LockRecordSet(RecordSetCommand, ShowOne):
+    """Lock a recordset: nobody can change or delete it, nor delete its zone, until it is unlocked."""
+
+    arguments = (REASON,)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        _, path, _ = self.find_to_change(parsed_args)
+        return columns(self.client.change('POST', f'{path}/tasks/lock', {'reason': parsed_args.reason}),
+                       RECORDSET_COLUMNS)
+
+
+class UnlockRecordSet(RecordSetCommand, ShowOne):
+    """Unlock a recordset."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        _, path, _ = self.find_to_change(parsed_args)
+        return columns(self.client.change('POST', f'{path}/tasks/unlock'), RECORDSET_COLUMNS)

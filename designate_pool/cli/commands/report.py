@@ -25,7 +25,7 @@ from designate_pool.errors import PoolError
 from designate_pool.model import Answer
 from designate_pool.planner import master
 from designate_pool.protocol import soa_rdata, wire
-from designate_pool.protocol.names_and_rdata import GENERATED, LOWER, parents
+from designate_pool.protocol.names_and_rdata import GENERATED, parents, without_case
 from designate_pool.protocol.soa_query import SoaReply, read_reply, soa_query
 
 SAME, COULD_NOT_ASK, DIFFERENT = 0, 1, 2
@@ -60,12 +60,13 @@ class ReportZone(TextCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
+        name = zone['name'].lower()  # as the export has it
         servers = self.client.get(f'/v2/zones/{zone["id"]}/servers')['servers']
         if not servers:
             raise CliError(f'The pool of {zone["name"]} has no servers.')
         pairs = self._contents(zone)
-        served = questions(zone['name'], pairs)
-        asked = Asked(zone['name'], soa_rdata.serial_in(pairs[f'{zone["name"]}\tSOA'].split('\t')[1]),
+        served = questions(name, pairs)
+        asked = Asked(name, soa_rdata.serial_in(pairs[f'{name}\tSOA'].split('\t')[1]),
                       served[:parsed_args.limit], not parsed_args.no_serial)
         with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
             answers = list(pool.map(lambda each: ask(each['host'], each['port'], asked, parsed_args.timeout), servers))
@@ -253,15 +254,12 @@ def _read(answer: dns.message.Message, question: DnsQuestion) -> str:
         # what it has in the parent.
         return question.expected
     if rrset is not None and (question.referral or answer.flags & dns.flags.AA):
-        return _told('\t'.join((str(rrset.ttl), *sorted({_data(question.type, rdata.to_text()) for rdata in rrset}))))
+        data = {without_case(question.type, rdata.to_text()) for rdata in rrset}
+        return _told('\t'.join((str(rrset.ttl), *sorted(data))))
     if rrset is not None:
         return 'an answer without authority'
     code = dns.rcode.to_text(answer.rcode())
     return 'nothing of the type' if code == 'NOERROR' else code
-
-
-def _data(rtype: str, text: str) -> str:
-    return text.lower() if rtype in LOWER else text
 
 
 def _told(packed: str) -> str:

@@ -13,7 +13,7 @@ from designate_pool.cli import base
 from designate_pool.cli.base import (Argument, Lister, OneOf, ResourceCommand, Shown, ShowOne, TextCommand, all_columns,
                                      columns, rows, wait_option)
 from designate_pool.cli.client import SERVER, ApiRefusal, Client, Json
-from designate_pool.cli.terminal import LiveLines, is_live
+from designate_pool.cli.terminal import LiveLines, is_live, moment
 from designate_pool.cli.zone_wait import DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, WaitOutcome, poll
 
 #: Seconds between two lines of progress where it is no terminal.
@@ -250,8 +250,8 @@ COMPARE_SECONDS = 660.0
 #: A server is filled as fast as it fetches its zones.
 WAIT_SECONDS = 3600.0
 LIST_COLUMNS = ('name', 'id', 'state', 'domains', 'waiting', 'failing', 'note')
-COLUMNS = ('id', 'name', 'driver', 'host', 'port', 'verify', 'state', 'state_since', 'joined_at', 'filled', 'dismissed',
-           'delete_zones', 'note', 'reason', 'version', 'created_at', 'updated_at')
+COLUMNS = ('id', 'name', 'driver', 'host', 'port', 'verify', 'state', 'state_since', 'silent_since', 'joined_at',
+           'filled', 'dismissed', 'delete_zones', 'note', 'reason', 'version', 'created_at', 'updated_at')
 REPORT_COLUMNS = (*COLUMNS, 'domains', 'rows', 'waiting', 'failing', 'in_hand', 'oldest_due_at', 'failures')
 RESYNC_COLUMNS = ('total', 'missing', 'behind', 'extra', 'extra_complete', 'other', 'unchecked', 'mending', 'deleted')
 #: Longer than one driver call: that is what may be under way on a server.
@@ -409,5 +409,7 @@ class ReloadServers(_Waiting):
 
 
 def _note(server: Json) -> str | None:
-    """How far a joining server is, else the note it has."""
-    return filling(server) if server['filling'] else server['note']
+    """Since when it has answered nobody; how far a joining server is, else the note it has."""
+    note = filling(server) if server['filling'] else server['note']
+    silent = server['silent_since'] and f'silent since {moment(server["silent_since"]):%Y-%m-%d %H:%M:%S} UTC'
+    return '; '.join(filter(None, (silent, note))) or None

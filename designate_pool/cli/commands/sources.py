@@ -14,13 +14,13 @@ from designate_pool.cli.client import Json, of_zone
 from designate_pool.cli.commands.plans import of_changes
 from designate_pool.cli.commands.sync_base import SyncCommand, plural, zone_names
 from designate_pool.cli.connection import CliError
-from designate_pool.errors import BadConfiguration, SupportsException
+from designate_pool.errors import BadConfiguration
 from designate_pool.planner import master
 from designate_pool.planner.engine import Setup, SyncEngine, ZoneSetting, find
 from designate_pool.planner.plan.plan import change_document, change_of
 from designate_pool.planner.providers.base import NOT_DNS, BaseSource
 from designate_pool.planner.run_report import lines_of
-from designate_pool.planner.sources.zonefile import ZoneFileSource
+from designate_pool.planner.sources.zonefile import SLASH, ZoneFileSource
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
@@ -38,9 +38,10 @@ DUMP = 'dump'
 
 def _zone_file(zone: Zone, folder: pathlib.Path) -> str:
     """Write a zone file completely or not at all: into a temporary file that is renamed."""
+    zone = zone.copy()
     for rrset in zone.of_types(NOT_DNS):
-        raise SupportsException(target='zone files', why=f'they cannot hold {rrset.name} {rrset.type}')
-    path = folder / f'{zone.name.removesuffix(".").replace("/", "-")}{EXTENSION}'
+        zone.remove_record(rrset)
+    path = folder / f'{zone.name.removesuffix(".").replace("/", SLASH)}{EXTENSION}'
     temporary = folder / f'.{path.name}.new'
     try:
         with temporary.open('w', encoding='utf-8') as file:
@@ -94,8 +95,9 @@ class DumpZones(SyncCommand):
     def _report_lost(self, zone: Zone, form: str) -> None:
         """Say how much of *zone* its file lacks."""
         if form == 'zone':
-            lost = sum(1 for extra in zone.extras.values() if extra != NO_EXTRA)
-            why = 'have settings that a zone file has no words for; --format yaml has them'
+            other_types = {rrset.key for rrset in zone.of_types(NOT_DNS)}
+            lost = len({key for key, extra in zone.extras.items() if extra != NO_EXTRA} | other_types)
+            why = 'have settings or a type that a zone file has no words for; --format yaml has them'
         else:
             lost = sum(1 for extra in zone.extras.values() if not extra.is_for(DUMP))
             why = 'are for some targets only, or ignored, and were left out'
@@ -167,11 +169,12 @@ class Validate(SyncCommand):
 def _engine_and_zones(setup: Setup, parsed_args: argparse.Namespace) -> tuple[SyncEngine, list[str]]:
     """The engine that dumps, and the names of the zones; CliError for zones not in the configuration."""
     engine = SyncEngine(setup)
-    configured = engine.zones()
     names = [normal_name(zone_name) for zone_name in zone_names(parsed_args.zones)]
+    configured = engine.zones(is_logged=not names and not parsed_args.source)
     if not parsed_args.source:
         unknown = [name for name in names if name not in configured]
         if unknown:
+            engine.zones()  # a source that cannot list its zones is logged
             raise CliError(f'There is no {" and no ".join(unknown)} in the configuration; with --source it need '
                            'not be.')
         return engine, names or configured

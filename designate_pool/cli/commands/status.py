@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import termios
+import textwrap
 import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,8 @@ from datetime import datetime, timezone
 from typing import Any, TextIO
 
 from designate_pool.cli import terminal
-from designate_pool.cli.base import Argument, Lister, Shown, TextCommand, all_columns, rows, seconds
-from designate_pool.cli.client import ApiRefusal, Client, Json
+from designate_pool.cli.base import Argument, Lister, Shown, TextCommand, all_columns, delete_command, rows, seconds
+from designate_pool.cli.client import ApiRefusal, Client, Json, Resource
 from designate_pool.cli.connection import CliError
 from designate_pool.cli.terminal import duration, fit, is_live, moment, padded
 
@@ -38,14 +39,25 @@ def screen_lines(found: Json, now: datetime, width: int, height: int, paint: Pai
         _part('FOUND BY AUDITS', _findings(found['findings'], now), found, 'findings'),
         _part('RECENT CHANGES', _recent(found['recent'], now, width, paint), found, 'recent'),
     ) if part]
-    shown = _fitted(parts, height - len(head) - len(parts))
-    return [fit(line, width) for line in (*head, *(line for part in shown for line in ('', *part)))][:height]
+    shown = _fitted([[_wrapped(line, width) for line in part] for part in parts], height - len(head) - len(parts))
+    lines = '\n'.join(_wrapped(line, width) for line in (*head, *(line for part in shown for line in ('', *part))))
+    return lines.split('\n')[:height]
+
+
+def _wrapped(line: str, width: int) -> str:
+    """*line* as lines of *width*; no address or name is cut."""
+    return line if terminal.width_of(line) <= width else '\n'.join(textwrap.wrap(
+        line, width, subsequent_indent=' ' * 6, break_long_words=False, break_on_hyphens=False))
 
 
 def _head(found: Json, now: datetime, paint: Paint) -> list[str]:
     state = paint(found['status'], 'ok' if found['status'] == 'ok' else 'ERROR')
     first = f'designate-pool {found["version"]} at {found["url"]}: {state}   {now:%Y-%m-%d %H:%M:%S} UTC'
-    return [first] if found['central'] == 'ok' else [first, f'Central: {found["central"]}']
+    frozen = (f'Pool {pool["name"]}: {paint("frozen", "PENDING")}'
+              f'{" until " + str(moment(pool["until"]))[:19] if pool["until"] else ""}: {pool["reason"]}'
+              for pool in found.get('frozen') or ())
+    faults = (f'{name.title()}: {found[name]}' for name in ('central', 'broker') if found[name] != 'ok')
+    return [first, *faults, *frozen]
 
 
 def _part(title: str, rows: Sequence[str], found: Json, key: str) -> list[str]:
@@ -58,26 +70,29 @@ def _part(title: str, rows: Sequence[str], found: Json, key: str) -> list[str]:
 def _servers(servers: Sequence[Json] | None, now: datetime, width: int, paint: Paint) -> list[str]:
     if not servers:
         return ['none'] if servers is not None else []
-    rows = [('', 'state', 'zones', 'behind', 'failing', 'oldest due')]
+    rows: list[tuple[str, ...]] = [('', 'state', 'zones', 'behind', 'failing', 'oldest due')]
     for server in servers:
         oldest = '-' if server['oldest_due_at'] is None else _due(server['oldest_due_at'], now)
         name = f'{server["pool"]}: {server["name"]}' if 'pool' in server else server['name']
         counts = (str(server[name_]) for name_ in ('domains', 'waiting', 'failing'))
-        rows.append((name, server['state'], *counts, oldest))
+        silent = server['silent_since'] and f'silent since {moment(server["silent_since"]):%H:%M:%S}'
+        rows.append((name, silent or server['state'], *counts, oldest))
     sizes = [max(len(cell) for cell in column) for column in zip(*rows)]
     sizes[0] = max(8, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes) - 2))
     lines = []
     for row, shown in zip(rows, [None, *servers]):
         cells = [padded(row[0], sizes[0]), row[1].ljust(sizes[1]), *map(str.rjust, row[2:], sizes[2:])]
         if shown is not None:
-            word = 'ERROR' if shown['failing'] else 'PENDING' if shown['waiting'] else shown['state']
+            state = 'ERROR' if shown['silent_since'] else shown['state']
+            word = 'ERROR' if shown['failing'] else 'PENDING' if shown['waiting'] else state
             cells[0] = paint(cells[0], word)
-            cells[1] = paint(cells[1], shown['state'])
+            cells[1] = paint(cells[1], state)
             cells[4] = paint(cells[4], 'ERROR') if shown['failing'] else cells[4]
         lines.append('  ' + '  '.join(cells))
     behind = sum(1 for server in servers if server['waiting'])
     active = sum(server['state'] == 'active' for server in servers)
-    return [f'{len(servers)}, {active} active, {behind} behind', *lines]
+    silent = sum(server['silent_since'] is not None for server in servers)
+    return [f'{len(servers)}, {active} active, {behind} behind{f", {silent} silent" if silent else ""}', *lines]
 
 
 def _failing(servers: Sequence[Json] | None) -> list[str]:
@@ -158,30 +173,35 @@ def _ago(at: str, now: datetime) -> str:
 
 
 def _fitted(parts: Sequence[list[str]], room: int) -> Iterator[list[str]]:
-    """*parts*, cut to *room* lines altogether: the longest lose lines first, and end with how many."""
+    """*parts*, cut to *room* lines altogether: the longest lose entries first, and end with how many."""
     sizes = [len(part) for part in parts]
-    while sum(sizes) > room and max(sizes, default=0) > LEAST:
+    while sum('\n'.join(part[:size]).count('\n') + 1 for part, size in zip(parts, sizes)) > room \
+            and max(sizes, default=0) > LEAST:
         sizes[sizes.index(max(sizes))] -= 1
     for part, size in zip(parts, sizes):
         yield part if size >= len(part) else [*part[:size - 1], f'  and {len(part) - size + 1} more']
 
 
-#: Names of Designate under which the API lists services once more, for its clients.
-_OF_DESIGNATE = ('mdns', 'producer', 'worker')
-COLUMNS = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at', 'stats')
+COLUMNS = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at', 'id', 'stats')
+SERVICE = Resource('service_status', '/v2/service_statuses', name='id', noun='service',
+                   help='id or the first four or more digits of it, as service list --long shows it')
+DeleteService = delete_command(SERVICE, 'Forget a program that does not run any more; it goes by itself after a day.')
 
 
 class ListServices(Lister):
     """List the programs of designate-pool, and which of them are running."""
+
+    long_columns = ('id', 'stats')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return rows(COLUMNS, services(self.client))
 
 
 def services(client: Client) -> Iterator[Json]:
-    """The programs under their own names."""
-    return (service for service in client.every('/v2/service_statuses', 'service_statuses')
-            if service['service_name'] not in _OF_DESIGNATE)
+    """The programs under their own names; the API lists them under those of Designate, of which one has two."""
+    return ({**service, 'service_name': service['stats'].get('service_name', service['service_name'])}
+            for service in client.every('/v2/service_statuses', 'service_statuses')
+            if service['service_name'] != 'producer')
 
 
 WATCH_SECONDS = 2.0
@@ -190,7 +210,8 @@ COUNTED, RECENT = 100, 5
 #: Of how many failing servers the failures are fetched.
 DETAILED = 3
 #: Not fetched when Central does not answer: each would wait for its timeout.
-PARTS = ('servers', 'zones', 'services', 'recent', 'findings')
+_HEALTH = ('version', 'status', 'central', 'broker')
+PARTS = ('servers', 'zones', 'services', 'recent', 'findings', 'frozen')
 _ALTERNATE, _BACK, _HOME, _CLEAR = '\033[?1049h\033[?25l', '\033[?25h\033[?1049l', '\033[H', '\033[J'
 
 
@@ -232,15 +253,16 @@ class ShowStatus(TextCommand):
     def _fetch(self) -> Json:
         health = self.client.health()
         self.exit_code = 0 if health['status'] == 'ok' else 1
-        overview: Json = {'url': self.client.url, **{name: health[name] for name in ('version', 'status', 'central')},
-                          **dict.fromkeys(PARTS), 'refused': {}}
-        if self.exit_code:
+        overview: Json = {'url': self.client.url, **{name: health[name] for name in _HEALTH}, **dict.fromkeys(PARTS),
+                          'refused': {}}
+        if health['central'] != 'ok':
             return overview
         # Servers count the zones of all projects, so these are listed too.
         if not self.app.options.project:
             self.client.may_see_everything()
         parts: dict[str, Callable[[], Any]] = {'servers': self._servers, 'services': self._services,
-                                               'recent': self._recent, 'findings': self._findings}
+                                               'recent': self._recent, 'findings': self._findings,
+                                               'frozen': self._frozen}
         for name, fetch in parts.items():
             with _refusable(overview['refused'], name):
                 overview[name] = fetch()
@@ -277,6 +299,10 @@ class ShowStatus(TextCommand):
                     self.client.get(f'/v2/pools/{pool["id"]}/audits/findings', limit=RECENT)['findings']]
         findings.sort(key=lambda each: str(each['found_at']), reverse=True)
         return [{name: finding[name] for name in columns} for finding in findings[:RECENT]]
+
+    def _frozen(self) -> Any:
+        return [{'name': pool['name'], 'reason': pool['freeze']['reason'], 'until': pool['freeze']['until']}
+                for pool in self.client.every('/v2/pools', 'pools') if pool.get('freeze')]
 
     def _recent(self) -> Any:
         columns = ('name', 'serial', 'status', 'action', 'changed_at', 'converged_at', 'created_at', 'updated_at')

@@ -10,15 +10,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, TextIO
 
+import dns.rdata
 import requests
 
 from designate_pool.backoff import Backoff
 from designate_pool.cli import zone_wait
-from designate_pool.cli.base import (POOL_OPTIONS, ZONE, ZONE_COLUMNS, ApiCommand, Argument, ChangeCommand, Lister,
-                                     Shown, columns, delete_command, list_command, show_command)
-from designate_pool.cli.client import ApiRefusal, Client, Json, Resource
+from designate_pool.cli.base import (AT, POOL_OPTIONS, ZONE, ZONE_COLUMNS, ApiCommand, Argument, ChangeCommand, Lister,
+                                     Shown, columns, delete_command, list_command, rows, show_command)
+from designate_pool.cli.client import POOL, ApiRefusal, Client, Json, Resource, is_id, version_path
 from designate_pool.cli.connection import CliError
+from designate_pool.errors import InvalidField, SourceError
 from designate_pool.planner.providers.pool_api import reason
+from designate_pool.planner.sources.zonefile import Expansion, LinePlaces, has_includes
+from designate_pool.protocol import rules
+from designate_pool.protocol.names_and_rdata import normal_text
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
@@ -58,14 +63,16 @@ class ImportZone(ChangeCommand):
     """
 
     arguments = (
-        Argument('file', metavar='FILE', help='the zone file; - is standard input'),
+        Argument('file', metavar='FILE', help='the zone file; - is standard input. $INCLUDE of files in its folder and '
+                                              'below is expanded'),
+        Argument('--name', metavar='ZONE', help="the zone's name, for a file without $ORIGIN whose SOA is that of @"),
         *POOL_OPTIONS,
         Argument('--no-wait', action='store_true', help="only send the file, and show the import's id; 'zone import "
                                                         "show' tells how it ended"))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         pool = self.pool_id(parsed_args)
-        with _open(parsed_args.file, self.app.stdin) as content:
+        with _open(parsed_args.file, self.app.stdin, parsed_args.name) as (content, places):
             self._sent_at = time.monotonic()
             task = sent(self.client, parsed_args.file, content, parsed_args.attributes, pool)
         if parsed_args.no_wait:
@@ -76,7 +83,7 @@ class ImportZone(ChangeCommand):
             return columns(task, IMPORT.columns)
         if task['status'] != 'COMPLETE':
             between = '\n' if '\n' in task['message'] else ' '
-            raise CliError(f'{parsed_args.file} was not imported:{between}{task["message"]}')
+            raise CliError(f'{parsed_args.file} was not imported:{between}{places.in_files(task["message"])}')
         zone = self.client.zone(task['zone_id'])
         if ';' in task['message']:  # more than that it was imported
             self.app.stderr.write(f'{parsed_args.file}: {task["message"]}.\n')
@@ -94,6 +101,7 @@ class ImportZones(Lister):
     """
 
     _unreachable: CliError | None = None
+    _places: LinePlaces
     _attributes: Json | None
     _pool: Json
 
@@ -108,7 +116,7 @@ class ImportZones(Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         files = [file for path in parsed_args.paths for file in _zone_files(path)]
         pool = self.pool_id(parsed_args)
-        existing = {zone['name'] for zone in self.client.every('/v2/zones', 'zones')} \
+        existing = {zone['name'].lower() for zone in self.client.every('/v2/zones', 'zones')} \
             if parsed_args.skip_existing else set()
         self._attributes, self._pool = parsed_args.attributes, pool
         outcomes = self._outcomes(files, existing)
@@ -152,6 +160,7 @@ class ImportZones(Lister):
         try:
             if self._unreachable is not None:
                 raise self._unreachable
+            self._places = LinePlaces()
             begun = self._begin_when_admitted(batch)
         except CliError as error:
             if not isinstance(error, ApiRefusal | FileError):
@@ -160,7 +169,8 @@ class ImportZones(Lister):
             return
         for file, task in zip(batch, begun, strict=True):
             try:
-                yield {**finished(self.client, task, sent_at, self.app.stderr), 'file': file}
+                task = finished(self.client, task, sent_at, self.app.stderr)
+                yield {**task, 'file': file, 'message': task['message'] and self._places.in_files(task['message'])}
             except CliError as error:  # the import goes on, whatever becomes of the question about it
                 yield {**task, 'file': file, 'message': f'{error} {_how_to_follow(task)}'}
 
@@ -178,7 +188,7 @@ class ImportZones(Lister):
     def _begin(self, batch: Mapping[str, str | None]) -> Sequence[Json]:
         if None in batch.values():  # one file that is sent by itself
             file, = batch
-            with _open(file, self.app.stdin) as content:
+            with _open(file, self.app.stdin) as (content, self._places):
                 return [sent(self.client, file, content, self._attributes, self._pool)]
         attributes = {**(self._attributes or {}), **self._pool}
         body = {'zonefiles': list(batch.values()), **({'attributes': attributes} if attributes else {})}
@@ -191,15 +201,66 @@ ShowImport = show_command(IMPORT, 'Show the state of an import, or why it failed
 DeleteImport = delete_command(IMPORT, 'Forget an import; the zone that it made stays.')
 
 
+class ValidateZone(Lister):
+    """List what the rules of validation have against a zone, or against a zone file.
+
+    A file is read here, without the API unless --pool is given.  The exit code is 2 if there is an error, or if a
+    server of the pool does not take a record; 0 for warnings alone.
+    """
+
+    arguments = (
+        Argument('zone', metavar='ZONE|FILE', help='name or id of a zone, or the path of a zone file; its $INCLUDE is '
+                                                   'expanded'),
+        Argument('--name', metavar='ZONE', help="of a file, the zone's name, as for 'zone import'"),
+        Argument('--pool', metavar='POOL', help="of a file, the pool that it is for, by name or id, whose servers' "
+                                                'limits are asked too'))
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        if parsed_args.name or pathlib.Path(parsed_args.zone).is_file():
+            pool = parsed_args.pool
+            limits = self.client.get(f'/v2/pools/{pool if is_id(pool) else self.client.find(POOL, pool)["id"]}/limits')[
+                'limits'] if pool else ()
+            violations = [{**violation._asdict(), 'rule': violation.rule.id, 'level': violation.rule.level.value}
+                          for violation in self._violations_of(parsed_args.zone, parsed_args.name, limits)]
+        else:
+            zone = self.client.zone(parsed_args.zone)
+            violations = self.client.get(f'/v2/zones/{zone["id"]}/validation')['violations']
+        if any(violation['level'] != 'warning' for violation in violations):
+            self.exit_code = 2
+        return rows(('level', 'rule', 'name', 'type', 'why'), violations)
+
+    def _violations_of(self, file: str, name: str | None, limits: Iterable[Json]) -> Iterator[rules.Violation]:
+        """Of a zone file, whose zone is that of its SOA, for servers with these *limits*."""
+        with _open(file, self.app.stdin, name) as (content, places):
+            text = _text(file, content)
+        errors = ZoneFileErrors(lambda found: CliError('; '.join(
+            places.in_files(f'{where}: {why}') for where, why in found)))
+        zone = _owner_of_soa(text.split('\n'))
+        contents: dict[str, dict[str, tuple[int, dict[str, None]]]] = {}
+        records = ZoneFileRecords(text, zone, errors, _as_stored)
+        for key, ttl, data in records:
+            owner, _, rtype = key.partition('\t')
+            texts = contents.setdefault(owner, {}).setdefault(rtype, (ttl, {}))[1]
+            if texts and data not in texts:
+                records.check_alone(key)
+            texts[data] = None
+        errors.refuse()
+        if zone is None or zone == '.':
+            raise CliError(f"{file}: there is no SOA record{' but that of the root; give --name' if zone else ''}")
+        contents[zone].pop('SOA')
+        yield from rules.of_zone(zone, contents, [rules.ServerLimit(**limit) for limit in limits])
+
+
 class ExportZone(ApiCommand):
     """Write a zone as a zone file (RFC 1035)."""
 
-    arguments = (ZONE, Argument('--file', metavar='FILE', help='where to; standard output if not given'))
+    arguments = (ZONE, Argument('--file', metavar='FILE', help='where to; standard output if not given'), AT)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         # With the zone's id as that of the export, none is stored.
-        zone = self.client.zone(parsed_args.zone)
-        with self.client.send('GET', f'{EXPORT.path}/{zone["id"]}/export', IMPORT_SECONDS, stream=True) as answer:
+        export = f'{EXPORT.path}/{self.client.zone(parsed_args.zone)["id"]}' if parsed_args.at is None else (
+            version_path(self.client.any_zone_id(parsed_args.zone), parsed_args.at))
+        with self.client.send('GET', f'{export}/export', IMPORT_SECONDS, stream=True) as answer:
             pieces = _pieces(answer)
             if parsed_args.file is None:
                 _print(pieces, self.app.stdout)
@@ -270,21 +331,35 @@ def _small_text(file: str) -> str | None:
         text = content.decode()
     except UnicodeDecodeError:
         return None
-    return text if len(content) <= TINY and text.strip() and '\0' not in text else None
+    return text if len(content) <= TINY and text.strip() and '\0' not in text \
+        and not has_includes(content.splitlines()) else None
 
 
 def _zone_name(file: str) -> str | None:
     """The owner of the SOA in *file*; None where that cannot be found."""
     try:
         with open(file, encoding='utf-8') as lines:
-            for key, _, _ in ZoneFileRecords((line.rstrip('\n') for line in lines), None,
-                                             ZoneFileErrors(lambda mistakes: CliError(str(mistakes)), most=1),
-                                             lambda rtype, rdata: rdata):
-                if key.endswith('\tSOA'):
-                    return key.removesuffix('\tSOA')
-    except (CliError, OSError, UnicodeDecodeError):
-        pass
+            return _owner_of_soa(line.rstrip('\n') for line in lines)
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _owner_of_soa(lines: Iterable[str]) -> str | None:
+    """The owner of the first SOA; None if there is none before a mistake."""
+    with contextlib.suppress(CliError):
+        for key, _, _ in ZoneFileRecords(lines, None, ZoneFileErrors(lambda mistakes: CliError(str(mistakes)), most=1),
+                                         lambda rtype, rdata: rdata):
+            if key.endswith('\tSOA'):
+                return key.removesuffix('\tSOA')
     return None
+
+
+def _as_stored(rtype: str, parsed: dns.rdata.Rdata) -> str:
+    """The text of data of a zone file, if it can be stored."""
+    why = rules.refused_type(parsed.rdtype)
+    if why is not None:
+        raise InvalidField(field=rtype, why=why)
+    return normal_text(rtype, parsed)
 
 
 def _failed(file: str, error: CliError) -> Json:
@@ -292,20 +367,29 @@ def _failed(file: str, error: CliError) -> Json:
 
 
 @contextlib.contextmanager
-def _open(file: str, stdin: TextIO) -> Iterator[Any]:
+def _open(file: str, stdin: TextIO, name: str | None = None) -> Iterator[tuple[Any, LinePlaces]]:
     """The contents of *file*, to be sent as it is read, and to be read again when it has to be sent again."""
     if file == '-':
         content = stdin.buffer.read(MOST_PIPED + 1) if hasattr(stdin, 'buffer') else stdin.read().encode()
         if len(content) > MOST_PIPED:
             raise CliError(f'Standard input has more than {MOST_PIPED} bytes; give the name of a file.')
-        yield content
+        places = LinePlaces()
+        if name:
+            content, places.count = b'$ORIGIN %s.\n%s' % (name.rstrip('.').encode(), content), 1
+            places.begin('', 1)
+        yield content, places
         return
     try:
         opened: BinaryIO = pathlib.Path(file).open('rb')
     except OSError as error:
         raise FileError(f'{file} cannot be read: {error.strerror or error}.') from error
     with opened:
-        yield opened
+        try:
+            expansion = Expansion(pathlib.Path(file), name) if name or has_includes(opened) else None
+        except SourceError as error:
+            raise FileError(str(error)) from error
+        opened.seek(0)
+        yield (opened, LinePlaces()) if expansion is None else (expansion.text, expansion.places)
 
 
 def _text(file: str, content: Any) -> str:

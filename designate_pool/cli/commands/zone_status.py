@@ -50,6 +50,7 @@ class ListZoneServers(Lister):
     """List the state of a zone on each server."""
 
     arguments = (ZONE,)
+    long_columns = ('action', 'expected_serial', 'diverged', 'attempts', 'next_attempt_at', 'reason')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         shown = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')
@@ -73,8 +74,8 @@ class WaitForZone(ShowOne):
     """Wait until enough servers serve a zone at its serial.
 
     A zone that is being deleted is waited for until it is gone.  The exit code is 0 when it was reached, 3 when the
-    zone was in ERROR (with --through-errors: still is at the end), 4 when the time was over, 1 when it could not be
-    waited for.
+    zone was in ERROR (with --through-errors: still is at the end), 4 when the time was over, 5 when the change waits as
+    the pool is frozen, 1 when it could not be waited for.
     """
 
     arguments = (
@@ -103,6 +104,8 @@ class WaitForZone(ShowOne):
         if self.exit_code in (zone_wait.FAILED, zone_wait.TIMED_OUT):
             self.app.stderr.write(f"{_why(verdict, serial)}; "
                                   f"'designate-pool zone explain {zone['name']}' tells more.\n")
+        elif self.exit_code == zone_wait.FROZEN:
+            self.app.stderr.write(f'{zone_wait.frozen(zone["name"], verdict["freeze"]).line}\n')
         return columns(verdict, WAIT_COLUMNS)
 
     def _wait(self, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> Json:
@@ -137,6 +140,8 @@ def _exit_code(found: Json) -> int:
         return zone_wait.DONE
     if found['failed']:
         return zone_wait.FAILED
+    if found.get('freeze'):
+        return zone_wait.FROZEN
     return zone_wait.TIMED_OUT if found['timed_out'] else zone_wait.DELETED_MEANWHILE
 
 
@@ -184,7 +189,8 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
     widths = [max(map(len, column)) for column in zip(*rows)]
     for number, row in enumerate(rows):
         yield '  ' + '  '.join(cell.ljust(size) for cell, size in zip(row, widths)).rstrip()
-        if number and not (servers[number - 1]['current'] and servers[number - 1]['counts']):
+        if number and (servers[number - 1]['seen_at'] or not (
+                servers[number - 1]['current'] and servers[number - 1]['counts'])):
             yield from textwrap.wrap(servers[number - 1]['state_of'], width, initial_indent=_INDENT,
                                      subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)
 
@@ -220,8 +226,8 @@ def _in(at: str, now: datetime) -> str:
 def _findings(findings: Sequence[Json]) -> Iterator[str]:
     """A line for each recent finding of an audit."""
     for finding in findings:
-        ending = {True: 'repaired', False: 'not repaired yet', None: 'no longer relevant'}[finding['mended']]
-        yield (f'Found at {moment(finding["found_at"]):%Y-%m-%d %H:%M:%S} UTC by the audit of '
+        ending = 'no longer relevant' if finding['mended'] is None else 'not repaired yet'
+        yield (f'Found at {moment(finding["found_at"]):%Y-%m-%d %H:%M:%S} UTC by comparing '
                f'{finding["kind"].lower()}, on {finding["server_name"]}: {finding["found"]}; '
                f'{finding["done"]}: {ending} ({finding["request_id"]}).')
 
@@ -231,8 +237,9 @@ def _changed(explained: Mapping[str, Any], now: datetime) -> str | None:
     if explained['changed_at'] is None:
         return None
     changed = moment(explained['changed_at'])
-    request = f' by request {explained["request_id"]}' if explained['request_id'] else ''
-    text = f'Changed last at {changed:%Y-%m-%d %H:%M:%S} UTC{request}'
+    request = f'request {explained["request_id"]}' if explained['request_id'] else ''
+    by = ', '.join(filter(None, (explained.get('changed_by'), request)))
+    text = f'Changed last at {changed:%Y-%m-%d %H:%M:%S} UTC{f" by {by}" if by else ""}'
     if explained['converged_at'] is not None and (taken := moment(explained['converged_at']) - changed).days >= 0:
         return f'{text}; the pool had that after {duration(taken.total_seconds())}.'
     return f'{text}, {duration(max(0.0, (now - changed).total_seconds()))} ago.'
@@ -255,5 +262,7 @@ def _next_try(server: Json, now: datetime) -> str:
         return 'polled now'  # the tries of a round are under way; the next one is only due if they fail
     if at is None:
         return '-'
+    if server['silent_since'] and server['status'] == 'ERROR':
+        return 'when it answers'  # it is probed until then
     remaining = round(max(0.0, (moment(at) - now).total_seconds()), 1)
     return 'now' if remaining == 0 else f'in {remaining:g} s'

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from designate_pool.cli.base import (DESCRIPTION, POOL_OPTIONS, ZONE, ZONE_COLUMNS, ApiCommand, Argument, Arguments,
-                                     ChangeCommand, Lister, OneOf, Shown, ShowOne, changes_given, columns,
-                                     create_command, delete_command, list_command, options_given, page, page_options,
-                                     rows, set_command, show_command)
-from designate_pool.cli.client import LARGEST_PAGE, Json, Resource, of_zone
+from designate_pool.cli import terminal
+from designate_pool.cli.base import (AT, DESCRIPTION, POOL_OPTIONS, REASON, ZONE, ZONE_COLUMNS, ApiCommand, Argument,
+                                     Arguments, ChangeCommand, Lister, OneOf, Shown, ShowOne, all_columns,
+                                     changes_given, columns, create_command, delete_command, list_command,
+                                     options_given, page, page_options, positive, rows, set_command, show_command, ttl)
+from designate_pool.cli.client import LARGEST_PAGE, Json, Resource, in_zone, of_zone, version_path
 from designate_pool.cli.connection import CliError
 
 LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
@@ -19,9 +20,11 @@ SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_
 
 _MASTERS = Argument('--master', '--masters', dest='masters', metavar='ADDRESS', action='extend', nargs='+',
                     help='of a secondary zone: a server to transfer it from, such as 192.0.2.1 or [2001:db8::1]:5300; '
+                         'over TLS at port 853, or 192.0.2.1#NAME, which its certificate has to prove; '
                          'may be given again')
 _DELETE_SHARES = Argument('--delete-shares', action='store_true',
                           help='also if it is shared with other projects, whose recordsets in it end with it')
+_DELETED = Argument('zone', metavar='ZONE', help='its name or id; of several deleted ones of a name, the newest')
 
 
 class _Zone(ApiCommand):
@@ -55,7 +58,7 @@ class CreateZone(_ChangeZone):
         Argument('--email', help='of whoever is responsible for the zone; required of a primary zone'),
         Argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY'), default='PRIMARY'),
         _MASTERS,
-        Argument('--ttl', type=int, metavar='SECONDS', help='for records without their own'),
+        Argument('--ttl', type=ttl, metavar='TTL', help='in seconds, or as 1h, for records without their own'),
         Argument('--description'),
         *POOL_OPTIONS)
 
@@ -82,7 +85,7 @@ class ListZones(Lister):
         Argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY')),
         Argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR', 'DELETED')),
         Argument('--email', help='only those of this address; * stands for anything'),
-        Argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL'),
+        Argument('--ttl', type=ttl, metavar='TTL', help='only those of this TTL'),
         Argument('--description', help='only those described so; * stands for anything'),
         Argument('--pool', metavar='POOL', help='only those of this pool; its name or id'),
         *page_options(SORTED_BY))
@@ -134,14 +137,22 @@ class GiveZones(Lister):
 class ShowZone(_Zone, ShowOne):
     """Show a zone."""
 
+    arguments = (AT,)
+
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        if parsed_args.at is not None:
+            return all_columns(self.client.get(version_path(self.client.any_zone_id(parsed_args.zone), parsed_args.at)))
         return _shown(self.client.zone(parsed_args.zone))
 
 
 class SetZone(_Zone, _ChangeZone):
-    """Change a zone's email, TTL or description, or the masters of a secondary zone."""
+    """Change a zone's email, TTL or description, the masters of a secondary zone, or whether changes need approval."""
 
-    arguments = (Argument('--email'), Argument('--ttl', type=int, metavar='SECONDS'), _MASTERS, DESCRIPTION)
+    arguments = (
+        Argument('--email'), Argument('--ttl', type=ttl, metavar='TTL'), _MASTERS, DESCRIPTION,
+        OneOf(Argument('--require-approval', action='store_const', const=True, dest='requires_approval',
+                       help='changes by those who may not approve them wait for approval by somebody else'),
+              Argument('--no-approval', action='store_const', const=False, dest='requires_approval')))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = changes_given(parsed_args, self.arguments)
@@ -187,6 +198,40 @@ class AbandonZone(_Zone):
         self.client.send('POST', f'{self.path(parsed_args)}/tasks/abandon', headers=_delete_shares(parsed_args))
 
 
+class LockZone(_Zone, ShowOne):
+    """Lock a zone: nobody can change or delete it, or its records, until it is unlocked.
+
+    What an administrator has locked, administrators alone unlock. The pool goes on serving the zone, and
+    a secondary zone goes on following its masters.
+    """
+
+    arguments = (REASON,)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/lock',
+                                         {'reason': parsed_args.reason}))
+
+
+class UnlockZone(_Zone, ShowOne):
+    """Unlock a zone."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/unlock'))
+
+
+class UnfreezeZone(_Zone, ShowOne):
+    """Serve the changes of a zone that wait since its pool is frozen, before the pool is unfrozen.
+
+    Later changes of the zone wait again. The reason is kept in the history of the zone.
+    """
+
+    arguments = (REASON,)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/unfreeze',
+                                         {'reason': parsed_args.reason}))
+
+
 class DeleteZone(_Zone, _ChangeZone):
     """Delete a zone, from the database and from every server."""
 
@@ -197,6 +242,105 @@ class DeleteZone(_Zone, _ChangeZone):
         if self.wait_if_told(parsed_args, zone, deletes=True):
             zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
         return _shown(zone)
+
+
+class ListDeletedZones(Lister):
+    """List deleted zones that can be restored.
+
+    With --all-projects administrators see those of all projects.
+    """
+
+    arguments = (Argument('--name', help='only this name; * stands for anything'), *page_options(SORTED_BY))
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        name = parsed_args.name if parsed_args.name is None or parsed_args.name.endswith('*') else of_zone(
+            parsed_args.name)
+        zones = self.client.every('/v2/deleted_zones', 'deleted_zones', **page(parsed_args), name=name)
+        project = ('project_id',) if self.app.options.all_projects else ()
+        return rows(('id', 'name', 'status', 'deleted_at', 'kept_until', *project), zones)
+
+
+class ShowHistory(Lister):
+    """List who changed a zone, newest first: by what, and how many records.
+
+    Of a deleted zone too, as long as it can be restored; by its id as long as its history is kept. A zone that has
+    changed hands shows each project its own time.
+    """
+
+    arguments = (ZONE, Argument('--limit', type=positive, metavar='N', default=50,
+                                help='how many versions at most, 50 by default'))
+    long_columns = ('project_id', 'request_id', 'address', 'client')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        versions = self.client.versions(self.client.any_zone_id(parsed_args.zone), parsed_args.limit)
+        more = [name for name in ('approved_by', 'address', 'client') if any(version.get(name) for version in versions)]
+        return rows(('serial', 'when', 'kind', 'user', 'project_id', 'added', 'removed', 'request_id', *more), versions)
+
+
+class RevertZone(_ChangeZone):
+    """Give a zone the records that it had, as a new change.
+
+    The changes are shown first, and made when that is agreed to. The zone's own email and TTL stay as they are, and
+    so do the records of the pool and of others.
+    """
+
+    arguments = (
+        ZONE,
+        Argument('--to', metavar='SERIAL|TIME', required=True,
+                 help='a serial of the zone, or a time such as 2030-01-31T12:00 (UTC) or 2h (ago)'),
+        Argument('--name', help='only the recordsets of this name: www, @ for the zone itself, or in full'),
+        Argument('--type', type=str.upper, help='only the recordsets of this type'),
+        Argument('--yes', action='store_true', help='do not ask'))
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone = self.client.zone(parsed_args.zone)
+        path = f'/v2/zones/{zone["id"]}/tasks/revert'
+        only = {'name': parsed_args.name and in_zone(parsed_args.name, zone['name']), 'type': parsed_args.type}
+        body = {name: value for name, value in only.items() if value}
+        plan = self.client.change('POST', path, {**body, 'to': parsed_args.to, 'dry_run': True})
+        self.app.stderr.writelines(f'{terminal.sanitized(line)}\n' for line in _reverted(zone['name'], plan))
+        if not plan['changes']:
+            return _shown(zone)
+        if not parsed_args.yes:
+            self.app.stderr.write('Make these changes? [y/N] ')
+            self.app.stderr.flush()
+            if self.app.stdin.readline().strip().lower() not in ('y', 'yes'):
+                raise CliError('Nothing was changed; answer y, or give --yes.')
+        return self.change_zone(parsed_args, 'POST', path, {**body, 'to': str(plan['to_serial']),
+                                                            'serial': plan['serial']})
+
+
+def _reverted(zone: str, plan: Json) -> Iterator[str]:
+    """Lines for what the changes of a revert remove and add, and for what is left as it is."""
+    yield f'{zone} from serial {plan["serial"]} to the contents of {plan["to_serial"]}:' if plan['changes'] else (
+        f'{zone} has the contents of serial {plan["to_serial"]}.')
+    for change in plan['changes']:
+        sides = [[f'{change["name"]} {"" if ttl is None else f"{ttl} "}{change["type"]} {record}' for record in records]
+                 for ttl, records in ((change['present_ttl'], change['present_records']),
+                                      (change['ttl'], change['records']))]
+        for sign, lines, others in (('-', *sides), ('+', *sides[::-1])):
+            yield from (f'  {sign} {line}' for line in lines if line not in others)
+    for entry in plan['unchanged']:
+        yield f'  {entry["name"]} {entry["type"]} stays as it is: {entry["why"]}'
+
+
+class RestoreZone(_ChangeZone):
+    """Restore a deleted zone, with its id, records and shares."""
+
+    arguments = (_DELETED,)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone_id = self.client.deleted_zone_id(parsed_args.zone)
+        return self.change_zone(parsed_args, 'POST', f'/v2/deleted_zones/{zone_id}/tasks/restore')
+
+
+class PurgeZone(ApiCommand):
+    """Delete a deleted zone for good, with its records and history."""
+
+    arguments = (_DELETED,)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.client.send('DELETE', f'/v2/deleted_zones/{self.client.deleted_zone_id(parsed_args.zone)}')
 
 
 def _delete_shares(parsed_args: argparse.Namespace) -> dict[str, str] | None:

@@ -8,20 +8,20 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
 
-from designate_pool import __version__, backends
+from designate_pool import __version__, backends, metrics
 from designate_pool.cmd.compose import services
 from designate_pool.cmd.compose.program import MetricsEndpoint, Signals
 from designate_pool.concurrency import Runtime
 from designate_pool.config import load, pools
-from designate_pool.errors import LostRace, PoolError, Refused
+from designate_pool.errors import PoolError, Refused
 from designate_pool.model import Pool, utcnow
-from designate_pool.outage_log import OutageLog
+from designate_pool.outage_log import OutageLog, is_logged
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notifications import SILENT, notifications
@@ -44,16 +44,18 @@ _START_CHECK = 1.0
 _LAST_WAIT = 5.0
 
 
-def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False) -> int:
+def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False,
+        about: str | None = None) -> int:
     """Serve *parts* until SIGTERM or SIGINT; the exit code.
 
     :param parts: keys of :data:`designate_pool.cmd.compose.services.SERVICES`, servers before their clients; they stop
         in reverse order
+    :param about: what the program is, for ``--help``
     :param embedded: all services are in this process: no broker, and the database is upgraded at the start
     """
     try:
         conf = cfg.CONF
-        pool, settings = _configure(conf, argv, parts)
+        pool, settings = _configure(conf, argv, parts, about)
         if embedded:
             os.makedirs(settings.process.state_path, exist_ok=True)
             migrate.upgrade(settings.database.connection)
@@ -117,8 +119,9 @@ def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> services.Wsg
     return application
 
 
-def _configure(conf: cfg.ConfigOpts, argv: Sequence[str], parts: Sequence[str]) -> tuple[Pool, load.Settings]:
-    load.load(conf, argv)
+def _configure(conf: cfg.ConfigOpts, argv: Sequence[str], parts: Sequence[str],
+               about: str | None = None) -> tuple[Pool, load.Settings]:
+    load.load(conf, argv, about=about)
     log.setup(conf, 'designate-pool', __version__)
     return (pools.read_pool(conf, backends.options(), with_servers=not _OF_A_POOL.isdisjoint(parts)),
             load.read_settings(conf))
@@ -218,8 +221,9 @@ def _reload(running: Iterable[Any]) -> None:
         if reload is not None:
             try:
                 reload()
-            except Exception:  # of the database, for example; the old configuration stays in use
-                LOG.exception('the configuration could not be read again; the old one is still used')
+            except Exception as error:  # of the database, for example; the old configuration stays in use
+                LOG.error('the configuration could not be read again; the old one is still used: %s', error,
+                          exc_info=None if is_logged(error) else error)
 
 
 def _pool_reader(conf: cfg.ConfigOpts) -> Callable[[], Pool]:
@@ -251,7 +255,8 @@ class Heartbeat:
         self._pool_name = pool_name
         self._interval = interval
         self._retry_interval = retry_interval
-        self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat(timespec='seconds')}
+        # With the microsecond, for the processes of containers that are called the same.
+        self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat()}
         self._stopped = threading.Event()
         self._outage = OutageLog(LOG, 'the heartbeat that the services here are %s could not be written: %s',
                                  'heartbeats can be written again', logging.WARNING)
@@ -270,6 +275,8 @@ class Heartbeat:
 
     def _loop(self) -> None:
         while True:
+            for part in self._parts:
+                metrics.ALIVE_AT.labels(part, self._pool_name if part in _OF_A_POOL else '').set_to_current_time()
             self._write_status(heartbeats.UP)
             if self._stopped.wait(self._retry_interval if self._outage else self._interval):
                 return
@@ -277,8 +284,6 @@ class Heartbeat:
     def _write_status(self, status: str) -> None:
         try:
             self._storage.run(self._write, status)
-        except LostRace:
-            return  # another process of the same service was first
         except Exception as error:  # of the database; the next heartbeat tries again
             self._outage.failed(status, error)
         else:
@@ -287,5 +292,14 @@ class Heartbeat:
     def _write(self, tx: Tx, status: str) -> None:
         now = self._storage.now()
         for part in self._parts:
-            heartbeats.say(tx, part, self._hostname, self._pool_name if part in _OF_A_POOL else '', status, self._stats,
-                           now)
+            pool_name = self._pool_name if part in _OF_A_POOL else ''
+            heartbeats.say(tx, part, self._hostname, pool_name, status, self._stats, now, _has_ended)
+
+
+def _has_ended(stats: Mapping[str, Any]) -> bool:
+    """Whether the process of this host with these statistics runs no more."""
+    try:
+        os.kill(int(stats.get('pid', 0)), 0)
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)  # not another user's
+    return False

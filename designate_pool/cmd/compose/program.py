@@ -12,6 +12,7 @@ from typing import Any
 
 from prometheus_client import make_wsgi_app
 
+from designate_pool import __version__
 from designate_pool.api.http.server import ApiServer
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint
@@ -83,6 +84,13 @@ class MetricsEndpoint:
     def stop(self) -> None:
         for server in self._servers:
             server.stop(0.0)
+
+
+def argument_parser(name: str, about: str, **options: Any) -> argparse.ArgumentParser:
+    """The parser of a program's command line, with ``--version``."""
+    parser = argparse.ArgumentParser(prog=name, description=about, **options)
+    parser.add_argument('--version', action='version', version=f'%(prog)s {__version__}')
+    return parser
 
 
 def endpoint(text: str) -> Endpoint:

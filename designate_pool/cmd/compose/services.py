@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 import secrets
+import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from designate_pool.api.app import create_app
 from designate_pool.api.auth import keystone, policy
 from designate_pool.api.auth.keystone import KeystoneProjects
 from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
+from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
 from designate_pool.api.auth.token_file import TokenAuth
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.limits import RateLimits, RequestLimits
@@ -31,17 +33,19 @@ from designate_pool.concurrency import Runtime
 from designate_pool.config import values
 from designate_pool.config.load import Settings
 from designate_pool.config.sink import check_installed, others
-from designate_pool.errors import BadInput
+from designate_pool.errors import BadConfiguration, BadInput
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Pool
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
+from designate_pool.protocol import tls
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
+from designate_pool.rpc.client import Check
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.notifications import SILENT, Notification, NotificationListener, Sink
-from designate_pool.settings import KEYSTONE, NOAUTH, TOKEN, ApiSettings, PoolManagerSettings
+from designate_pool.settings import KEYSTONE, NOAUTH, TOKEN, ApiSettings, MiniDnsSettings, PoolManagerSettings
 from designate_pool.sink.handlers import ADDRESS_HANDLERS, NotificationHandler
 from designate_pool.sink.service import MakeHandler, SinkService
 from designate_pool.storage.sql.database import Storage
@@ -107,9 +111,11 @@ def build_pool_manager(parts: ServiceParts) -> Service:
 
 
 def build_minidns(parts: ServiceParts) -> Service:
-    service = MiniDns(parts.storage, parts.pool, parts.settings.minidns,
+    settings = parts.settings.minidns
+    service = MiniDns(parts.storage, parts.pool, settings,
                       pool_manager.PoolManagerClient(parts.caller), parts.runtime, read_pool=parts.read_pool,
-                      central=central.CentralClient(parts.caller))
+                      central=central.CentralClient(parts.caller),
+                      tls_context=tls_context(settings) if settings.listen_tls else None)
     service.start()
     contract = minidns.MiniDnsClient
     parts.caller.serve(minidns.topic(parts.pool.name), contract, service,
@@ -121,6 +127,24 @@ def build_minidns(parts: ServiceParts) -> Service:
     return service
 
 
+def tls_context(settings: MiniDnsSettings) -> Callable[[], ssl.SSLContext]:
+    """What TLS of MiniDNS needs, made anew when a file has changed: a context in use would not survive a wrong key.
+
+    :raises BadConfiguration: when the files are wrong
+    """
+    paths = (settings.tls_certificate or '', settings.tls_key or '', settings.tls_client_ca)
+
+    def read() -> ssl.SSLContext:
+        try:
+            return tls.server_context(*paths)
+        except OSError as error:
+            raise BadConfiguration(count=1, listing=(
+                f'\n  [service:minidns] tls_certificate, tls_key, tls_client_ca ({", ".join(filter(None, paths))}): '
+                f'{tls.failure(error)}')) from None
+
+    return ReloadedFile('certificate of MiniDNS', read, lambda: tuple(map(file_stamp, filter(None, paths))), 1.0).get
+
+
 def make_application(parts: ServiceParts) -> tuple[Wsgi, ZoneWatcher, ApiGuard]:
     """The API as a WSGI application, and what has to be started and stopped for it, and reads its files again."""
     settings = parts.settings.api
@@ -128,6 +152,7 @@ def make_application(parts: ServiceParts) -> tuple[Wsgi, ZoneWatcher, ApiGuard]:
     guard = ApiGuard(settings, parts.conf)
     app = create_app(parts.services['central'], parts.pool, settings,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
+                     check_broker=Check('the broker', functools.partial(parts.caller.ping, central.TOPIC)),
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports, parts.notifications),
                      check_project=guard.check_project,

@@ -14,21 +14,25 @@ from typing import TYPE_CHECKING, Any
 from oslo_config import cfg
 
 from designate_pool import backends
+from designate_pool.api.auth import keystone, policy
 from designate_pool.backends.base import Backend, check_permissions
+from designate_pool.cmd.compose import services
 from designate_pool.cmd.manage import api_tokens, config_check, invariants_check
 from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
-from designate_pool.config import concurrency_choice, load, pools, sink, source
+from designate_pool.config import concurrency_choice, load, pools, sink, source, values
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns import acl
-from designate_pool.model import Context, Finding, Option, Pool
-from designate_pool.protocol import tsig
+from designate_pool.model import TLS_PORT, Context, Finding, Option, Pool
+from designate_pool.protocol import tls, tsig
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
+from designate_pool.settings import KEYSTONE, MiniDnsSettings
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, sqlite_files
+from designate_pool.storage.sql.secrets import SecretCipher
 from designate_pool.storage.zones import tsigkeys
 
 if TYPE_CHECKING:
@@ -37,14 +41,15 @@ if TYPE_CHECKING:
 #: Rows that one transaction encrypts.
 SECRETS_PER_TRANSACTION = 100
 
-EVERYTHING = Context(all_projects=True)
+WHO = Context(user='manage', all_projects=True)
 
 
 def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> int:
     daemons.silence_eventlet()
     conf.register_cli_opt(cfg.SubCommandOpt('command', title='commands', handler=_add_commands))
     try:
-        load.load(conf, concurrency_choice.files_first(sys.argv[1:] if argv is None else argv))
+        load.load(conf, concurrency_choice.files_first(sys.argv[1:] if argv is None else argv),
+                  about='Administration on the host itself: database, configuration, pools, tokens.')
         return int(conf.command.run(conf) or 0)
     except PoolError as error:
         print(error, file=sys.stderr)
@@ -84,6 +89,12 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
     drivers = _drivers(pool)
     settings = load.read_settings(conf)
     sink.check_installed(settings.sink)
+    # What programs load when they start.
+    SecretCipher(settings.database.secrets_keys)
+    policy.OsloPolicy(conf)
+    policy.check_policy_file(conf)
+    if settings.api.auth == KEYSTONE:
+        keystone.wrap(lambda environ, start_response: [], conf, values.secret)
     if conf.command.offline:
         number = f'{len(pool.servers)} server{"" if len(pool.servers) == 1 else "s"}'
         print(f'{number}: {", ".join(server.label for server in pool.servers)}')
@@ -92,8 +103,10 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
                    if (finding := check_permissions(f'[{section}] {option}', path)) is not None]
     about_files += _open_secrets(conf, settings.database.connection, settings.database.secrets_key_file)
     about_files += api_tokens.check_access(settings.api, conf)
+    about_files += _check_tls(settings.minidns)
     report = config_check.check(pool, drivers, about_files, settings.database.connection,
-                                settings.pool_manager.poll_timeout, Threads())
+                                settings.pool_manager.poll_timeout, Threads(),
+                                {TLS_PORT, *(endpoint.port for endpoint in settings.minidns.listen_tls)})
     print(report.json() if conf.command.json else report.text())
     return 0 if report.ok else 1
 
@@ -129,20 +142,20 @@ def config_options(conf: cfg.ConfigOpts) -> None:
 def pool_list(conf: cfg.ConfigOpts) -> None:
     """List the pools."""
     with _central(conf) as (central, _):
-        for pool in central.find_pools(EVERYTHING):
+        for pool in central.find_pools(WHO):
             print(f'{pool.name}  {pool.id}  {pool.description or ""}'.rstrip())
 
 
 def pool_create(conf: cfg.ConfigOpts) -> None:
     """Create a pool; its servers come from the configuration of its pool managers."""
     with _central(conf) as (central, _):
-        _print_pool(central.create_pool(EVERYTHING, {'name': conf.command.pool_name, **_pool_changes(conf)}))
+        _print_pool(central.create_pool(WHO, {'name': conf.command.pool_name, **_pool_changes(conf)}))
 
 
 def pool_delete(conf: cfg.ConfigOpts) -> None:
     """Delete a pool that has no zones; stop its programs before."""
     with _central(conf) as (central, _):
-        central.delete_pool(EVERYTHING, _find_pool(central, conf.command.pool_name).id)
+        central.delete_pool(WHO, _find_pool(central, conf.command.pool_name).id)
 
 
 def pool_show(conf: cfg.ConfigOpts) -> None:
@@ -155,13 +168,13 @@ def pool_set(conf: cfg.ConfigOpts) -> None:
     """Change a pool; new name servers give every zone of it new SOA and NS records."""
     with _central(conf) as (central, _):
         pool = _find_pool(central, conf.command.pool_name)
-        _print_pool(central.update_pool(EVERYTHING, {'id': pool.id, **_pool_changes(conf)}))
+        _print_pool(central.update_pool(WHO, {'id': pool.id, **_pool_changes(conf)}))
 
 
 def pool_renew(conf: cfg.ConfigOpts) -> None:
     """Give every zone of a pool a new serial: after the database was restored from a backup."""
     with _central(conf) as (central, _):
-        _print_pool(central.renew_pool(EVERYTHING, _find_pool(central, conf.command.pool_name).id))
+        _print_pool(central.renew_pool(WHO, _find_pool(central, conf.command.pool_name).id))
 
 
 def secrets_rotate(conf: cfg.ConfigOpts) -> None:
@@ -238,6 +251,19 @@ def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list
     return [finding for name, path in named if (finding := check_permissions(name, path)) is not None]
 
 
+def _check_tls(minidns: MiniDnsSettings) -> list[Finding]:
+    """Whether MiniDNS could use its files for TLS, which only its own host needs."""
+    try:
+        if minidns.listen_tls:
+            services.tls_context(minidns)
+        tls.client_context(minidns.masters_ca)
+    except (BadConfiguration, OSError) as error:
+        words = f'[service:minidns] masters_ca: {tls.failure(error)}' if isinstance(error, OSError) else str(error)
+        return [Finding(f'MiniDNS does not start here: {words}', 'correct it where MiniDNS runs', serious=False)]
+    key = minidns.tls_key and check_permissions('[service:minidns] tls_key', minidns.tls_key)
+    return [key] if key else []
+
+
 def _settings(conf: cfg.ConfigOpts) -> load.Settings:
     """The settings; creates the folder of the default database, which SQLite does not."""
     settings = load.read_settings(conf)
@@ -272,7 +298,7 @@ def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
 
 
 def _find_pool(central: Central, name: str) -> Pool:
-    for pool in central.find_pools(EVERYTHING, criterion={'name': name}):
+    for pool in central.find_pools(WHO, criterion={'name': name}):
         if pool.name == name:  # in a criterion, * stands for anything
             return pool
     raise PoolNotFound(pool=name)

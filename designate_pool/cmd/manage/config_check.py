@@ -19,7 +19,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -27,10 +27,12 @@ from oslo_config import cfg
 from designate_pool.backends.base import Backend, probe_domain
 from designate_pool.concurrency import Runtime
 from designate_pool.config import pools, source
-from designate_pool.errors import DatabaseNotReady, DatabaseTooNew, ServiceUnavailable, UnknownPool
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError, DatabaseNotReady, DatabaseTooNew, ServiceUnavailable, UnknownPool
 from designate_pool.model import Answer, Endpoint, Finding, Pool, Reason, Server, TsigKey
-from designate_pool.protocol import soa_exchange, tsig
+from designate_pool.protocol import soa_exchange, tls, tsig
 from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import MOST_APART, Storage
 from designate_pool.storage.zones import pools as stored_pools
@@ -96,12 +98,13 @@ class ConfigReport:
 
 
 def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding], database: str, poll_timeout: float,
-          runtime: Runtime) -> ConfigReport:
+          runtime: Runtime, tls_ports: Container[int] = ()) -> ConfigReport:
     """Check everything.
 
     :param backends: the drivers of the pool's servers, by the servers' ids
     :param database: a SQLAlchemy URL
     :param poll_timeout: seconds that a DNS answer may take, unless the call_timeout of the server is less
+    :param tls_ports: those at which MiniDNS answers over TLS
     """
     longest = max(server.call_timeout for server in pool.servers)
     primaries = dict.fromkeys(primary for server in pool.servers for primary in server.primaries)
@@ -111,7 +114,8 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
                                backends[server.id].capabilities.tries_key, answer_seconds))
                   for server in pool.servers]
         shortest = min(longest, poll_timeout)
-        at_primaries = [_TimedCheck(runtime, shortest, check_minidns, primary, shortest) for primary in primaries]
+        at_primaries = [_TimedCheck(runtime, shortest, check_minidns, primary, primary.port in tls_ports, shortest)
+                        for primary in primaries]
         at_database = _TimedCheck(runtime, longest, check_database, database, pool.name, longest)
         return ConfigReport(
             CheckResult('configuration', tuple(about_files)),
@@ -258,14 +262,18 @@ def check_server(server: Server, key_is_tried: bool, seconds: float) -> list[Fin
     return [*findings, *_check_primaries(server, host)]
 
 
-def check_minidns(where: Endpoint, seconds: float) -> list[Finding]:
+def check_minidns(where: Endpoint, over_tls: bool, seconds: float) -> list[Finding]:
     """A warning if nothing answers DNS at *where*, a primary of servers."""
     try:
-        _ask(where, None, seconds)
-    except OSError as error:
+        if over_tls:
+            with TcpPeer(where.host, where.port, None, tls.client_context(is_strict=False)).connect(Deadline(seconds)):
+                pass  # a query may need a certificate that only servers have
+        else:
+            _ask(where, None, seconds)
+    except (OSError, BackendError) as error:
         return [Finding(f'it does not answer DNS from here: {_words(error)}',
-                        "start designate-pool-minidns; where it runs, compare the servers' primaries with listen of "
-                        '[service:minidns]', serious=False)]
+                        "start designate-pool-minidns; where it runs, compare the servers' primaries with listen and "
+                        'listen_tls of [service:minidns]', serious=False)]
     return []
 
 

@@ -16,7 +16,7 @@ from designate_pool import runtime
 from designate_pool.config import concurrency_choice
 
 
-def run(parts: Sequence[str], argv: Sequence[str] | None = None, embedded: bool = False) -> int:
+def run(parts: Sequence[str], argv: Sequence[str] | None = None, embedded: bool = False, about: str = '') -> int:
     """Serve *parts*, see :func:`designate_pool.cmd.compose.lifecycle.run`."""
     silence_eventlet()
     argv = sys.argv[1:] if argv is None else argv
@@ -25,7 +25,7 @@ def run(parts: Sequence[str], argv: Sequence[str] | None = None, embedded: bool 
         runtime.patch()
     from designate_pool.cmd.compose import lifecycle
 
-    return lifecycle.run(runtime.BY_NAME[name](), argv, parts, embedded)
+    return lifecycle.run(runtime.BY_NAME[name](), argv, parts, embedded, about)
 
 
 def silence_eventlet() -> None:
@@ -33,13 +33,13 @@ def silence_eventlet() -> None:
     warnings.filterwarnings('ignore', message='(?s).*Eventlet is deprecated')
 
 
-#: Every service in one process, without a broker.
-all_in_one = functools.partial(run, ('central', 'minidns', 'pool_manager', 'api'), embedded=True)
-api = functools.partial(run, ('api',))
-central = functools.partial(run, ('central',))
-manager = functools.partial(run, ('pool_manager',))
-minidns = functools.partial(run, ('minidns',))
-sink = functools.partial(run, ('sink',))
+all_in_one = functools.partial(run, ('central', 'minidns', 'pool_manager', 'api'), embedded=True,
+                               about='All services in one process, without a broker.')
+api = functools.partial(run, ('api',), about='The API over HTTP, with Central in its process.')
+central = functools.partial(run, ('central',), about='Central without HTTP: more processes for changes of zones.')
+manager = functools.partial(run, ('pool_manager',), about='The pool manager: keeps the servers of a pool in step.')
+minidns = functools.partial(run, ('minidns',), about="MiniDNS: the servers' primary, which notifies and polls them.")
+sink = functools.partial(run, ('sink',), about='The Sink: makes records from the notifications of OpenStack services.')
 #: By the name after ``designate-pool-``.
 PROGRAMS = {'all': all_in_one, 'api': api, 'central': central, 'manager': manager, 'minidns': minidns, 'sink': sink}
 

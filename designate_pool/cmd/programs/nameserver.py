@@ -51,10 +51,9 @@ def _server(options: argparse.Namespace) -> NameServer:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='designate-pool-nameserver',
-        description='A small secondary name server with scripted faults, for demonstrations and rehearsals. '
-                    'Not for production.')
+    parser = program.argument_parser(
+        'designate-pool-nameserver',
+        'A small secondary name server with scripted faults, for demonstrations and rehearsals. Not for production.')
     parser.add_argument('--listen', type=program.endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
                         help='where it answers DNS over UDP and TCP; port 0 takes any (default: 127.0.0.1:0)')
     parser.add_argument('--control', type=program.endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',

@@ -15,16 +15,20 @@ import pathlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from designate_pool.api.auth.reloaded_file import file_stamp
+from designate_pool.cli.client import Client
+from designate_pool.cli.commands.plan_apply import PLANNING_SECONDS, approve_forced, waiting
+from designate_pool.cli.connection import ApiConnection, CliError
 from designate_pool.cmd.compose import program
 from designate_pool.cmd.compose.program import Signals
 from designate_pool.errors import PoolError
 from designate_pool.planner import config_file
-from designate_pool.planner.engine import SyncEngine
+from designate_pool.planner.engine import Setup, SyncEngine
 from designate_pool.planner.plan.stored_plan import needs_apply
 from designate_pool.planner.run_report import RunReport
+from designate_pool.planner.targets.pool import PoolProvider
 
 LOG = logging.getLogger(__name__)
 INTERVAL, MIN_EVENT_INTERVAL = 60.0, 5.0
@@ -43,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         runs = SyncRuns(options.config, options.force, options.dry_run)
         if options.once:
             return 1 if runs.once().failed else 0
-    except (PoolError, OSError) as error:
+    except (PoolError, CliError, OSError) as error:
         print(f'designate-pool-sync: {error}', file=sys.stderr)
         return 1
     return _loop(runs, options.interval, options.min_event_interval, options.events)
@@ -56,8 +60,9 @@ class SyncRuns:
         self.path = pathlib.Path(path)
         self._force = frozenset(force)
         self._dry_run = dry_run
-        self._stamp: Stamp | None = file_stamp(self.path)
+        self._stamps: dict[pathlib.Path, Stamp | None] = {self.path: file_stamp(self.path)}
         self.setup = config_file.read(self.path)
+        self._stamps |= {path: file_stamp(path) for path in self.setup.included}
 
     def read(self) -> None:
         """Read the configuration again.
@@ -65,15 +70,18 @@ class SyncRuns:
         :raises BadConfiguration: with every mistake; the old configuration stays in use
         """
         # Before reading: what is written meanwhile is read the next time.
-        self._stamp = file_stamp(self.path)
+        self._stamps = {path: file_stamp(path) for path in (self.path, *self.setup.included)}
         setup = config_file.read(self.path)
+        self._stamps |= {path: file_stamp(path) for path in setup.included if path not in self._stamps}
         for provider in self.setup.providers.values():
             provider.close()
         self.setup = setup
 
     def once(self) -> RunReport:
         """One run; raises UnsafePlan, and applies nothing, when a plan is unsafe and not forced."""
-        return SyncEngine(self.setup).sync(dry_run=self._dry_run, force=self._force)
+        if self._dry_run:
+            return SyncEngine(self.setup).sync(force=self._force)
+        return _apply(self.setup, self._force)
 
     def repeat(self) -> None:
         """One run of the loop: each zone on each target by itself."""
@@ -85,19 +93,27 @@ class SyncRuns:
 
     def forget(self) -> None:
         """Read the configuration at the next run, even if its file has not changed."""
-        self._stamp = None
+        self._stamps = {self.path: None}
 
     def folders(self) -> Iterator[pathlib.Path]:
-        """The files and folders of the zones' sources, and the configuration."""
-        yield self.path
+        """The files and folders of the zones' sources, and the configuration, with those that they include."""
+        yield from (self.path, *self.setup.included)
         names = {source for zone in self.setup.zones.values() for source in zone.sources}
         for provider in (self.setup.providers[name] for name in names if name in self.setup.providers):
             for attribute in ('directory', 'file'):
                 if isinstance(path := getattr(provider, attribute, None), (str, pathlib.Path)):
                     yield pathlib.Path(path)
+            yield from getattr(provider, 'included', ())
+
+    def stamps(self) -> Mapping[str, Stamp | None]:
+        """The stamp of each file of :meth:`folders`, but for hidden ones, and what each run writes itself."""
+        written = {pathlib.Path(output.output_filename).resolve() for output in self.setup.outputs
+                   if output.output_filename is not None}
+        return {str(path): file_stamp(path) for root in self.folders() for path in _files(root)
+                if not written or path.resolve() not in written}
 
     def _read_if_changed(self) -> None:
-        if file_stamp(self.path) == self._stamp:
+        if self._stamps == {path: file_stamp(path) for path in self._stamps}:
             return
         try:
             self.read()
@@ -122,14 +138,28 @@ class SyncRuns:
             elif needs_apply(result):
                 due.setdefault(result.target_id, []).append(result.zone)
         # The plan has been shown.
-        engine = SyncEngine(dataclasses.replace(self.setup, outputs=()))
+        setup = dataclasses.replace(self.setup, outputs=())
         for target, zones in due.items():
             try:
-                outcome = engine.sync(zones, targets=[target], dry_run=False, force=self._force & set(zones))
-            except PoolError as error:
+                outcome = _apply(setup, self._force & set(zones), zones, [target])
+            except (PoolError, CliError) as error:
                 LOG.error('%s: %s', target, error)
             else:
                 LOG.info('%s: %d changes applied, %d zones failed', target, outcome.applied, len(outcome.failed))
+
+
+def _apply(setup: Setup, force: Collection[str], zones: Sequence[str] = (),
+           targets: Sequence[str] = ()) -> RunReport:
+    """Plan and apply, and approve what servers that are fed by records park of a change that is forced."""
+    pools = {target_id: Client(target.url, settings=ApiConnection(token=target.token))
+             for target_id, target in setup.providers.items() if force and isinstance(target, PoolProvider)}
+    before = set[tuple[str, str]]().union(*(waiting(api, zone) for api in pools.values() for zone in force))
+    report = SyncEngine(setup).sync(zones, targets=targets, dry_run=False, force=force)
+    for part in report.results:
+        if part.zone in force and part.target_id in pools and (
+                part.applied_before or part.result is not None and part.result.ok):
+            approve_forced(pools[part.target_id], part.zone, before, time.monotonic() + PLANNING_SECONDS, sys.stderr)
+    return report
 
 
 def run_repeatedly(run: Callable[[], object], interval: float, min_event_interval: float, hasten: threading.Event,
@@ -153,11 +183,6 @@ def run_repeatedly(run: Callable[[], object], interval: float, min_event_interva
         hasten.wait(max(0.0, began + interval - time.monotonic()))
 
 
-def _stamps(paths: Iterable[pathlib.Path]) -> Mapping[str, Stamp | None]:
-    """The stamp of each file of these files and folders; names with a leading dot are ignored."""
-    return {str(path): file_stamp(path) for root in paths for path in _files(root)}
-
-
 def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
     if not root.is_dir():
         yield root
@@ -169,7 +194,7 @@ def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
 def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bool) -> int:
     """Run until SIGTERM or SIGINT, which are handled at once, since runs have a thread of their own."""
     signals, hasten, stop = Signals(), threading.Event(), threading.Event()
-    seen = last = _stamps(runs.folders()) if events else {}
+    seen = last = runs.stamps() if events else {}
     thread = threading.Thread(target=run_repeatedly, args=(runs.repeat, interval, min_event_interval, hasten, stop),
                               name='runs', daemon=True)
     thread.start()
@@ -181,7 +206,7 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
             runs.forget()
             hasten.set()
         if events:
-            before, last = last, _stamps(runs.folders())
+            before, last = last, runs.stamps()
             if last != seen and last == before:  # not while they are still being written
                 LOG.info('files have changed')
                 seen = last
@@ -199,9 +224,8 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog='designate-pool-sync',
-                                     description='Keeps zones of the pool as they are in files: plans and applies '
-                                                 'again and again.')
+    parser = program.argument_parser('designate-pool-sync', 'Keeps zones of the pool as they are in files: plans and '
+                                     'applies again and again.')
     parser.add_argument('--config', required=True, metavar='FILE',
                         help='the configuration; it is read again when it has changed')
     parser.add_argument('--once', action='store_true', help='make one run; the exit code is 1 if anything in it failed')

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.limits import RequestLimits
 from designate_pool.api.http.server import ApiServer
+from designate_pool.cli.base import ttl
 from designate_pool.cli.connection import DEFAULT_URL
 from designate_pool.cmd.compose import program
 from designate_pool.cmd.compose.program import MetricsEndpoint
@@ -55,8 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog='designate-pool-webhook',
-                                     description='The pool as a webhook provider for external-dns.',
+    parser = program.argument_parser('designate-pool-webhook', 'The pool as a webhook provider for external-dns.',
                                      epilog="The token for the pool's API is in DESIGNATE_POOL_TOKEN.")
     parser.add_argument('--listen', type=program.endpoint, action='append', metavar='ADDRESS:PORT',
                         help='where external-dns reaches it; may be given more than once (default: 127.0.0.1:8888)')
@@ -69,9 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--url', default=os.environ.get('DESIGNATE_POOL_URL') or DEFAULT_URL,
                         help=f"where the pool's API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}")
     parser.add_argument('--zone', type=program.zone, action='append', default=[], metavar='ZONE',
-                        help='a zone that external-dns may see and change; may be given more than once (default: all)')
-    parser.add_argument('--ttl', type=int, default=300, metavar='SECONDS',
-                        help='for new records that external-dns gives none (default: 300)')
+                        help='a zone, or a name in one, that external-dns may see and change with all below it; may be '
+                             'given more than once (default: all zones)')
+    parser.add_argument('--ttl', type=ttl, default=300, metavar='TTL',
+                        help='in seconds, or as 1h, for new records that external-dns gives none (default: 300)')
     return parser
 
 

@@ -148,7 +148,7 @@ def _title(row: Any) -> str:
 
 
 def _quota(row: Any) -> dict[str, Any]:
-    quota_rules.parse({row.resource: row.hard_limit})
+    quota_rules.parse_limits({row.resource: row.hard_limit})
     return {'project_id': row.tenant_id or '', 'resource': row.resource, 'hard_limit': row.hard_limit, **_times(row)}
 
 

@@ -76,7 +76,7 @@ def target_servers(pool: Mapping[str, Any]) -> list[TargetServer]:
     asked = [_endpoint(entry) for entry in pool.get('nameservers') or ()]
     acted = [_target_endpoint(target) for target in pool.get('targets') or ()]
     public = tuple(endpoint for endpoint in asked if endpoint not in acted)
-    return [_server(pool, target, () if _target_endpoint(target) in asked else public)
+    return [_server(target, () if _target_endpoint(target) in asked else public)
             for target in pool.get('targets') or ()]
 
 
@@ -103,7 +103,7 @@ def ini(pool: Mapping[str, Any], minidns: Endpoint, database: str) -> str:
     return '\n'.join(lines) + '\n'
 
 
-def _server(pool: Mapping[str, Any], target: Mapping[str, Any], verify: tuple[Endpoint, ...]) -> TargetServer:
+def _server(target: Mapping[str, Any], verify: tuple[Endpoint, ...]) -> TargetServer:
     kind = str(target.get('type'))
     name = ' '.join(str(target.get('description') or _target_endpoint(target)).split())
     if kind not in DRIVERS:

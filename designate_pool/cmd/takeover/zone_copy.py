@@ -30,8 +30,8 @@ from designate_pool.cmd.takeover import lists
 from designate_pool.cmd.takeover.lists import ListReport
 from designate_pool.errors import InvalidField
 from designate_pool.model import PTR
-from designate_pool.protocol import soa_rdata
-from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, LOWER, PLAIN, lies_in, normal_name
+from designate_pool.protocol import rules, soa_rdata
+from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, PLAIN, lies_in, normal_name, without_case
 from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.storage.designate import source, target
 from designate_pool.storage.designate.source import Part, ZoneDetails
@@ -136,8 +136,11 @@ def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict
 def _parsed(rtype: str, data: str) -> tuple[str, bytes]:
     """Text and wire form, as a transfer from a master gives them."""
     rdata = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), data, relativize=False)
+    mistake = rules.mistake(rtype, rdata)
+    if mistake is not None:
+        raise ValueError(mistake)
     text = rdata.to_text()
-    return text.lower() if rtype in LOWER else text, rdata.to_wire() or b''
+    return without_case(rtype, text), rdata.to_wire() or b''
 
 
 def managed_record(row: Any, text: str) -> dict[str, Any] | None:
@@ -338,6 +341,7 @@ class _Page:
         #: The recordset whose records come at present, and their data.
         self._last = ''
         self._wires: set[bytes] = set()
+        self._octets = 0
 
     def write(self, part: Part) -> None:
         write: dict[str, Callable[[Sequence[Any]], None]] = {
@@ -348,9 +352,21 @@ class _Page:
     def finish(self) -> CopyReport:
         for key in self._without_soa:
             raise ZoneRefused(self._zones[key], 'Designate has no SOA record of it')
+        self._refuse_misplaced()
         target.delete_records(self._tx, self._versions.records.keys() - self._kept_records)
         target.write_managed_records(self._tx, self._zones, self._managed_records)
         return self._done
+
+    def _refuse_misplaced(self) -> None:
+        """Refuse a zone with recordsets where a rule forbids them."""
+        types: dict[str, dict[str, dict[str, tuple[()]]]] = {}
+        for key, name, rtype in self._names:
+            types.setdefault(key, {}).setdefault(name, {})[rtype] = ()
+        for key, names in types.items():
+            dnames = {name for name, at_name in names.items() if 'DNAME' in at_name}
+            for name, at_name in names.items():
+                for violation in rules.at_name(self._rows[key]['name'], name, at_name, dnames):
+                    raise ZoneRefused(self._zones[key], str(violation))
 
     def _refuse_taken(self) -> None:
         present = target.of_names(self._tx, [row['name'] for row in self._rows.values()])
@@ -405,6 +421,8 @@ class _Page:
                 self._managed_records.append(managed)
             if self._is_repeated(row.recordset_id, made['wire']):
                 continue
+            if rules.overflows(len(self._wires), self._octets):
+                raise ZoneRefused(zone, f'{name} {rtype}: together they do not fit into a DNS message')
             version = self._versions.records.get(row.id)
             if version == row.version:
                 self._kept_records.add(row.id)
@@ -420,9 +438,10 @@ class _Page:
     def _is_repeated(self, recordset_id: str, wire: bytes) -> bool:
         """Whether the recordset, whose records come one after the other, has this record already."""
         if self._last != recordset_id:
-            self._last, self._wires = recordset_id, set()
+            self._last, self._wires, self._octets = recordset_id, set(), 0
         before = len(self._wires)
         self._wires.add(wire)
+        self._octets += len(wire)
         return len(self._wires) == before
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -37,13 +38,14 @@ Step = NextStep | float
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RetrySchedule:
-    """Times in seconds, how many tries follow the first, and by which factor the interval grows from try to try."""
+    """Times in seconds, how many tries follow the first, and by which factor the interval grows up to the longest."""
 
     timeout: float
     retry_interval: float
     max_retries: int
     first_resend: float = FIRST_RESEND
     growth: float = 1.0
+    longest_interval: float = math.inf
 
 
 @dataclasses.dataclass(eq=False)
@@ -138,4 +140,5 @@ class RetryingQuery:
         if self.tries > self.schedule.max_retries:
             self.on_end(self, reply)
             return NextStep.END
-        return now + self.schedule.retry_interval * self.schedule.growth ** (self.tries - 1)
+        return now + min(self.schedule.retry_interval * self.schedule.growth ** (self.tries - 1),
+                         self.schedule.longest_interval)

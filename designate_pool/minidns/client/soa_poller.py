@@ -1,7 +1,7 @@
 """SOA polls: find out which serial a server serves, and report it.
 
 A :class:`SoaPoll` queries on a timed schedule.  A :class:`PostTransferPoll` queries a server that has just fetched a
-zone, several times within the second that loading may take.  It completes the poll for that server and zone; where
+zone, several times within the two seconds that loading may take.  It completes the poll for that server and zone; where
 another MiniDNS has that poll, its result is reported unsolicited.
 
 Nearly every server that is notified has fetched the zone and been polled after the transfer before a first query could
@@ -40,10 +40,14 @@ from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
 
-#: Of a poll after a transfer: the pauses between its tries add up to a second.
-POST_TRANSFER = RetrySchedule(timeout=1.0, retry_interval=0.002, max_retries=9, first_resend=0.1, growth=2.0)
+#: Of a poll after a transfer: the pauses between its tries add up to two seconds, since NSD loads what it has fetched
+#: once a second.
+POST_TRANSFER = RetrySchedule(timeout=1.0, retry_interval=0.002, max_retries=14, first_resend=0.1, growth=2.0,
+                              longest_interval=0.25)
 #: Most zones and servers of which is known that a poll after a transfer has succeeded; the oldest are dropped.
 _MAX_CONFIRMED = 10_000
+#: Most zones and servers of which the last transfer is known; the oldest are dropped.
+_MAX_TRANSFERRED = 100_000
 #: The part (1/n) of the retry interval for which a server that was notified is not queried.
 _PATIENCE_SHARE = 4
 
@@ -130,6 +134,7 @@ class SoaPoll(RetryingQuery):
         server whose transfer has failed does not retry before its own retry time; None for no NOTIFY
     :ivar max_fetch_seconds: for which a server that serves no newer serial may be fetching the zone
     :ivar has_notified: whether the server was sent a NOTIFY
+    :ivar on_try_end: called with each try that ends without the expected answer
     :ivar seen: the serial of the latest reply
     :ivar started: when the poll was ordered; seconds of the monotonic clock, as the other times here
     :ivar failing_since: since when the server has made no progress, including the polls that this one has replaced
@@ -144,6 +149,7 @@ class SoaPoll(RetryingQuery):
     max_fetch_seconds: float
     started: float
     failing_since: float
+    on_try_end: Callable[[SoaPoll, SoaReply, float], None]
     seen: int | None = dataclasses.field(default=None, init=False)
     last_reply: SoaReply = dataclasses.field(default=SoaReply(Answer.TIMEOUT, error='no answer'), init=False)
     was_fetching: bool = dataclasses.field(default=False, init=False)
@@ -151,6 +157,7 @@ class SoaPoll(RetryingQuery):
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         self.last_reply = reply
+        self.on_try_end(self, reply, now)
         if self.is_prolonged(now):
             self.tries, self.was_fetching = min(self.tries, self.schedule.max_retries, 1), True
         else:
@@ -224,6 +231,11 @@ class SoaPoller:
                                          'NOTIFYs are accepted by %s again', logging.INFO)
         #: (server id, domain id, serial) of servers that share an address with others
         self._confirmed: dict[tuple[str, str, int], None] = {}
+        #: By server and domain id: the serial that the server transferred last, and from which it came to that.
+        self._transferred: dict[tuple[str, str], tuple[int, int | None]] = {}
+        #: When each server last replied to a poll, and those of which it was reported that they do not; by id.
+        self._replied_at: dict[str, float] = {}
+        self._silent: set[str] = set()
         metrics.POLLS_IN_FLIGHT.set_function(lambda: len(self._polls))
 
     @property
@@ -306,7 +318,7 @@ class SoaPoller:
         poll = self._polls[key] = SoaPoll(
             order.peer, request.name, request.serial, schedule, self._on_poll_end, order,
             [*recipients, order.recipient], notify_again, not request.delay, self._is_fetching,
-            self._max_fetch_seconds, started=now, failing_since=now)
+            self._max_fetch_seconds, now, now, self._on_try_end)
         if previous is not None and not outdated:
             poll.inherit(previous)
             if poll.is_overdue(now):
@@ -340,7 +352,26 @@ class SoaPoller:
             self.start_polls([PollOrder(peer, recipient, order.request, notified) for recipient in recipients],
                              schedule)
 
+    def _on_try_end(self, poll: SoaPoll, reply: SoaReply, now: float) -> None:
+        """Report that a server answers nobody, once: before the tries of a round are used up."""
+        peer = poll.peer
+        self._note_reply(peer, reply, now)
+        if (reply.answer is Answer.TIMEOUT and peer.id == peer.server_id and peer.id not in self._silent
+                and poll.tries <= poll.schedule.max_retries
+                and self._replied_at.get(peer.id, -math.inf) < now - poll.schedule.timeout):
+            self._silent.add(peer.id)
+            result = PollResult(poll.order.request.domain_id, peer.id, Outcome.ERROR, reply.answer, error=reply.error,
+                                label=peer.label, reason=reply.reason)
+            self._loop.post(self._report_silences, [
+                (recipient, result) for recipient in poll.recipients if isinstance(recipient, ToPool)])
+
+    def _note_reply(self, peer: AllowedPeer, reply: SoaReply, now: float) -> None:
+        if reply.answer is not Answer.TIMEOUT:
+            self._replied_at[peer.id] = now
+            self._silent.discard(peer.id)
+
     def _on_poll_end(self, poll: SoaPoll, reply: SoaReply) -> None:
+        self._note_reply(poll.peer, reply, time.monotonic())
         key = poll.peer.id, poll.order.request.domain_id
         del self._polls[key]
         is_served = self.post_result(poll, reply, poll.started)
@@ -353,20 +384,33 @@ class SoaPoller:
         is_served = reply.serial is not None and serials.at_least(reply.serial, request.serial)
         if is_served:
             result = PollResult(request.domain_id, peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
-                                expected_serial=request.serial, label=peer.label, incarnation=request.incarnation)
+                                expected_serial=request.serial, label=peer.label, incarnation=request.incarnation,
+                                base=self._base(peer, request.domain_id, reply.serial))
         else:
             error = reply.error
             if reply.answer is Answer.SERIAL:
                 error = f'the server serves serial {reply.serial}, not yet {request.serial}'
             result = PollResult(request.domain_id, peer.id, Outcome.ERROR, reply.answer, poll.seen, error,
                                 request.serial, peer.label, request.incarnation,
-                                reply.reason or Reason.of(reply.answer))
+                                reply.reason or Reason.of(reply.answer),
+                                self._base(peer, request.domain_id, poll.seen))
         self._loop.post(self._report_results, (peer, result, time.monotonic() - since, tuple(poll.recipients)))
         return is_served
 
+    def _base(self, peer: AllowedPeer, domain_id: str, serial: int | None) -> int | None:
+        """From which serial the server came to *serial* by transfers from here, see :class:`PollResult`."""
+        transferred, base = self._transferred.get((peer.server_id, domain_id), (None, None))
+        return base if transferred == serial else serial
+
     def start_post_transfer_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
-                                  pool_name: str) -> None:
-        """One of *peers* has just fetched a zone: poll them in a moment."""
+                                  pool_name: str, base: int | None = None) -> None:
+        """One of *peers* has just fetched a zone, the difference from *base* or all of it: poll them in a moment."""
+        for server_id in {peer.server_id for peer in peers}:
+            former = self._transferred.pop((server_id, domain_id), None)
+            self._transferred[server_id, domain_id] = serial, base if former is None or former[0] not in (
+                base, serial) else former[1]
+        while len(self._transferred) > _MAX_TRANSFERRED:
+            del self._transferred[next(iter(self._transferred))]
         is_shared = len({peer.server_id for peer in peers}) > 1  # not the addresses of one that is verified
         # A server needs a moment to load what it has fetched.  Polls at multiples of that are sent together.
         start = math.ceil(time.monotonic() / MOST_HELD + 0.5) * MOST_HELD
@@ -388,6 +432,7 @@ class SoaPoller:
         """Complete the poll for the server and domain of *post_poll*, or report to the pool if there is none."""
         peer, domain_id = post_poll.peer, post_poll.domain_id
         del self._post_polls[peer.id, domain_id]
+        self._note_reply(peer, reply, time.monotonic())
         if not post_poll.is_expected(reply):
             return
         assert reply.serial is not None
@@ -397,7 +442,8 @@ class SoaPoller:
                 del self._confirmed[next(iter(self._confirmed))]
         poll = self._polls.get((peer.id, domain_id))
         if poll is None:
-            result = PollResult(domain_id, peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial, label=peer.label)
+            result = PollResult(domain_id, peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial, label=peer.label,
+                                base=self._base(peer, domain_id, reply.serial))
             self._loop.post(self._report_results,
                             (peer, result, time.monotonic() - post_poll.started, (post_poll.recipient,)))
         elif poll.is_expected(reply):
@@ -408,6 +454,9 @@ class SoaPoller:
             self._loop.run_timer_now(poll)
 
     # What follows is called in the runtime's threads.
+
+    def _report_silences(self, silences: Sequence[Sequence[AddressedResult]]) -> None:
+        self._report(*(result for results in silences for result in results))
 
     def _report_results(self, ended: Sequence[tuple[AllowedPeer, PollResult, float, Sequence[Recipient]]]) -> None:
         for peer, result, seconds, _ in ended:

@@ -7,6 +7,8 @@ Over TCP (RFC 7766) queries are answered in order.  The number of connections is
 for all strangers together.  A stranger is a connection that comes from no server's address and has not used a server's
 key; the limit keeps places for servers.  For a connection beyond a limit the longest idle one is closed; without an
 idle one the new connection is.  A connection that is idle for long, or sends or receives slowly, is closed.
+
+Over TLS (RFC 9103) the same holds; the handshake is made in the connection's own thread.
 """
 
 from __future__ import annotations
@@ -17,18 +19,23 @@ import ipaddress
 import logging
 import selectors
 import socket
+import ssl
 import struct
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from designate_pool import metrics
 from designate_pool.concurrency import LoopTask, Runtime
+from designate_pool.deadline import Deadline
 from designate_pool.minidns.client.sockets import Address, bound_socket, udp_socket
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.query_handler import QueryHandler, count
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.servers import PoolServers
 from designate_pool.model import Endpoint
+from designate_pool.outage_log import RateLimitedLog
+from designate_pool.protocol import tls
 
 LOG = logging.getLogger(__name__)
 
@@ -47,6 +54,7 @@ class TcpLimits:
     :ivar send: for the client to accept a message
     :ivar stranger_send: the same for a stranger: its small replies fit the socket's buffer unless it does not read
     :ivar first_query: for a query to arrive; a connection is not closed before for another one of its address
+    :ivar handshake: of TLS
     """
 
     connections: int = 500
@@ -55,6 +63,7 @@ class TcpLimits:
     send: float = 30.0
     stranger_send: float = 1.0
     first_query: float = 1.0
+    handshake: float = 5.0
 
 
 @dataclasses.dataclass(eq=False)
@@ -62,15 +71,28 @@ class ClientConnection:
     """One client.
 
     :ivar is_stranger: whether it comes from no server's address, and has not used a server's key
+    :ivar over_tls: whether it begins with a handshake
     :ivar idle_since: since when it has been waiting for a query; None while one is answered
     """
 
-    sock: socket.socket
+    sock: socket.socket | tls.TlsStream
     address: str
     is_stranger: bool
     limits: TcpLimits
+    over_tls: bool = False
     idle_since: float | None = dataclasses.field(default_factory=time.monotonic)
     _buffer: bytearray = dataclasses.field(default_factory=bytearray)
+
+    def secure(self, context: ssl.SSLContext) -> None:
+        """Begin TLS.
+
+        :raises OSError: when the client does not, or cannot agree
+        """
+        assert isinstance(self.sock, socket.socket)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else the client's first query waits
+        stream = tls.TlsStream(self.sock, context, is_server=True)
+        stream.handshake(Deadline(self.limits.handshake))
+        self.sock = stream
 
     def read_queries(self) -> list[bytes]:
         """Wait for queries; at least one, or none when the client has closed the connection.
@@ -123,11 +145,16 @@ class TcpServer:
 
     An address may have half of the connections for each of its servers; an address of no server a quarter; all
     strangers together half.
+
+    :param context: of TLS, as it is now
     """
 
-    def __init__(self, query_handler: QueryHandler, servers: PoolServers, limits: TcpLimits) -> None:
+    def __init__(self, query_handler: QueryHandler, servers: PoolServers, limits: TcpLimits,
+                 context: Callable[[], ssl.SSLContext] | None = None) -> None:
         self._query_handler = query_handler
         self._limits = limits
+        self._context = context
+        self._failed_handshakes = RateLimitedLog()
         #: Queries whose transfers are being made or sent; replaced as a whole, so that any thread may read it.
         self._transfers: tuple[Query, ...] = ()
         self._servers = servers
@@ -138,11 +165,12 @@ class TcpServer:
         self._runtime: Runtime | None = None
         self._stopping = False
 
-    def start(self, runtime: Runtime, listeners: list[socket.socket]) -> None:
+    def start(self, runtime: Runtime, listeners: Sequence[socket.socket],
+              tls_listeners: Sequence[socket.socket] = ()) -> None:
         self._runtime = runtime
-        self._listeners = listeners
-        for sock in listeners:
-            self._tasks.append(runtime.spawn(self._accept_loop, sock, name='minidns-accept'))
+        self._listeners = [*listeners, *tls_listeners]
+        for sock in self._listeners:
+            self._tasks.append(runtime.spawn(self._accept_loop, sock, sock in tls_listeners, name='minidns-accept'))
 
     def stop(self, grace: float = 5.0) -> None:
         """Stop accepting, answer the queries that have arrived, and close."""
@@ -168,7 +196,7 @@ class TcpServer:
         return any(query.name == name and any(peer.id == server_id for peer in query.peers)
                    for query in self._transfers)
 
-    def _accept_loop(self, listener: socket.socket) -> None:
+    def _accept_loop(self, listener: socket.socket, over_tls: bool) -> None:
         assert self._runtime is not None
         while True:
             try:
@@ -181,7 +209,7 @@ class TcpServer:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
             is_stranger = address[0] not in self._servers.table.servers_at_address
-            self._admit(ClientConnection(sock, address[0], is_stranger, self._limits))
+            self._admit(ClientConnection(sock, address[0], is_stranger, self._limits, over_tls))
             time.sleep(0)  # let other green threads run, even while connections keep coming; so below
 
     def _admit(self, connection: ClientConnection) -> None:
@@ -217,8 +245,11 @@ class TcpServer:
     def _serve(self, connection: ClientConnection) -> None:
         try:
             with contextlib.suppress(OSError):  # clients come and go, fast and slow
+                if connection.over_tls:
+                    self._secure(connection)
                 while queries := connection.read_queries():
-                    parsed = self._query_handler.parse([(item, connection.address) for item in queries], over_tcp=True)
+                    parsed = self._query_handler.parse([(item, connection.address) for item in queries], True,
+                                                       connection.over_tls)
                     if any(isinstance(item, Query) and item.peers for item in parsed):
                         connection.is_stranger = False
                     for answer in self._query_handler.answer(parsed):
@@ -234,6 +265,19 @@ class TcpServer:
             with self._changed:
                 self._open.discard(connection)
                 self._changed.notify_all()
+
+    def _secure(self, connection: ClientConnection) -> None:
+        assert self._context is not None
+        try:
+            connection.secure(self._context())
+        except OSError as error:
+            if self._stopping:
+                raise
+            metrics.REFUSED.labels('tls').inc()
+            more = self._failed_handshakes.admit('tls', (connection.address, ''))
+            if more is not None:
+                LOG.warning('no TLS with %s: %s%s', connection.address, tls.failure(error), more)
+            raise
 
     def _send_transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
         query, started = transfer.query, time.monotonic()
@@ -272,35 +316,40 @@ Ancillary = list[tuple[int, int, bytes]]
 
 
 class Listener:
-    """Answers queries on *endpoints*.
+    """Answers queries on *endpoints*, and on *tls_endpoints* over TLS.
 
     :param reuse_port: whether other processes may bind the same ports
+    :param context: as for :class:`TcpServer`
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, servers: PoolServers,
-                 reuse_port: bool, tcp_limits: TcpLimits) -> None:
-        self._requested_endpoints = tuple(endpoints)
+                 reuse_port: bool, tcp_limits: TcpLimits, tls_endpoints: Sequence[Endpoint] = (),
+                 context: Callable[[], ssl.SSLContext] | None = None) -> None:
+        self._requested_endpoints, self._requested_tls = tuple(endpoints), tuple(tls_endpoints)
         self._reuse_port = reuse_port
         self._query_handler = query_handler
-        self._tcp_server = TcpServer(query_handler, servers, tcp_limits)
+        self._tcp_server = TcpServer(query_handler, servers, tcp_limits, context)
         self.is_fetching = self._tcp_server.is_fetching
         self._udp: list[UdpServer] = []
         self._tcp: list[socket.socket] = []
+        self._tls: list[socket.socket] = []
         self.endpoints: tuple[Endpoint, ...] = ()
+        self.tls_endpoints: tuple[Endpoint, ...] = ()
 
     def bind(self) -> None:
-        """Bind the ports; ``endpoints`` then has the actual ones in place of port 0.
+        """Bind the ports; ``endpoints`` and ``tls_endpoints`` then have the actual ones in place of port 0.
 
         :raises OSError: when one cannot be bound
         """
         try:
             self.endpoints = tuple(self._bind(endpoint) for endpoint in self._requested_endpoints)
+            self.tls_endpoints = tuple(self._bind_tls(endpoint) for endpoint in self._requested_tls)
         except OSError:
             self._close()
             raise
 
     def start(self, runtime: Runtime) -> None:
-        self._tcp_server.start(runtime, self._tcp)
+        self._tcp_server.start(runtime, self._tcp, self._tls)
         for udp_server in self._udp:
             udp_server.start(runtime)
 
@@ -310,8 +359,14 @@ class Listener:
         self._tcp_server.stop()
         self._close()
 
+    def _bind_tls(self, endpoint: Endpoint) -> Endpoint:
+        sock = bound_socket(_family(endpoint), socket.SOCK_STREAM, endpoint.host, endpoint.port, self._reuse_port)
+        self._tls.append(sock)
+        sock.listen(_BACKLOG)
+        return Endpoint(endpoint.host, int(sock.getsockname()[1]))
+
     def _bind(self, endpoint: Endpoint) -> Endpoint:
-        family = socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET
+        family = _family(endpoint)
         for tries_left in range(_PORT_TRIES if endpoint.port == 0 else 1, 0, -1):
             tcp_socket = bound_socket(family, socket.SOCK_STREAM, endpoint.host, endpoint.port, self._reuse_port)
             port = int(tcp_socket.getsockname()[1])
@@ -329,10 +384,14 @@ class Listener:
         return Endpoint(endpoint.host, port)
 
     def _close(self) -> None:
-        for sock in self._tcp:
+        for sock in (*self._tcp, *self._tls):
             sock.close()
         for udp_server in self._udp:
             udp_server.close()
+
+
+def _family(endpoint: Endpoint) -> socket.AddressFamily:
+    return socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET
 
 
 class UdpServer:

@@ -38,11 +38,13 @@ class QueryHandler:
     :param on_sent: called with each transfer that was sent completely
     :param notifies: answers NOTIFY messages; None where there are no secondary zones
     :param ahead: see :class:`ZoneLoader`
+    :param requires_tls: whether transfers without TLS are refused
     """
 
     def __init__(self, storage: Storage, servers: PoolServers, tsig_grants: TsigGrants, cache_bytes: int,
                  on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None,
-                 notifies: NotifyReceiver | None = None, ahead: Ahead = iter) -> None:
+                 notifies: NotifyReceiver | None = None, ahead: Ahead = iter, requires_tls: bool = False) -> None:
+        self._requires_tls = requires_tls
         cache = ZoneCache(cache_bytes)
         self._zone_loader = ZoneLoader(storage, servers.table.pool_name, cache, ahead)
         self._catalog_loader = CatalogLoader(storage, cache)
@@ -53,11 +55,12 @@ class QueryHandler:
         self._refusals = RateLimitedLog()
         self._outage = OutageLog(LOG, 'zones cannot be read: %s', 'zones can be read again')
 
-    def parse(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[Parsed]:
+    def parse(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool, over_tls: bool = False) -> list[Parsed]:
         """What each of *messages* (octets, address) is, for :meth:`answer`."""
         now = int(time.time())
         acl, grants = self._servers.table.acl, self._tsig_grants.grants
-        return [responder.read(acl, grants, message, address, over_tcp, now) for message, address in messages]
+        parsed = [responder.read(acl, grants, message, address, over_tcp, now) for message, address in messages]
+        return [_refuse_plain(query, now) for query in parsed] if self._requires_tls and not over_tls else parsed
 
     def answer(self, parsed: Sequence[Parsed]) -> list[bytes | Transfer | None]:
         """The replies to what :meth:`parse` has returned, in its order; None for no reply."""
@@ -171,6 +174,15 @@ class QueryHandler:
         more = self._refusals.admit(refusal.kind, (refusal.address, refusal.key))
         if more is not None:
             LOG.warning('refused: %s%s', refusal.why, more)
+
+
+def _refuse_plain(query: Parsed, now: int) -> Parsed:
+    """*query*, or its refusal if it is for a transfer."""
+    if not isinstance(query, Query) or query.opcode or query.rtype == wire.SOA:
+        return query
+    return Refusal(query.reply(wire.REFUSED, now), query.address, '' if query.key is None else query.key.name.to_text(),
+                   'plain', f'{query.address} asks for a transfer of {query.name} without TLS ([service:minidns] '
+                            'require_tls)')
 
 
 def _fail(query: Query, now: int) -> bytes:

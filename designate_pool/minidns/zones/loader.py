@@ -25,7 +25,7 @@ from designate_pool.model import ZoneHead, ZoneRecord, ZoneStep
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.entities import chunks
-from designate_pool.storage.zones import journal
+from designate_pool.storage.zones import versions
 
 #: Octets of memory for a zone beside its records; for small zones that is the larger part.
 ZONE_OVERHEAD = 600
@@ -102,7 +102,7 @@ SMALL_DIFFERENCE = 100
 
 #: The serial of a small zone, and its records.
 _ZoneRecords = tuple[int, list[ZoneRecord]]
-K = TypeVar('K', str, journal.Span)
+K = TypeVar('K', str, versions.Span)
 V = TypeVar('V')
 
 
@@ -119,8 +119,8 @@ class ZoneLoader:
         self.read_heads = heads.call
         self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(
             functools.partial(_read_in_chunks, storage, zone_snapshot.small_zones))
-        self._steps: CallCombiner[journal.Span, list[ZoneStep] | None] = CallCombiner(
-            functools.partial(_read_in_chunks, storage, journal.steps))
+        self._steps: CallCombiner[versions.Span, list[ZoneStep] | None] = CallCombiner(
+            functools.partial(_read_in_chunks, storage, versions.steps))
 
     def load_zone(self, head: ZoneHead) -> packed_zone.PackedZone | None:
         """The zone of *head*, at its serial or a newer one; None when it is no longer served.
@@ -156,21 +156,23 @@ class ZoneLoader:
         return result
 
     def _pack_zone(self, head: ZoneHead) -> packed_zone.PackedZone | None:
-        small_zone = self._small_zones.call([head.domain_id]).get(head.domain_id)
+        small_zone = None if head.is_held else self._small_zones.call([head.domain_id]).get(head.domain_id)
         if small_zone is not None and small_zone[0] == head.serial:
             return packed_zone.pack_zone(head, [small_zone[1]])
         # It is large, has no records, or has been changed or deleted since its head was read.
-        with contextlib.closing(self._storage.stream(zone_snapshot.pages, head.domain_id, self._ahead)) as pages:
+        with contextlib.closing(self._storage.stream(versions.permitted_pages, head.domain_id, self._ahead)) as pages:
             first = next(pages, None)
             if first is None:
                 return None
             return packed_zone.pack_zone(first[0], itertools.chain([first[1]], (page for _, page in pages)))
 
     def _pack_difference(self, head: ZoneHead, client_serial: int) -> ixfr.PackedDifference | None:
-        span = journal.Span(head.domain_id, client_serial, head.serial)
+        if head.is_held:
+            return None
+        span = versions.Span(head.domain_id, client_serial, head.serial)
         steps: Sequence[ZoneStep] | None = self._steps.call([span]).get(span)
         if steps is None:
-            read = self._storage.read(journal.difference, head.domain_id, client_serial, ixfr.MAX_RECORDS)
+            read = self._storage.read(versions.difference, head.domain_id, client_serial, ixfr.MAX_RECORDS)
             if read is None:
                 return None
             head, steps = read.head, read.steps

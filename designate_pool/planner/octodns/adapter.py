@@ -298,12 +298,17 @@ class AdaptedProvider(AdaptedSource, BaseProvider):
     def plan(self, desired: Zone, processors: Sequence[BaseProcessor] = (), lenient: bool = False) -> Plan | None:
         with self._translated_errors():
             provider = self._provider()
-            bridge = _ProcessorBridge(self, ZoneMirror.of(desired, self._refuse), processors)
+            holdable = ZoneMirror.of(self._without_other_types(desired, lenient), self._refuse)
+            left_out = desired.packed.keys() - holdable.zone.packed.keys()
+            bridge = _ProcessorBridge(self, holdable, processors)
             octodns_plan = provider.plan(bridge.desired.octodns_zone, processors=[bridge], lenient=lenient)
             if octodns_plan is None:
                 return None
             mirror = PlanMirror(provider, bridge.existing, bridge.desired)
-            converted = [(mirror.from_octodns(change), change) for change in octodns_plan.changes]
+            converted = [(mirror.from_octodns(change), change) for change in octodns_plan.changes
+                         if change.new is not None or mirror.existing.rrset(change.existing).key not in left_out]
+            if octodns_plan.changes and not converted and not octodns_plan.meta:
+                return None
             mirror = dataclasses.replace(mirror, changes={(pair[0].kind, pair[0].record.key): pair
                                                           for pair in converted})
         return OctodnsPlan(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,10 +21,12 @@ import dns.rdatatype
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner.sources import yaml_rdata
-from designate_pool.planner.targets.yaml_target import extra_data
+from designate_pool.planner.targets.yaml_target import extra_data, octodns_value
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import GENERATED, normal_name, normal_rdata
+from designate_pool.protocol.names_and_rdata import GENERATED, normal_name, normal_rdata, rdata_without_dots
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset
+
+LOG = logging.getLogger(__name__)
 
 
 @functools.cache
@@ -136,7 +139,7 @@ def record_of(rrset: RRset, octodns_zone: Any) -> Any:
     if record_class is None or rrset.type in GENERATED:
         raise InvalidField(field=rrset.name, why='octoDNS does not know this type')
     try:
-        values = [_value(rrset.type, text) for text in rrset.rdatas]
+        values = [octodns_value(rrset.type, text) for text in rrset.rdatas]
         single = issubclass(record_class, octodns('record').ValueMixin)
         data = {'type': rrset.type, 'ttl': rrset.ttl, **({'value': values[0]} if single else {'values': values}),
                 **to_plain(extra_data(rrset.extra))}
@@ -193,10 +196,16 @@ def _text(rtype: str, value: Any, lenient: bool) -> str:
     if hasattr(value, 'to_raw_text'):
         return yaml_rdata.txt_rdata(value.to_raw_text().encode())
     text = str(octodns('record').value_to_rdata_text(value))
+    has_braces = '{' in text and '}' in text
     try:
-        return normal_rdata(rtype, text)
+        if has_braces:
+            return normal_rdata(rtype, text)
+        data, lacked_dot = rdata_without_dots(rtype, text)
+        if lacked_dot:  # octoDNS has such names of lenient records alone
+            LOG.warning('%s %s has a name without the final dot, which is taken for an absolute one', rtype, text)
+        return data
     except InvalidField:
-        if not lenient and not ('{' in text and '}' in text):
+        if not lenient and not has_braces:
             raise
         return re.sub(r'\s+', ' ', text)
 
@@ -228,10 +237,3 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [to_plain(item) for item in value]
     return str(value) if isinstance(value, str) else value
-
-
-def _value(rtype: str, text: str) -> Any:
-    """The value that octoDNS's YAML has for data of a type that octoDNS knows; else ValueError."""
-    if rtype in yaml_rdata.types():
-        return yaml_rdata.from_rdata(rtype, text)
-    return json.loads(text) if text.startswith('{') else text

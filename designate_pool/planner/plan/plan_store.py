@@ -31,8 +31,8 @@ class PlanStore(Protocol):
     def get(self, plan_id: str) -> StoredPlan:
         """The plan with this id, or PlanNotFound."""
 
-    def find(self) -> list[StoredPlan]:
-        """All plans, the newest first."""
+    def find(self, state: PlanState | None = None) -> list[StoredPlan]:
+        """All plans, those in *state* if given, the newest first."""
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
         """Record how a plan ended; PlanNotFound when there is none."""
@@ -80,9 +80,10 @@ class FolderStore:
             raise PlanNotFound(plan=plan_id)
         return self._read(self._file(matches[0]))
 
-    def find(self) -> list[StoredPlan]:
-        """All plans, the newest first; InvalidField for a damaged file."""
-        return sorted((self._read(path) for path in self._files()),
+    def find(self, state: PlanState | None = None) -> list[StoredPlan]:
+        """All plans, those in *state* if given, the newest first; InvalidField for a damaged file."""
+        plans = (self._read(path) for path in self._files())
+        return sorted((plan for plan in plans if state in (None, plan.state)),
                       key=lambda plan: (plan.created_at is not None, plan.created_at, plan.id), reverse=True)
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -95,6 +95,24 @@ def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: ti
         why='\n'.join(danger for part in parts for danger in part['dangers']) or None,
         document=json.dumps({'version': VERSION, 'parts': parts, **({'failed': failed} if failed else {})}),
         expires_at=now + lifetime, created_at=now, updated_at=now)
+
+
+def same_plan(new: StoredPlan, stored: Iterable[StoredPlan], get: Callable[[str], StoredPlan]) -> StoredPlan | None:
+    """That of the *stored* plans that makes the changes of *new* and can still be applied; None when there is none.
+
+    :param get: gives a plan with its document, which *stored* plans may lack
+    """
+    assert new.created_at is not None
+    for plan in stored:
+        if _identity(plan) == _identity(new) and (plan.expires_at is None or plan.expires_at > new.created_at) \
+                and json.loads(get(plan.id).document) == json.loads(new.document):
+            return plan
+    return None
+
+
+def _identity(plan: StoredPlan) -> tuple[object, ...]:
+    return (plan.zone, plan.target, plan.desired_digest, plan.existing_digest, plan.creates, plan.updates, plan.deletes,
+            plan.why)
 
 
 def load(stored: StoredPlan) -> LoadedPlan:

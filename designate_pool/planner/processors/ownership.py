@@ -70,7 +70,8 @@ class Ownership(BaseProcessor):
         marks = self._marks(unfiltered)
         for key in self._marks(desired):
             desired.remove_record(desired[key])
-        desired_marks = list(self._wanted_marks(self._mark_registry, desired, existing, unfiltered, marks, target))
+        desired_marks = list(self._wanted_marks(self._mark_registry, desired, existing, unfiltered, marks,
+                                                self._mark_registry.owners(unfiltered), target))
         for key in marks:
             existing.add_record(unfiltered[key], replace=True, lenient=True)
         for mark in desired_marks:
@@ -88,8 +89,9 @@ class Ownership(BaseProcessor):
         unfiltered = self._unfiltered(plan.existing, target)
         self._forget()
         marks = self._marks(unfiltered)
-        owned = self._owned(plan, unfiltered, marks, target)
-        allowed, refused = _OwnershipRules(unfiltered, owned, self._mark_registry, marks,
+        owners = {} if self._mark_registry is None else self._mark_registry.owners(unfiltered)
+        owned = self._owned(plan, unfiltered, owners, target)
+        allowed, refused = _OwnershipRules(unfiltered, owned, self._mark_registry, marks, owners,
                                            self.takeover).split(plan.changes)
         # An RRset of others that the sources do not have is no conflict.
         conflicts = [Blocked(change, CONFLICT, why) for change, why in refused if change.kind != 'Delete']
@@ -108,17 +110,17 @@ class Ownership(BaseProcessor):
         return {} if self._mark_registry is None else self._mark_registry.marks(zone)
 
     def _wanted_marks(self, registry: MarkRegistry, desired: Zone, existing: Zone, unfiltered: Zone,
-                      marks: Mapping[str, str], target: BaseProvider) -> Iterator[RRset]:
+                      marks: Mapping[str, str], owners: Mapping[str, str], target: BaseProvider) -> Iterator[RRset]:
         """The marks of others, our marks that are still needed, and new ones for RRsets that become ours."""
         kept = {key for key, owner in marks.items() if owner != registry.owner_id}
         new: dict[str, RRset] = {}
         for rrset in desired:
             if rrset.type == 'SOA':
                 continue
-            mark = registry.mark_of(rrset.key, unfiltered, marks)
-            kept |= {mark} if mark is not None else set()
+            mark = registry.mark_of(rrset.key, unfiltered, owners)
+            kept |= {mark} if mark is not None and mark in marks else set()
             if rrset.extra.is_for(target.id) and target.supports(rrset) \
-                    and self._becomes_ours(registry, rrset.key in unfiltered, None if mark is None else marks[mark]) \
+                    and self._becomes_ours(registry, rrset.key in unfiltered, None if mark is None else owners[mark]) \
                     and (fresh := registry.new_mark(rrset.key, unfiltered)) is not None:
                 new[fresh.key] = fresh
         for rrset in unfiltered if marks else ():
@@ -137,7 +139,7 @@ class Ownership(BaseProcessor):
             return self.adopt or not is_there
         return owner != registry.owner_id and self.takeover
 
-    def _owned(self, plan: Plan, unfiltered: Zone, marks: Mapping[str, str], target: BaseProvider) -> frozenset[str]:
+    def _owned(self, plan: Plan, unfiltered: Zone, owners: Mapping[str, str], target: BaseProvider) -> frozenset[str]:
         owned = self.registry.owned(unfiltered, target.id)
         if not self.adopt and not self.takeover:
             return owned
@@ -145,7 +147,7 @@ class Ownership(BaseProcessor):
         if self._mark_registry is None:
             return owned | present
         return owned | {key for key in present
-                        if (self.takeover if self._mark_registry.mark_of(key, unfiltered, marks) else self.adopt)}
+                        if (self.takeover if self._mark_registry.mark_of(key, unfiltered, owners) else self.adopt)}
 
 
 class TxtOwnership(Ownership):
@@ -203,10 +205,10 @@ class MarkRegistry:
 
     def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
         """The keys of RRsets in *zone* whose marks name us."""
-        marks = self.marks(zone)
+        owners = self.owners(zone)
         return frozenset(key for key in zone.packed
-                         if not key.endswith('\tSOA') and key not in marks
-                         and marks.get(self.mark_of(key, zone, marks) or '') == self.owner_id)
+                         if not key.endswith('\tSOA') and key not in owners
+                         and owners.get(self.mark_of(key, zone, owners) or '') == self.owner_id)
 
     def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:
         """Nothing to record: the plan contained the marks."""
@@ -216,10 +218,15 @@ class MarkRegistry:
         return {key: owner for key in zone.packed if key.endswith('\tTXT')
                 and (owner := self.owner(zone[key])) is not None}
 
-    def mark_of(self, key: str, zone: Zone, marks: Mapping[str, str]) -> str | None:
-        """The key of the mark of the RRset with *key*; None if it has none."""
+    def owners(self, zone: Zone) -> dict[str, str]:
+        """The marks in *zone*, and RRsets with a mark among other data: key and owner."""
+        return {key: owner for key in zone.packed if key.endswith('\tTXT')
+                and (owner := self.owner(zone[key], among_others=True)) is not None}
+
+    def mark_of(self, key: str, zone: Zone, owners: Mapping[str, str]) -> str | None:
+        """The key among *owners* of the mark of the RRset with *key*; None if it has none."""
         for name in self.names(key, zone):
-            if f'{name}\tTXT' in marks:
+            if f'{name}\tTXT' in owners:
                 return f'{name}\tTXT'
         return None
 
@@ -237,8 +244,11 @@ class MarkRegistry:
         """The name of a new mark; None if it would be too long."""
         raise NotImplementedError
 
-    def owner(self, found: RRset) -> str | None:
-        """The owner in a TXT RRset; None if it is no mark."""
+    def owner(self, found: RRset, among_others: bool = False) -> str | None:
+        """The owner in a TXT RRset; None if it is no mark.
+
+        :param among_others: whether it counts as one if only some of its records are marks
+        """
         raise NotImplementedError
 
 
@@ -274,12 +284,13 @@ class TxtRegistry(MarkRegistry):
         mark_name = self._mark_name(*_split_first_label(name), rtype.lower(), zone)
         return self._mark_name('', name, rtype.lower(), zone) if mark_name is None and name == zone.name else mark_name
 
-    def owner(self, found: RRset) -> str | None:
-        """The owner that a mark of this format names; None for another TXT record."""
-        if len(found.rdatas) != 1 or '=' not in found.rdatas[0]:
+    def owner(self, found: RRset, among_others: bool = False) -> str | None:
+        """The owner that marks of this format name, others before us; None for another TXT RRset."""
+        owners = {_external_dns_owner(rdata) for rdata in found.rdatas}
+        if None in owners and not among_others or owners == {None}:
             return None
-        words = {word.partition('=')[0]: word.partition('=')[2] for word in found.rdatas[0].strip('"').split(',')}
-        return words.get('external-dns/owner', '') if words.get('heritage') == 'external-dns' else None
+        others = sorted(owner for owner in owners - {self.owner_id} if owner is not None)
+        return ', '.join(others) if others else self.owner_id
 
     def _mark_name(self, host: str, domain: str, rtype: str, zone: Zone) -> str | None:
         """The name with prefix and type; None if it is invalid, or outside the zone."""
@@ -311,11 +322,18 @@ class OctodnsRegistry(MarkRegistry):
         except InvalidField:
             return None
 
-    def owner(self, found: RRset) -> str | None:
+    def owner(self, found: RRset, among_others: bool = False) -> str | None:
         """The owner that a mark of this format names; None for another TXT record."""
         if not found.name.startswith(f'{self.txt_name}.'):
             return None
         return self.owner_id if found.rdatas == self._mark.rdatas else ' '.join(found.rdatas)
+
+
+def _external_dns_owner(rdata: str) -> str | None:
+    """The owner in the data of a TXT record; None if it is no mark of external-dns."""
+    words = {word.partition('=')[0]: word.partition('=')[2]
+             for word in rdata.strip('"').replace('" "', '').split(',')} if 'heritage=' in rdata else {}
+    return words.get('external-dns/owner', '') if words.get('heritage') == 'external-dns' else None
 
 
 def _split_first_label(name: str) -> tuple[str, str]:
@@ -332,6 +350,7 @@ class _OwnershipRules:
     :ivar owned: the keys of existing RRsets that may be changed
     :ivar registry: None for an external registry, without marks
     :ivar marks: the keys of the existing marks, and their owners
+    :ivar owners: these, and RRsets with a mark among other data
     :ivar takeover: whether RRsets of other owners may become ours
     """
 
@@ -339,6 +358,7 @@ class _OwnershipRules:
     owned: frozenset[str]
     registry: MarkRegistry | None
     marks: Mapping[str, str]
+    owners: Mapping[str, str]
     takeover: bool
 
     def split(self, changes: Sequence[Change]) -> tuple[list[Change], Refused]:
@@ -393,8 +413,8 @@ class _OwnershipRules:
 
     def owner(self, key: str) -> str | None:
         """The owner in the mark of the RRset with *key*; None if it has no mark."""
-        mark = None if self.registry is None else self.registry.mark_of(key, self.unfiltered, self.marks)
-        return None if mark is None else self.marks[mark]
+        mark = None if self.registry is None else self.registry.mark_of(key, self.unfiltered, self.owners)
+        return None if mark is None else self.owners[mark]
 
     def marked(self, keys: Iterable[str]) -> dict[str, set[str]]:
         """The possible keys of marks of *keys*, each with the keys that the mark is for."""

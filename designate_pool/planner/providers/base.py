@@ -20,7 +20,8 @@ from designate_pool.planner.plan.plan import (MAX_SAFE_DELETE_PCENT, MAX_SAFE_UP
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import GENERATED
+from designate_pool.protocol import rules
+from designate_pool.protocol.names_and_rdata import GENERATED, lies_in
 from designate_pool.protocol.rrset import RRset
 
 #: Types that octoDNS has and DNS has not; octoDNS's providers alone can hold them.
@@ -35,6 +36,7 @@ class BaseSource:
     :param id: its name in the configuration
     :cvar SUPPORTS: types that it can hold; None for all that can be planned
     :cvar SUPPORTS_SOA: whether the SOA is read and written; otherwise it is not part of plans
+    :cvar SUPPORTS_BROKEN_RULES: whether it holds what no DNS server takes, such as a CNAME beside other records
     :cvar SUPPORTS_OCTODNS: whether settings for octoDNS's providers (``octodns:`` in YAML) are kept with records;
         otherwise they are not part of plans
     """
@@ -42,6 +44,7 @@ class BaseSource:
     SUPPORTS: ClassVar[frozenset[str] | None] = None
     SUPPORTS_SOA: ClassVar[bool] = False
     SUPPORTS_OCTODNS: ClassVar[bool] = False
+    SUPPORTS_BROKEN_RULES: ClassVar[bool] = False
     SUPPORTS_GEO: ClassVar[bool] = False
     SUPPORTS_DYNAMIC: ClassVar[bool] = False
     SUPPORTS_POOL_VALUE_STATUS: ClassVar[bool] = False
@@ -154,14 +157,19 @@ class BaseProvider(BaseSource):
         """
         existing = desired.empty()
         exists = self.populate(existing, target=True, lenient=True)
-        desired = self._process_desired_zone(desired.copy())
+        before = desired.packed
+        desired = self._process_desired_zone(self._without_other_types(desired, lenient))
+        left_out = before.keys() - desired.packed.keys()
         existing = self._process_existing_zone(existing, desired, lenient=lenient)
         for processor in processors:
             existing = processor.process_target_zone(existing, target=self, lenient=lenient)
         for processor in processors:
             desired, existing = processor.process_source_and_target_zones(desired, existing, self, lenient=lenient)
         planned = [change for change in changes.between(existing, desired, self.id, self.supports)
-                   if self._include_change(change)]
+                   if self._include_change(change)
+                   # A record that cannot be written is no reason to delete the one that is there.
+                   and left_out.isdisjoint(rrset.key for rrset in change.existing)
+                   and not self._hides(change, left_out & existing.packed.keys())]
         planned = changes.ordered([*planned, *self._extra_changes(existing, desired, planned)])
         meta = self._plan_meta(existing, desired, planned)
         if not planned and not meta and exists:
@@ -188,6 +196,24 @@ class BaseProvider(BaseSource):
             raise SupportsException(target=self.id, why=msg)
         self.log.warning('%s: %s; %s', self.id, msg, fallback)
 
+    def _hides(self, change: Change, kept: Collection[str]) -> bool:
+        """Whether *change* makes a DNAME above RRsets that stay, by their keys, which no server would take."""
+        names = [name for name, _, _ in (key.partition('\t') for key in kept)
+                 if name != change.name and lies_in(name, change.name)]
+        hides = bool(names) and any(rrset.type == 'DNAME' for rrset in change.new)
+        if hides:
+            self.log.warning('%s: %s DNAME is left out, since %s stays', self.id, change.name, min(names))
+        return hides
+
+    def _without_other_types(self, desired: Zone, lenient: bool) -> Zone:
+        """A copy of *desired*; of a *lenient* zone without types that DNS and this target do not have."""
+        desired = desired.copy()
+        for rrset in desired.of_types(NOT_DNS) if lenient else ():
+            if not self.supports(rrset) and rrset.extra.is_for(self.id):
+                self.log.warning('%s: %s %s is left out, since it is not a DNS type', self.id, rrset.name, rrset.type)
+                desired.remove_record(rrset)
+        return desired
+
     def _process_desired_zone(self, desired: Zone) -> Zone:
         """Remove from *desired*, a copy, what is not supported.  An override must call this method."""
         for rrset in desired.of_types(self._types_to_check(desired.types), with_extras=True):
@@ -200,6 +226,12 @@ class BaseProvider(BaseSource):
                 desired.remove_record(rrset)
             else:
                 self._simplify(desired, rrset)
+        ruled = desired if 'DNAME' in desired.types else desired.of_types(rules.RULED)
+        for rrset in () if self.SUPPORTS_BROKEN_RULES else ruled:
+            why = desired.broken_rule(rrset, self.id) if rrset.extra.is_for(self.id) else None
+            if why is not None:
+                self.supports_warn_or_except(f'it cannot hold {rrset.name} {rrset.type}: {why}', 'it is left out')
+                desired.remove_record(rrset)
         self._process_root_ns(desired)
         return desired
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ _LOOPBACK = ('localhost', '127.0.0.1', '::1')
 #: The environment variable with the default token.
 TOKEN = 'DESIGNATE_POOL_TOKEN'
 _IS_TOKEN = re.compile('[!-~]+')
+_IS_PLAN = {'X-Designate-Pool-Change-Kind': 'PLAN'}
 
 
 class PoolApi:
@@ -57,6 +59,13 @@ class PoolApi:
         """A zone at one serial as a zone file (RFC 1035 section 5)."""
         return self._send('GET', f'/v2/zones/tasks/exports/{zone_id}/export').content.decode()
 
+    def locks(self, zone: Json) -> dict[str, str]:
+        """Why recordsets of a zone are locked, by the keys of their RRsets."""
+        every = self._all_items(f'/v2/zones/{zone["id"]}/recordsets', 'recordsets') \
+            if zone.get('locked_recordsets') else ()
+        return {f'{recordset["name"].lower()}\t{recordset["type"]}': recordset['lock_reason'] for recordset in every
+                if recordset['lock_reason'] is not None}
+
     def create_zone(self, name: str, email: str | None = None, ttl: int | None = None,
                     recordsets: Sequence[Mapping[str, Any]] = ()) -> Json:
         """Create a zone with *recordsets*, all at its first serial.
@@ -64,7 +73,8 @@ class PoolApi:
         :param email: hostmaster at the zone when None
         """
         return self._json('POST', '/v2/zones', {'name': name, 'email': email or f'hostmaster@{name.rstrip(".")}',
-                                                'ttl': ttl, 'recordsets': [dict(entry) for entry in recordsets]})
+                                                'ttl': ttl, 'recordsets': [dict(entry) for entry in recordsets]},
+                          headers=_IS_PLAN)
 
     def change(self, zone_id: str, changes: Sequence[Mapping[str, Any]], serial: int | None = None) -> Json:
         """Make many changes at one serial: all of them or none.
@@ -74,7 +84,7 @@ class PoolApi:
         :raises ApiRefused: of the type ``serial_moved`` if it has
         """
         return self._json('POST', f'/v2/zones/{zone_id}/changes',
-                          {'changes': [dict(change) for change in changes], 'serial': serial})
+                          {'changes': [dict(change) for change in changes], 'serial': serial}, headers=_IS_PLAN)
 
     def delete_zone(self, zone_id: str) -> None:
         """Have the zone deleted."""
@@ -186,9 +196,9 @@ class ApiStore:
         """The plan with this id, or PlanNotFound."""
         return self._found(plan_id, lambda: self._api.plan(plan_id))
 
-    def find(self) -> list[StoredPlan]:
-        """All plans, without their documents, the newest first."""
-        return [stored_plan(plan) for plan in self._api.plans()]
+    def find(self, state: PlanState | None = None) -> list[StoredPlan]:
+        """All plans, those in *state* if given, without their documents, the newest first."""
+        return [stored_plan(plan) for plan in self._api.plans(state=state and state.value)]
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
         """Note how the plan ended; PlanNotFound when there is none."""
@@ -236,6 +246,7 @@ _RETRY_429 = requests.adapters.Retry(  # type: ignore[attr-defined]
 def new_session(url: str, token: str | None = None) -> requests.Session:
     """A session for the API at *url*; InvalidField, without its contents, for an invalid *token*."""
     session = requests.Session()
+    session.headers['User-Agent'] = os.path.basename(sys.argv[0])
     for scheme in ('http://', 'https://'):
         session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=_RETRY_429))
     if token is not None:

@@ -16,7 +16,7 @@ from designate_pool.model import Reason
 from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.axfr_inbound import AxfrInbound, Pace, axfr_query, receive
-from designate_pool.protocol.names_and_rdata import GENERATED, LOWER
+from designate_pool.protocol.names_and_rdata import GENERATED, without_case
 from designate_pool.protocol.soa_exchange import serial_over_tcp
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
 
@@ -127,6 +127,6 @@ class _Pairs:
             name = self._names[owner] = dns.name.from_wire(owner, 0)[0].to_text()
         text = dns.rdata.from_wire(dns.rdataclass.IN, known_type, message, start, end - start).to_text()
         lowest, data = self._found.setdefault(f'{name}\t{rtype}', (ttl, []))
-        data.append(text.lower() if rtype in LOWER else text)
+        data.append(without_case(rtype, text))
         if ttl < lowest:  # RFC 2181 section 5.2
             self._found[f'{name}\t{rtype}'] = ttl, data

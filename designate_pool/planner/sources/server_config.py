@@ -168,19 +168,19 @@ def _nsd_sections(path: pathlib.Path, depth: int) -> Iterator[tuple[str, dict[st
 
 
 def _matching(path: pathlib.Path, pattern: str) -> Sequence[pathlib.Path]:
-    """The files that a file includes."""
-    if pattern.startswith('/') or pattern and not glob.has_magic(pattern):
+    """The files that a file includes: one, or those that a pattern matches, as glob(3) does."""
+    if not pattern:
+        raise SourceError(source=path, why='include: it names no file')
+    if not glob.has_magic(pattern):
         return [path.parent / pattern]
     parts = itertools.takewhile(lambda part: not glob.has_magic(part), pathlib.PurePath(pattern).parts[:-1])
     folder = path.parent.joinpath(*parts)
     try:
         if folder.is_dir():
             os.listdir(folder)  # for glob(), one that may not be read is empty
-        return sorted(path.parent.glob(pattern))
     except OSError as error:
         raise SourceError(source=folder, why=error.strerror) from error
-    except (ValueError, NotImplementedError) as error:
-        raise SourceError(source=path, why=f'include: {error}') from error
+    return [path.parent / name for name in sorted(glob.glob(pattern, root_dir=path.parent))]
 
 
 def _read(path: pathlib.Path) -> str:

@@ -44,6 +44,8 @@ MAX_NUMBER_LENGTH = 1000
 _SUFFIXES = ('.yaml', '.yml')
 
 Key = Callable[[str], Any]
+#: Is called with a key as it is written, its value, and why it is left out.
+Skipped = Callable[[str, Any, str], object]
 
 
 class LineMapping(dict[str, Any]):
@@ -73,22 +75,32 @@ def order(mode: str) -> Key:
     return ORDERS[mode]
 
 
-def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None = None) -> LineMapping:
+def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None = None,
+         skipped: Skipped | None = None, files: list[pathlib.Path] | None = None) -> LineMapping:
     """The contents of a file.
 
     :param key: the sort key by which the keys of all mappings must be ordered; None for any order
     :param folder: the folder that must contain the file and all that it includes; by default the file's own
+    :param skipped: called for each key of the document itself that is no text, such as ``null``, which is then left
+        out; without it, that is an error
+    :param files: gets the paths of the file and all that it includes
     :returns: an empty mapping for a file of comments only, as octoDNS has it
     :raises SourceError: for an error, with its line; also for an empty file, since it may be truncated: a zone without
         records is written ``{}``
     """
-    limits = _Limits((folder or path.parent).resolve())
-    if not path.resolve().is_relative_to(limits.folder):
+    limits = _Limits(_without_links(folder or path.parent), [] if files is None else files)
+    if not _without_links(path).is_relative_to(limits.folder):
         raise SourceError(source=path, why=f'it is a link out of {limits.folder}')
-    document = _EventReader(path, key, (), limits).document()
+    document = _EventReader(path, key, (), limits, skipped).document()
     if not isinstance(document, LineMapping):
         raise SourceError(source=path, why='it is not a mapping')
     return document
+
+
+def _without_links(path: pathlib.Path) -> pathlib.Path:
+    """The path that links lead to; one in a circle of links, for which resolve() raises RuntimeError before Python
+    3.13, can then not be read."""
+    return pathlib.Path(os.path.realpath(path))
 
 
 def dump(path: pathlib.Path, document: Mapping[str, Any], key: Key = natural) -> None:
@@ -122,8 +134,8 @@ class _Limits:
     """The limits of a file and all that it includes, and how much of them is used."""
 
     folder: pathlib.Path
+    files: list[pathlib.Path]
     octets: int = 0
-    files: int = 0
     repeated: int = 0
     depth: int = 0
 
@@ -132,11 +144,12 @@ class _EventReader:
     """Builds the values of one file from its events; building a tree of nodes would take much longer."""
 
     def __init__(self, path: pathlib.Path, key: Key | None, including: tuple[pathlib.Path, ...],
-                 limits: _Limits) -> None:
+                 limits: _Limits, skipped: Skipped | None = None) -> None:
         self._path = path
         self._key = key
-        self._including = (*including, path.resolve())
+        self._including = (*including, _without_links(path))
         self._limits = limits
+        self._skipped = skipped
         #: By anchor: the value, and how many values it contains with all aliases expanded.
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._count = 0
@@ -166,8 +179,8 @@ class _EventReader:
         with self._path.open('rb') as file:
             content = file.read(MAX_OCTETS + 1 - self._limits.octets)
         self._limits.octets += len(content)
-        self._limits.files += 1
-        if self._limits.octets > MAX_OCTETS or self._limits.files > MAX_FILES:
+        self._limits.files.append(self._path)
+        if self._limits.octets > MAX_OCTETS or len(self._limits.files) > MAX_FILES:
             raise SourceError(source=self._including[0], why=f'with all that it includes it has more than {MAX_OCTETS} '
                                                              f'octets, or more than {MAX_FILES} files')
         return content.decode()
@@ -238,7 +251,13 @@ class _EventReader:
         merged: dict[str, Any] = {}
         key, last = self._key, None
         while type(event := self._next()) is not MappingEndEvent:
-            name = self._name(event)
+            try:
+                name = self._name(event)
+            except SourceError as error:
+                if self._skipped is None or self._limits.depth > 1 or type(event) is not ScalarEvent:
+                    raise
+                self._skipped(event.value, self._value(self._next()), f'{str(error).rstrip(".")}; it is left out')
+                continue
             if name is None:
                 merged = self._merged(event) | merged
                 continue
@@ -280,8 +299,8 @@ class _EventReader:
     def _included(self, event: Any) -> Any:
         folder = self._limits.folder
         try:
-            path = (self._path.parent / event.value).resolve()
-        except (OSError, RuntimeError, ValueError):  # a loop of links, or no path at all
+            path = _without_links(self._path.parent / event.value)
+        except (OSError, ValueError):  # no path at all
             path = pathlib.Path()
         if path.suffix not in _SUFFIXES or not path.is_relative_to(folder):
             self._fail(event, f'only files of {folder} that end in {" or ".join(_SUFFIXES)} can be included')

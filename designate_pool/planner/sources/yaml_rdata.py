@@ -16,6 +16,8 @@ import dns.rdatatype
 import idna
 from dns.rdtypes.ANY.TXT import TXT
 
+from designate_pool.protocol import names_and_rdata
+
 _WORD = re.compile(r'(?:[^\s"\\]|\\.|"(?:[^"\\]|\\.)*")+')
 _PLAIN_TEXT = re.compile(r'[ !#-\[\]-~]{0,255}').fullmatch
 #: By which octoDNS finds semicolons that are not escaped, or escaped twice.
@@ -143,11 +145,9 @@ def needs_leniency(rtype: str, value: Any) -> bool:
 
 def ascii_name(text: Any) -> str:
     """A name in lower case, with international labels as ``xn--…``; else ValueError."""
-    text = _text(text).lower()
-    if text.isascii():
-        return text
+    text = _text(text)
     try:
-        return '.'.join(label if label.isascii() else idna.encode(label).decode() for label in text.split('.'))
+        return text.lower() if text.isascii() else names_and_rdata.ascii_name(text)
     except idna.IDNAError as error:
         raise ValueError(f'{text!r} is not a domain name ({error})') from None
 

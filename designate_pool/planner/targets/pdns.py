@@ -459,7 +459,7 @@ def _joined(text: str, before: int) -> str:
 
 def _aaaa(text: str) -> str:
     # PowerDNS itself writes an address that ends with an IPv4 address like that, but does not accept it.
-    return ipaddress.IPv6Address(text).exploded if '.' in text else text
+    return ipaddress.IPv6Address(text).packed.hex(':', 2) if '.' in text else text
 
 
 def _cert(text: str) -> str:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple, TypeVar
 
-import dns.rdata
-import dns.rdataclass
 import dns.rdatatype
 
-from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, SourceError
+from designate_pool.errors import ApiRefused, ApiUnreachable, Locked, PlanMoved, SourceError
 from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProvider
@@ -22,11 +20,14 @@ from designate_pool.planner.zone.changes import Change, is_done
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import GENERATED
+from designate_pool.protocol.rules import refused_type
 
 T = TypeVar('T')
 DEFAULT_URL = 'http://127.0.0.1:9001'
 #: Status codes of a zone that has changed since it was read.
 _MOVED = (404, 409)
+#: Of a request that is refused whatever its changes are: the token, the rate.
+_NOT_THE_CHANGES = (401, 429)
 
 
 class KeptZone(NamedTuple):
@@ -65,6 +66,8 @@ class PoolProvider(BaseProvider):
         self._email = email
         #: The id and serial of each zone, as it was last read to be planned for.
         self._read: dict[str, tuple[str, int]] = {}
+        #: Why each of them is locked, and recordsets of it by their keys.
+        self._locks: dict[str, tuple[str | None, dict[str, str]]] = {}
 
     @property
     def url(self) -> str:
@@ -77,10 +80,10 @@ class PoolProvider(BaseProvider):
         return self._api.token
 
     def _supports_type(self, rtype: str) -> bool:
-        return rtype not in GENERATED and rtype != 'SOA' and _is_known(rtype)
+        return rtype not in GENERATED and rtype != 'SOA' and refused_type(dns.rdatatype.from_text(rtype)) is None
 
     def list_zones(self) -> list[str]:
-        zones = {zone['name']: zone for zone in self._ask(self._api.zones)}
+        zones = {zone['name'].lower(): zone for zone in self._ask(self._api.zones)}
         if self._kept is not None:
             self._listed = zones
             for gone in self._kept.keys() - zones.keys():
@@ -105,6 +108,7 @@ class PoolProvider(BaseProvider):
         zone.add_pairs(dict(contents.pairs), lenient)
         if target:
             self._read[zone.name] = contents.id, contents.serial
+            self._locks[zone.name] = shown.get('lock_reason'), self._ask(lambda: self._api.locks(shown))
         return True
 
     def _contents(self, zone: Zone, zone_id: str, serial: int) -> KeptZone:
@@ -127,23 +131,32 @@ class PoolProvider(BaseProvider):
                                  self.id, desired.name)
             desired.remove_record(root_ns)
 
-    def _process_desired_zone(self, desired: Zone) -> Zone:
-        desired = super()._process_desired_zone(desired)
-        # A lenient zone may hold what Central refuses.
-        for cname in desired.of_types(('CNAME',)):
-            own = [rrset for rrset in desired.at(cname.name) if rrset.extra.is_for(self.id)]
-            if cname in own and (len(own) > 1 or cname.name == desired.name):
-                where = 'beside other records' if len(own) > 1 else 'at the apex'
-                self.supports_warn_or_except(f'it cannot hold a CNAME {where} ({cname.name})', 'the CNAME is left out')
-                desired.remove_record(cname)
-        return desired
+    def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
+        existing = super()._process_existing_zone(existing, desired, lenient)
+        of_zone, locks = self._locks.get(existing.name, (None, {}))
+        if of_zone is not None:
+            locks = dict.fromkeys((*existing.packed, *desired.packed), of_zone)
+        for key, why in locks.items():
+            name, rtype = key.split('\t')
+            types = {rtype}
+            if existing.packed.get(key) != desired.packed.get(key):
+                # A CNAME is alone at its name (RFC 1034 section 3.6.2).
+                types = {rtype, *(desired.types if rtype == 'CNAME' else ('CNAME',))}
+                self.log.warning('%s: the change of %s is left out: %s is locked: %s', self.id, key.replace('\t', ' '),
+                                 'it' if of_zone is None else 'the zone', why)
+            for zone in (existing, desired):
+                for rrset in filter(None, [zone.get(name, kind) for kind in types]):
+                    zone.remove_record(rrset)
+        return existing
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
         requests = [request for change in plan.changes for request in _requests(change)]
         try:
             self._send(plan, requests)
         except ApiRefused as error:
-            if error.code not in _MOVED:
+            if error.code >= 500 or error.code in _NOT_THE_CHANGES:
+                raise
+            if error.code not in _MOVED or error.type == Locked.type:
                 return ApplyResult(failed=len(plan.changes), errors=(str(error),))
             if not self._is_done(plan):
                 raise PlanMoved(plan=self._called(plan), why=str(error).rstrip('.')) from error
@@ -157,7 +170,12 @@ class PoolProvider(BaseProvider):
             if plan.zone not in self._read:
                 raise PlanMoved(plan=self._called(plan), why='the zone is not there any more')
             zone_id, serial = self._read[plan.zone]
-            self._api.change(zone_id, wanted, serial)
+            # A further plan may follow: the zone's serial is now that of this change.
+            changed = self._api.change(zone_id, wanted, serial)
+            self._read[plan.zone] = zone_id, changed['serial']
+            if 'change' in changed.get('links', {}):
+                self.log.warning('%s: the changes of %s wait for approval: %s', self.id, plan.zone,
+                                 changed['links']['change'])
 
     def _is_done(self, plan: Plan) -> bool:
         """Whether *plan* was applied before, and the answer was lost."""
@@ -188,13 +206,3 @@ def _requests(change: Change) -> Iterator[dict[str, Any]]:
             yield {'name': old.name, 'type': old.type, 'records': []}
     for rrset in change.new:
         yield {'name': rrset.name, 'type': rrset.type, 'records': list(rrset.rdatas), 'ttl': rrset.ttl}
-
-
-def _is_known(rtype: str) -> bool:
-    """Whether Central can check records of this type."""
-    try:
-        value = dns.rdatatype.from_text(rtype)
-    except (dns.rdatatype.UnknownRdatatype, ValueError):
-        return False
-    rdata_class = dns.rdata.get_rdata_class(dns.rdataclass.IN, value)  # type: ignore[no-untyped-call]
-    return rdata_class not in (None, dns.rdata.GenericRdata)

@@ -2,7 +2,8 @@
 
 The invariant: a message changes nothing if somebody else has changed its RRsets meanwhile.  A change that is already
 made counts as done.  One that conflicts with somebody else's fails alone, and the next plan includes it again.  The
-zone gets its new serial with the last message, and only if no change failed.
+zone gets its new serial with the last message, and only if no change failed.  If the server refuses a message, it is
+divided, so that the error names the records that are refused and the others are made.
 
 RFC 2136 cannot create or delete a zone, so the zone must exist.  To delete it means to empty it; and an empty zone
 counts as new, so that the NS records with which it was created may be changed without force.
@@ -33,7 +34,7 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, ExistingRecorder, ServerProvider
 from designate_pool.planner.sources.axfr import ZoneNotThere, transfer, unread
 from designate_pool.planner.zone import changes
-from designate_pool.planner.zone.changes import Change, fits, is_done
+from designate_pool.planner.zone.changes import Change, fits, is_done, rivals
 from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.protocol.names_and_rdata import GENERATED
 from designate_pool.protocol.rrset import RRset
@@ -44,6 +45,8 @@ from designate_pool.serial import SPACE, newer
 
 #: How often the plan is tried; after a prerequisite was not met, the zone is read again.
 ROUNDS = 4
+#: After how many refused changes the rest of the plan is not tried, and if none was made.
+MOST_REFUSALS, MOST_REFUSALS_ALONE = 10, 3
 #: Seconds for querying the serials of all zones.
 LISTING_SECONDS = 120.0
 
@@ -52,7 +55,7 @@ PREREQUISITE_FAILED = frozenset({dns.rcode.NXDOMAIN, dns.rcode.YXDOMAIN, dns.rco
 _REFUSALS = {
     dns.rcode.REFUSED: 'the server refuses the update (REFUSED); its log says why. Either its configuration must allow '
                        'the key to change all names and types of the zone, including SOA and NS, or it does not accept '
-                       'one of the records',
+                       'the record',
     dns.rcode.NOTAUTH: 'the server is not the primary server of the zone (NOTAUTH)',
     dns.rcode.NOTZONE: 'the server says that a name is not inside the zone (NOTZONE)',
     dns.rcode.NOTIMP: 'the server does not support updates (NOTIMP)',
@@ -189,11 +192,15 @@ class _UpdateRun:
     def __init__(self, provider: Rfc2136Provider, plan: Plan) -> None:
         self._provider = provider
         self._zone = plan.zone
+        self._desired = plan.desired
         self._total = len(plan.changes)
         self._soa = next((change for change in plan.changes if change.new and change.record.type == 'SOA'), None)
         self._left = {id(change): change for change in plan.changes if change is not self._soa}
         self._existing_soa = plan.existing.get(plan.zone, 'SOA')
         self._in_flight: tuple[Change, ...] = ()
+        #: Of one message, to find what is refused; None for no limit.
+        self._most_changes: int | None = None
+        self._refusals = 0
         self._done = 0
         self._failed = 0
         self._errors: list[str] = []
@@ -203,7 +210,7 @@ class _UpdateRun:
         try:
             self._apply_changes()
         except BackendError as error:
-            if not self._done and not self._failed:
+            if not self._done and (not self._failed or self._refusals):
                 raise
             if self._in_flight:
                 self._fail(self._in_flight, str(error))
@@ -217,25 +224,50 @@ class _UpdateRun:
         self._fail([change for change in self._left.values() if not _fits_a_message(self._zone, change)],
                    'it is too large for a DNS message')
         loose: Sequence[Change] = ()
-        for _ in range(ROUNDS):
-            rcode = self._send(loose)
+        rounds = 0
+        while rounds < ROUNDS:
+            try:
+                rcode = self._send(loose)
+            except BackendRefused as error:
+                self._narrow(error)
+                continue
             if rcode == dns.rcode.NOERROR:
                 return
+            rounds += 1
             loose = self._reread()
         answer = dns.rcode.to_text(rcode)
         self._fail(list(self._left.values()), f'the server still answers {answer} after {ROUNDS} tries')
+
+    def _narrow(self, error: BackendRefused) -> None:
+        """Have the next messages divide what was refused, or fail the change that was; *error* at the last of them."""
+        refused = self._in_flight
+        if error.reason is not Reason.UPDATE_REFUSED or not refused:
+            raise error
+        if len(refused) > 1 and self._most_changes != 1:
+            self._most_changes = len(refused) // 2
+            return
+        self._most_changes = None
+        self._refusals += 1
+        self._fail(refused, '; '.join([error.kwargs['why'], *(
+            cause for change in refused for cause in _causes(self._desired, change))]))
+        if not self._done and (self._refusals == MOST_REFUSALS_ALONE or not self._left):
+            raise BackendRefused(why='; '.join(self._errors), reason=error.reason)
+        if self._refusals == MOST_REFUSALS:
+            self._in_flight = ()
+            raise error
 
     def _send(self, loose: Sequence[Change]) -> dns.rcode.Rcode:
         """Send what is left, up to the first message whose prerequisites are not met."""
         soa = None
         if self._soa is not None and not self._failed:
             soa = self._existing_soa or self._soa.new[0], self._soa.new[0]
-        for message in messages(self._zone, list(self._left.values()), soa, loose):
+        for message in messages(self._zone, list(self._left.values()), soa, loose, self._most_changes):
             self._in_flight = message.finished
             rcode = self._provider.send(self._zone, message)
             if rcode != dns.rcode.NOERROR:
                 return rcode
             self._finish(message.finished)
+            self._existing_soa = message.soa or self._existing_soa
         self._in_flight = ()
         if soa is not None:
             self._done, self._soa = self._done + 1, None
@@ -254,7 +286,11 @@ class _UpdateRun:
         done = [change for change in self._left.values() if is_done(now, change)]
         self._finish(done)
         stale = [change for change in self._left.values() if not fits(now, change)]
-        self._fail(stale, 'somebody else changed it meanwhile')
+        for change in stale:
+            beside = [rtype for rtype in rivals(now, change) if rtype not in change.types]
+            self._fail([change], f'the server has {" and ".join(beside)} there, which a CNAME cannot be beside: '
+                       'somebody else has added it, or the plan leaves it alone' if beside else
+                       'somebody else changed it meanwhile')
         return () if done or stale else list(self._left.values())
 
     def _finish(self, finished: Collection[Change]) -> None:
@@ -268,6 +304,14 @@ class _UpdateRun:
         self._failed += len(failed)
         if failed:
             self._errors.append(f'{_names_of(failed)}: {why}')
+
+
+def _causes(desired: Zone, change: Change) -> Iterator[str]:
+    """What BIND refuses of a change unless its ``check-integrity`` is off: MX hosts in the zone without an address."""
+    for host in {data.split()[-1] for rrset in change.new if rrset.type == 'MX' for data in rrset.rdatas}:
+        types = {rrset.type for rrset in desired.at(host)}
+        if desired.holds(host) and not types & {'A', 'AAAA'}:
+            yield f'BIND takes no MX to {host}, which {"is a CNAME" if "CNAME" in types else "has no address"}'
 
 
 def _names_of(failed: Collection[Change]) -> str:
@@ -338,7 +382,7 @@ class Message:
 
 
 def messages(zone: str, changes: Sequence[Change], soa: tuple[RRset, RRset] | None = None,
-             loose: Iterable[Change] = ()) -> Iterator[Message]:
+             loose: Iterable[Change] = (), most_changes: int | None = None) -> Iterator[Message]:
     """The messages that make *changes* in a zone, to be sent in this order.
 
     A server increments the serial with each message that has no SOA (RFC 2136 section 3.6), and ignores a SOA that is
@@ -347,8 +391,9 @@ def messages(zone: str, changes: Sequence[Change], soa: tuple[RRset, RRset] | No
 
     :param soa: the existing SOA and the one after the last message
     :param loose: those of *changes* whose RRsets must exist, with any data
+    :param most_changes: of one message, but for changes that must be together
     """
-    sent = _messages_of(zone, _groups(zone, changes), frozenset(map(id, loose)))
+    sent = _messages_of(zone, _groups(zone, changes), frozenset(map(id, loose)), most_changes or len(changes))
     if soa is None:
         yield from sent
         return
@@ -378,7 +423,8 @@ def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
     return [tuple(together), *((change,) for change in changes if id(change) not in kept)]
 
 
-def _messages_of(zone: str, groups: Iterable[tuple[Change, ...]], loose: frozenset[int]) -> Iterator[Message]:
+def _messages_of(zone: str, groups: Iterable[tuple[Change, ...]], loose: frozenset[int],
+                 most_changes: int) -> Iterator[Message]:
     """The messages of *groups*, each with as many as it has room for."""
     edits: list[Edit] = []
     finished: list[Change] = []
@@ -389,7 +435,8 @@ def _messages_of(zone: str, groups: Iterable[tuple[Change, ...]], loose: frozens
         size = sum(edit.octets for edit in added)
         if size > ROOM:
             added = [edit for change in group for edit in _edits(zone, change, True)]
-        if edits and (taken + size > ROOM or any(_collides(aliases, change) for change in group)):
+        if edits and (taken + size > ROOM or len(finished) + len(group) > most_changes
+                      or any(_collides(aliases, change) for change in group)):
             yield Message(tuple(edits), tuple(finished))
             edits, finished, aliases, taken = [], [], {}, 0
         edits += added

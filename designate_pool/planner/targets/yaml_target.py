@@ -18,8 +18,9 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import NOT_DNS, BaseProvider
 from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources import yaml_rdata as values
+from designate_pool.planner.sources.zonefile import SLASH
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl, normal_name
+from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl, normal_name, normal_rdata, rdata_without_dots
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 
 #: Types with one record for each name, whose data is ``value``.
@@ -74,8 +75,9 @@ class YamlProvider(BaseProvider):
     :param ignore_missing_zones: whether a missing zone is no error
     """
 
-    SUPPORTS = values.types()
+    SUPPORTS = values.types() | NOT_DNS
     SUPPORTS_OCTODNS = True
+    SUPPORTS_BROKEN_RULES = True
     SUPPORTS_GEO = True
     SUPPORTS_DYNAMIC = True
     SUPPORTS_POOL_VALUE_STATUS = True
@@ -108,7 +110,7 @@ class YamlProvider(BaseProvider):
             names = list(self._zone_names())
         except OSError as error:
             raise SourceError(source=self.directory, why=error.strerror) from error
-        return sorted({normal_name(values.ascii_name(name)) for name in names})
+        return sorted({normal_name(values.ascii_name(name.replace(SLASH, '/'))) for name in names})
 
     def files(self, zone: str, with_shared: bool = True) -> list[pathlib.Path]:
         """The files with records of *zone*, in the order of reading.
@@ -139,28 +141,37 @@ class YamlProvider(BaseProvider):
         return None if self.split_extension is None else self._existing_path(zone.removesuffix('.'),
                                                                              self.split_extension)
 
-    def entries(self, path: pathlib.Path) -> Iterator[Entry]:
-        """The record sets of a file."""
+    def entries(self, path: pathlib.Path, lenient: bool = False) -> Iterator[Entry]:
+        """The record sets of a file.
+
+        :param lenient: whether one with a name that is no text to YAML is left out, with a warning: it is ignored under
+            the name as written, so that what a target has there stays
+        """
         # The shared file may be outside the folder of the source.
         is_inside = path.is_relative_to(self.directory) and '..' not in path.relative_to(self.directory).parts
         folder = self.directory if is_inside else path.parent
-        for name, data in yaml_files.load(path, self.order if self.enforce_order else None, folder).items():
+        key = self.order if self.enforce_order else None
+        left_out: list[tuple[str, Any]] = []
+
+        def leave_out(name: str, data: Any, why: str) -> None:
+            self.log.warning(why)
+            left_out.extend((name, _ignored(datum)) for datum in (data if isinstance(data, list) else [data])
+                            if isinstance(datum, yaml_files.LineMapping))
+
+        document = yaml_files.load(path, key, folder, leave_out if lenient else None)
+        for name, data in (*document.items(), *left_out):
             for datum in data if isinstance(data, list) else [data]:
                 if not isinstance(datum, yaml_files.LineMapping):
                     raise SourceError(source=path, why=f'{name!r} has no mapping with a type and values')
                 yield Entry(path, name, datum.line, datum)
 
-    def rrset_of(self, entry: Entry, zone: str, lenient: bool) -> RRset | None:
-        """*entry* as an RRset of *zone*; None for a type that DNS does not have, if *lenient*.
+    def rrset_of(self, entry: Entry, zone: str, lenient: bool) -> RRset:
+        """*entry* as an RRset of *zone*.
 
         :raises SourceError: for an invalid record set, with its line
         """
         data, rtype, name = entry.data, entry.type, entry.name
         try:
-            if rtype in NOT_DNS and lenient:
-                self.log.warning('%s, line %d: %r is left out, since its type %s is not a DNS type', entry.path,
-                                 entry.line, name, rtype)
-                return None
             if 'type' not in data:
                 raise ValueError("'type' is missing")
             if rtype not in values.types() and rtype not in NOT_DNS:
@@ -171,14 +182,26 @@ class YamlProvider(BaseProvider):
                 raise ValueError(fault)
             entries, ttl = self._values(data, rtype), _ttl(data.get('ttl', self.default_ttl))
             if rtype in NOT_DNS:
-                texts = {_octodns_text(rtype, entry_value) for entry_value in entries}
+                texts = {self._data(entry, 'CNAME', values.ascii_name(entry_value), loose) if rtype == 'ALIAS' else
+                         _octodns_text(entry_value) for entry_value in entries}
                 return RRset(normal_name(absolute(name, zone)), rtype, ttl, tuple(sorted(texts)), extra_of(data))
-            rdatas = [values.to_rdata(rtype, entry_value, loose) for entry_value in entries]
+            rdatas = [self._data(entry, rtype, values.to_rdata(rtype, entry_value, loose), loose)
+                      for entry_value in entries]
             return rrset(absolute(name, zone), rtype, ttl, rdatas, extra_of(data))
         except (ValueError, InvalidField) as error:
             where = f'{name!r} {rtype}' if 'type' in data else repr(name)
             why = error.kwargs['why'] if isinstance(error, InvalidField) else error
             raise SourceError(source=f'{entry.path}, line {entry.line}', why=f'{where}: {why}') from error
+
+    def _data(self, entry: Entry, rtype: str, text: str, lenient: bool) -> str:
+        """Data in normal form; if *lenient*, a name in it without the final dot is absolute."""
+        if not lenient:
+            return normal_rdata(rtype, text)
+        data, lacks_dot = rdata_without_dots(rtype, text)
+        if lacks_dot:
+            self.log.warning('%s, line %d: %r %s: %s lacks the final dot of a name, which is taken for an absolute one',
+                             entry.path, entry.line, entry.name, entry.type, text)
+        return data
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         files = self.files(zone.name, with_shared=not target)
@@ -186,8 +209,8 @@ class YamlProvider(BaseProvider):
             if target or self.ignore_missing_zones:
                 return False
             raise SourceError(source=self.directory, why=f'it has no YAML of {zone.name}')
-        read = [(rrset_, entry.is_lenient) for path in files for entry in self.entries(path)
-                if (rrset_ := self.rrset_of(entry, zone.name, lenient)) is not None]
+        read = [(self.rrset_of(entry, zone.name, lenient), entry.is_lenient)
+                for path in files for entry in self.entries(path, lenient and not target)]
         trial = zone.copy()
         for loose in (False, True):  # lenient records last, so that leniency does not affect the others
             trial.add_all([rrset_ for rrset_, is_lenient in read if is_lenient is loose], self.populate_should_replace,
@@ -205,12 +228,15 @@ class YamlProvider(BaseProvider):
                 yield path.name.removesuffix('yaml')
 
     def _existing_path(self, zone: str, end: str) -> pathlib.Path:
-        paths = dict.fromkeys(self.directory / f'{name.replace("/", "-")}{end}'
-                              for name in (values.unicode_name(zone), zone))
-        existing = [path for path in paths if path.exists()]
-        if len(existing) > 1:
-            raise SourceError(source=self.directory, why=f'it has both {existing[0].name} and {existing[1].name}')
-        return existing[0] if existing else next(iter(paths))
+        for slash in (SLASH, '-') if '/' in zone else ('-',):
+            paths = dict.fromkeys(self.directory / f'{name.replace("/", slash)}{end}'
+                                  for name in (values.unicode_name(zone), zone))
+            existing = [path for path in paths if path.exists()]
+            if len(existing) > 1:
+                raise SourceError(source=self.directory, why=f'it has both {existing[0].name} and {existing[1].name}')
+            if existing:
+                return existing[0]
+        return self.directory / f'{values.unicode_name(zone).replace("/", SLASH)}{end}'
 
     def _values(self, data: Mapping[str, Any], rtype: str) -> list[Any]:
         if rtype in _SINGLE and 'value' not in data:
@@ -238,7 +264,6 @@ class YamlProvider(BaseProvider):
                                              'it is left out')
                 desired.remove_record(original)
                 continue
-            assert again is not None
             if again.rdatas != original.rdatas:
                 self.log.info('%s: %s %s becomes %s', self.id, original.name, original.type, ', '.join(again.rdatas))
                 desired.add_record(original._replace(rdatas=again.rdatas), replace=True, lenient=True)
@@ -295,6 +320,12 @@ class YamlProvider(BaseProvider):
         return '' if name == zone else values.unicode_name(name.removesuffix('.' if zone == '.' else f'.{zone}'))
 
 
+def _ignored(data: yaml_files.LineMapping) -> yaml_files.LineMapping:
+    ignored = yaml_files.LineMapping(data, octodns={'ignored': True, 'lenient': True})
+    ignored.line = data.line
+    return ignored
+
+
 def extra_of(data: Mapping[str, Any]) -> Extra:
     """The ``Extra`` of a record set, without ``lenient``, which affects reading only; ValueError for a wrong type."""
     block = data.get('octodns') or {}
@@ -312,7 +343,7 @@ def extra_of(data: Mapping[str, Any]) -> Extra:
 
 def entry_data(found: RRset, name: str, default_ttl: int, escaped_semicolons: bool) -> dict[str, Any]:
     """The inverse of :meth:`YamlProvider.rrset_of`; ValueError for data that YAML cannot represent."""
-    values_ = [values.from_rdata(found.type, rdata) for rdata in found.rdatas]
+    values_ = [octodns_value(found.type, rdata) for rdata in found.rdatas]
     extra = extra_data(found.extra)
     if name_fault(name, found.type) is not None or any(values.needs_leniency(found.type, value) for value in values_):
         extra['octodns'] = {**extra.get('octodns', {}), 'lenient': True}
@@ -343,10 +374,15 @@ def name_fault(name: str, rtype: str) -> str | None:
     return None
 
 
-def _octodns_text(rtype: str, value: Any) -> str:
+def octodns_value(rtype: str, text: str) -> Any:
+    """The value that YAML has for data of a type that octoDNS knows; else ValueError."""
+    if rtype in values.types():
+        return values.from_rdata(rtype, text)
+    return json.loads(text) if text.startswith('{') else text
+
+
+def _octodns_text(value: Any) -> str:
     """A value of a type that is no DNS type, as :mod:`designate_pool.planner.octodns.records` has it."""
-    if rtype == 'ALIAS':
-        return normal_name(values.ascii_name(value))
     if not isinstance(value, Mapping):
         raise ValueError(f'{value!r} is not a mapping of fields')
     return json.dumps(value, sort_keys=True)

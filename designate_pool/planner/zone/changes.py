@@ -160,11 +160,16 @@ def is_done(now: Zone, change: Change) -> bool:
 
 def fits(now: Zone, change: Change) -> bool:
     """Whether the zone has what *change* removes, but for TTLs, and nothing that conflicts with it."""
-    gone = {rrset.key for rrset in change.existing}
     for rrset in change.existing:
         present = now.get(rrset.name, rrset.type)
         if present is None or present.rdatas != rrset.rdatas:
             return False
+    return not rivals(now, change)
+
+
+def rivals(now: Zone, change: Change) -> list[str]:
+    """The types at the name in the zone that *change* does not remove, and that cannot be beside what it adds."""
+    gone = {rrset.key for rrset in change.existing}
     coming = {rrset.type for rrset in change.new}
-    rivals = [rrset.type for rrset in now.at(change.name) if rrset.key not in gone] if coming else []
-    return not any(rtype in coming or 'CNAME' in coming or rtype == 'CNAME' for rtype in rivals)
+    beside = [rrset.type for rrset in now.at(change.name) if rrset.key not in gone] if coming else []
+    return [rtype for rtype in beside if rtype in coming or 'CNAME' in coming or rtype == 'CNAME']

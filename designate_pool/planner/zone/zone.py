@@ -1,8 +1,8 @@
 """A zone: RRsets by name and type, copied on write.
 
 A copy costs nothing until one of the two zones is changed, and a change of one never affects the other.  RRsets are
-inside the zone, not in a sub-zone, and no CNAME is at the apex or shares its name with other data; lenient additions
-may break all rules but the first.
+inside the zone, not in a sub-zone, no CNAME is at the apex or shares its name with other data, and none is against the
+rules (:mod:`designate_pool.protocol.rules`); lenient additions may break all of these but the first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from designate_pool.errors import (CnameAtApex, DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound,
-                                   RRsetOutsideZone, ZoneError)
+                                   RRsetOutsideZone, RuleBroken, ZoneError)
+from designate_pool.model import names
+from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import lies_in, normal_name
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, unpack
 
@@ -126,16 +128,30 @@ class Zone:
             keys += [key for key in extras if not key.endswith(ends)]
         yield from [self[key] for key in keys]
 
+    def broken_rule(self, rrset: RRset, target_id: str) -> str | None:
+        """Why no DNS server takes *rrset*, which a lenient addition may have brought, beside others for the target."""
+        own = {other.type: other.rdatas for other in self.at(rrset.name) if other.extra.is_for(target_id)}
+        beside = [rtype for rtype in own if rtype != 'CNAME']
+        if rrset.type == 'CNAME' and (beside or rrset.name == self.name):
+            return 'a CNAME cannot be at the apex' if rrset.name == self.name else \
+                f'a CNAME cannot be beside {" and ".join(beside)}'
+        dnames = [upper for upper in names.above(rrset.name)
+                  if (dname := self.get(upper, 'DNAME')) is not None and dname.extra.is_for(target_id)]
+        violations = (*rules.at_name(self.name, rrset.name, own, dnames), *rules.wrong_data(rrset.name, own))
+        return next((violation.why for violation in violations if violation.type == rrset.type
+                     and violation.rule.id != 'cname-alone'), None)
+
     def add_record(self, rrset: RRset, replace: bool = False, lenient: bool = False) -> None:
         """Add *rrset*.
 
         :param replace: whether an RRset of the same name and type is replaced
-        :param lenient: allow it in a sub-zone, beside a CNAME, or as a CNAME at the apex
+        :param lenient: allow it in a sub-zone, beside a CNAME, as a CNAME at the apex, or at a wrong name
         :raises RRsetOutsideZone: for a name that is not in the zone
         :raises DuplicateRRset: when its name and type exist and *replace* is not set
         :raises RRsetInSubZone: when it belongs to a sub-zone
         :raises CnameAtApex: for a CNAME of the zone's own name
         :raises RRsetBesideCname: when a CNAME would share its name with other data
+        :raises RuleBroken: when another rule forbids it
         """
         self.add_all((rrset,), replace, lenient)
 
@@ -183,10 +199,11 @@ class Zone:
                    replace: bool = False) -> Iterator[tuple[str, ZoneError]]:
         """Those of *keys* that must not be added if all are, with the errors of :meth:`add_record`.
 
-        :param keys: a dict
+        :param keys: a dict; of packed pairs, data is checked too
         """
         types = {key.rpartition('\t')[2] for key in keys}
         cnames = {key[:-len('\tCNAME')] for key in keys if key.endswith('\tCNAME')} if 'CNAME' in types else ()
+        has_dnames = 'DNAME' in types or 'DNAME' in self._types
         for key in keys:
             name, _, rtype = key.partition('\t')
             # The first two conditions are cheap, and nearly all keys pass them.
@@ -200,12 +217,27 @@ class Zone:
                 yield key, RRsetInSubZone(name=name, rtype=rtype, sub_zone=sub_zone)
             elif rtype == 'CNAME' and name == self.name:
                 yield key, CnameAtApex(zone=name)
-            elif name in cnames or self._rrsets and f'{name}\tCNAME' in self._rrsets:
-                beside = [rtype] if rtype != 'CNAME' else [
-                    other for other in types | self._types if other != 'CNAME'
-                    and (f'{name}\t{other}' in keys or f'{name}\t{other}' in self._rrsets)]
-                if beside:
-                    yield key, RRsetBesideCname(name=name, rtype=min(beside))
+            elif (name in cnames or self._rrsets and f'{name}\tCNAME' in self._rrsets) and (
+                    beside := [rtype] if rtype != 'CNAME' else [
+                        other for other in types | self._types if other != 'CNAME'
+                        and (f'{name}\t{other}' in keys or f'{name}\t{other}' in self._rrsets)]):
+                yield key, RRsetBesideCname(name=name, rtype=min(beside))
+            elif has_dnames or rtype in rules.RULED or (
+                    isinstance(keys, Mapping) and len(keys[key]) > rules.LEAST_OVERFLOW):
+                dnames = [upper for upper in names.above(name) if f'{upper}\tDNAME' in keys
+                          or f'{upper}\tDNAME' in self._rrsets] if has_dnames else ()
+                at_name: dict[str, Collection[str]] = {
+                    other: () for other in types | self._types
+                    if f'{name}\t{other}' in keys or f'{name}\t{other}' in self._rrsets}
+                at_name[rtype] = keys[key].split('\t')[1:] if isinstance(keys, Mapping) else ()
+                for violation in (*rules.at_name(self.name, name, at_name, dnames),
+                                  *rules.wrong_data(name, {rtype: at_name[rtype]})):
+                    if violation.type == rtype:
+                        yield key, RuleBroken(name=name, rtype=rtype, why=violation.why)
+                for lower in self._rrsets if rtype == 'DNAME' else ():
+                    if lower.partition('\t')[0] != name and lies_in(lower.partition('\t')[0], name):
+                        yield key, RuleBroken(name=name, rtype=rtype, why=f'{" ".join(lower.split())} lies below it')
+                        break
 
     def digest(self) -> str:
         """A SHA-256 of what is served except for the SOA; it does not depend on the order of additions."""

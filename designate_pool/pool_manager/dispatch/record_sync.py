@@ -34,13 +34,13 @@ from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.protocol import soa_rdata
-from designate_pool.protocol.names_and_rdata import LOWER
+from designate_pool.protocol.names_and_rdata import without_case
 from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import rrset_ownership, server_statuses
-from designate_pool.storage.serving import zone_snapshot as zone_store
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import plans as plan_store
+from designate_pool.storage.zones import versions
 
 LOG = logging.getLogger(__name__)
 
@@ -82,6 +82,7 @@ class RecordSync:
                 serial = attempt.run()
             is_overtaken = attempt.has_written and attempt.is_overtaken()
             newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if is_overtaken else None
+            newest = newest and newest.permitted
             if newest is None or newest.abandoned:
                 break
             LOG.warning('%s: %s was changed by another pool manager at the same time; it is written again',
@@ -132,7 +133,7 @@ class _ZoneSync:
         :raises BackendError: when it could not be applied
         :raises TimeoutError: when it took too long; the next attempt continues from what was done
         """
-        contents = self._storage.read(zone_store.texts, self.domain.id)
+        contents = self._storage.read(versions.permitted_texts, self.domain.id)
         if contents is None:
             raise BackendError(why=f'{self.domain.name} is not there any more')
         self._serial = contents[0].serial
@@ -146,7 +147,7 @@ class _ZoneSync:
         self._retire_plan()
         self._disown_absent(plan)
         if plan is not None and plan.blocked:
-            raise BackendRefused(why=_blocked_reason(plan, self.backend.policy.name), reason=Reason.POLICY)
+            raise BackendRefused(why=_blocked_reason(plan), reason=Reason.POLICY)
         return contents[0].serial
 
     def is_overtaken(self) -> bool:
@@ -293,23 +294,27 @@ class _ZoneSync:
         # Not the SOA: it is of the zone, and the NS records say whose that is.
         new = {rrset.key for change in plan.changes for rrset in change.new if rrset.type != 'SOA'}
         old = {rrset.key for change in plan.changes for rrset in change.existing}
+        created = new - old
+        if not self.backend.capabilities.keeps_serial:
+            # It may show late what an earlier plan has created, and refuse to create that again.
+            created -= self._known()
         self._deadline.left()
         # Recorded first: otherwise, after a crash in between, the records that we created would count as others'.
-        self._record_ownership(plan, new - old, ())
+        self._record_ownership(plan, created, ())
         self._start_writing()
         try:
             result = self._provider.apply(plan)
         except BackendRefused:  # it may be long before the server takes it
-            self._disown_lost(plan, new - old, old - new)
+            self._disown_lost(plan, created, old - new)
             raise
         self._finish_reserved(result.ok, '; '.join(result.errors[:3]))
         if result.ok:
             self._record_ownership(plan, (), old - new)
             return
         if result.applied:
-            self._disown_lost(plan, new - old, old - new)
+            self._disown_lost(plan, created, old - new)
         else:
-            self._record_ownership(plan, (), new - old)
+            self._record_ownership(plan, (), created)
         raise BackendError(why=f'{result.applied} of {len(plan.changes)} changes were made, {result.failed} failed, '
                                f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
 
@@ -351,7 +356,7 @@ class _ZoneSync:
         """
         if self._registry is None:
             return
-        before = self._registry.last_read if isinstance(self._registry, _DatabaseRegistry) else frozenset[str]()
+        before = self._known()
         data = {rrset.key: rrset.rdatas for change in plan.changes for rrset in change.new if rrset.key in created}
         try:
             zone = self._existing()
@@ -372,6 +377,10 @@ class _ZoneSync:
         except (PoolError, OSError) as error:
             LOG.warning('%s: %s: it is not known what of the failed changes others have made: %s',
                         self._server.label, plan.zone, error)
+
+    def _known(self) -> frozenset[str]:
+        """The keys that the database had as ours when the plan was made."""
+        return self._registry.last_read if isinstance(self._registry, _DatabaseRegistry) else frozenset()
 
     def _start_writing(self) -> None:
         """Call this before writing to the server.
@@ -469,10 +478,10 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
     for (name, rtype), together in groupby(sorted(rows, key=lambda row: row[:2]), key=lambda row: row[:2]):
         records = list(together)
         ttl = head.ttl if records[0][2] is None else records[0][2]
-        data = sorted({row[3].lower() if rtype in LOWER else row[3] for row in records})
+        data = sorted({without_case(rtype, row[3]) for row in records})
         pairs[f'{name}\t{rtype}'] = '\t'.join((str(ttl), *data))
     zone = Zone(head.name)
-    zone.add_pairs(pairs)
+    zone.add_pairs(pairs, lenient=True)  # what a server does not take is its provider's to refuse or to leave out
     return zone
 
 
@@ -490,7 +499,7 @@ def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
         for change in changes)
 
 
-def _blocked_reason(plan: Plan, policy: str) -> str:
+def _blocked_reason(plan: Plan) -> str:
     names = ', '.join(f'{blocked.change.kind} {blocked.change.name} ({blocked.why})' for blocked in plan.blocked[:3])
     more = f' and {len(plan.blocked) - 3} more' if len(plan.blocked) > 3 else ''
     return f'{len(plan.blocked)} changes are blocked: {names}{more}'

@@ -183,7 +183,7 @@ class WorkerCallbacks:
     """What the manager does for its workers.
 
     :ivar sync_records: plans and applies a domain on a server that is fed by records, or deletes it there
-    :ivar retransfer: makes the server transfer diverged domains again
+    :ivar retransfer: makes the server transfer domains again whose contents are not ours
     :ivar renew: renews the claims of operations queued or in flight; returns the rows that are still ours, with their
         new claims
     :ivar release: releases the claims of operations that are not called: they were queued when the worker stopped,
@@ -254,6 +254,8 @@ class ServerWorker:
     :param rest: the pause after a small batch, as a multiple of the time that the batch took
     :param longest_rest: that pause at most, in seconds
     :ivar polls: the domains that the server is being polled for
+    :ivar is_silent: whether the database says that the server answers nobody, as read or written last
+    :ivar answered_at: when it answered last, which another pool manager may not know; None if not since the start
     """
 
     def __init__(self, server: Server, backend: Backend, control: CircuitBreaker, dns: CircuitBreaker, depth: int,
@@ -270,6 +272,8 @@ class ServerWorker:
         self._rest, self._longest_rest = rest, longest_rest
         self._stopping = threading.Event()
         self.polls = PollsInFlight()
+        self.is_silent = False
+        self.answered_at: datetime | None = None
         # Operations queued or in flight, by the id() they had when queued, with their present claims; and the start of
         # the call in flight, by queue.
         self._operations: dict[int, tuple[int, Operation]] = {}
@@ -322,16 +326,21 @@ class ServerWorker:
     def _call_next(self, number: int, operations: Sequence[Operation]) -> None:
         began = time.monotonic()
         called: set[int] = set()
+        capabilities = self.backend.capabilities
         dropped: list[ServerStatus] = []
         is_ending = False
         try:
             for kind, together in itertools.groupby(operations, _kind):
                 part = list(together)
-                size = MAX_RETRANSFERS if kind is _Kind.RETRANSFER else len(part)
+                rate = capabilities.deletes_per_second / len(self._queues) if kind is _Kind.DELETE else 0
+                size = MAX_RETRANSFERS if kind is _Kind.RETRANSFER else max(1, int(rate)) if rate else len(part)
                 for start in range(0, len(part), size):
                     with self._lock:
                         self._call_started[number] = time.monotonic()
-                    called.update(self._call_claimed(part[start:start + size], kind))
+                    ids = self._call_claimed(part[start:start + size], kind)
+                    called.update(ids)
+                    if rate:
+                        self._stopping.wait(len(ids) / rate)
         except (SystemExit, KeyboardInterrupt, GeneratorExit):
             is_ending = True
             raise
@@ -346,7 +355,7 @@ class ServerWorker:
             # Someone else may have ended the row meanwhile, and then nobody looks at its claim again.
             if dropped and not is_ending:
                 self._callbacks.release(dropped)
-        if 1 < len(called) < self.backend.capabilities.gathers_below > len(self._queues[number]):
+        if 1 < len(called) < capabilities.gathers_below > len(self._queues[number]):
             self._stopping.wait(min(self._rest * (time.monotonic() - began), self._longest_rest))
 
     def _call_claimed(self, operations: Sequence[Operation], kind: _Kind) -> list[int]:
@@ -389,7 +398,7 @@ class ServerWorker:
             return [(failed, None)] * len(operations)
 
     def _call(self, operations: Sequence[Operation], kind: _Kind) -> Sequence[SyncResult]:
-        if self.control.is_open:
+        if self.control.is_open and kind is not _Kind.RETRANSFER:  # contents are compared over DNS
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True,
                                 reason=Reason.UNREACHABLE)
             return [(silent, None)] * len(operations)
@@ -428,7 +437,7 @@ def _outlasts(row: ServerStatus, until: datetime) -> bool:
 def _kind(operation: Operation) -> _Kind:
     row = operation.row
     if row.action is Action.UPDATE:
-        return _Kind.RETRANSFER if row.diverged else _Kind.REFETCH
+        return _Kind.RETRANSFER if row.diverged or row.reason is Reason.UNCHECKED else _Kind.REFETCH
     return _Kind.DELETE if row.action is Action.DELETE else _Kind.CREATE
 
 

@@ -11,8 +11,9 @@ import contextlib
 import dataclasses
 import enum
 import itertools
+import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import dns.flags
 import dns.message
@@ -21,8 +22,10 @@ import dns.rcode
 import dns.rdataclass
 import dns.rdatatype
 
+from designate_pool.backends import driver_class
 from designate_pool.backends.base import Backend
 from designate_pool.backoff import Backoff
+from designate_pool.deadline import Turns
 from designate_pool.errors import BackendRefused, PoolError
 from designate_pool.model import CallResult, Domain, Reason, Server
 from designate_pool.pool_manager.dispatch.server_worker import SyncResult
@@ -32,15 +35,17 @@ from designate_pool.protocol.names_and_rdata import type_number
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.serial import newer
 from designate_pool.settings import Tries
-from designate_pool.storage.serving import zone_snapshot as zone_store
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import versions
+
+LOG = logging.getLogger(__name__)
 
 #: Seconds from the command to transfer to the first comparison; doubled up to the interval between tries.
 FIRST_CHECK = 0.05
 #: Differing RRsets that are named, at most.
 SAMPLE = 3
-#: A transfer is broken off after this many times our number of records and some more.
-TIMES, MORE = 2, 1000
+#: A transfer is broken off after this many times our number of records and octets, and some more of each.
+TIMES, MORE, MORE_OCTETS = 2, 1000, 1 << 20
 
 
 class Match(enum.Enum):
@@ -64,16 +69,21 @@ class ZoneComparison:
 
     :ivar serial: that the server serves, if known
     :ivar why: in words, but for contents that are the same
+    :ivar signs: whether the server signs the zone; what that adds to it is not compared
     """
 
     match: Match
     serial: int | None = None
     why: str = ''
+    signs: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ours:
-    """A zone as the database has it at one serial."""
+    """A zone as the database has it at one serial.
+
+    :ivar digest: of its comparable form
+    """
 
     name: str
     serial: int
@@ -87,7 +97,7 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
     :raises ValueError: if its SOA cannot be built
     """
     contents: zonemd.DigestedZone | None = None
-    with contextlib.closing(storage.stream(zone_store.pages, domain_id)) as pages:
+    with contextlib.closing(storage.stream(versions.permitted_pages, domain_id)) as pages:
         for head, page in pages:
             if contents is None:
                 contents = zonemd.DigestedZone(wire.encode(head.name))
@@ -95,7 +105,7 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
             for owner, rtype, ttl, rdata in page:
                 _add(contents, owner, type_number(rtype), head.ttl if ttl is None else ttl, rdata)
             time.sleep(0)  # let other green threads run
-    return None if contents is None else Ours(head.name, head.serial, contents, _digest(contents))
+    return None if contents is None else Ours(head.name, head.serial, contents, _digest(_comparable(contents)))
 
 
 def compare_domain(storage: Storage, server: Server, domain: Domain, pace: Pace) -> ZoneComparison | None:
@@ -114,23 +124,36 @@ def compare(server: Server, mine: Ours, pace: Pace) -> ZoneComparison:
         key = None if tsig_key is None else tsig.key_from(tsig_key)
         peer = TcpPeer(server.host, server.port, key)
         try:
-            taken = take(peer, mine.name, server.call_timeout, pace, TIMES * mine.contents.added + MORE)
+            taken = take(peer, mine.name, server.call_timeout, pace, TIMES * mine.contents.added + MORE,
+                         TIMES * mine.contents.octets + MORE_OCTETS)
         except TransferRefused as refusal:
             return _by_its_own_digest(peer, mine, server.call_timeout, refusal)
     except BackendRefused as error:
         return ZoneComparison(Match.UNKNOWN, None, str(error))
     except (PoolError, OSError, ValueError) as error:
         return ZoneComparison(Match.SILENT, None, str(error) or type(error).__name__)
+    signs = bool(taken.contents.types & zonemd.SIGNING - mine.contents.types)
     if newer(taken.serial, mine.serial):
         why = f'serves serial {taken.serial}, which is ahead of ours, {mine.serial}'
-        return ZoneComparison(Match.AHEAD, taken.serial, why)
+        why = f'{why}; its serials are its own: it signs' if signs else why
+        return ZoneComparison(Match.AHEAD, taken.serial, why, signs)
     if taken.serial != mine.serial:
         return ZoneComparison(Match.ELSEWHERE, taken.serial, f'serves serial {taken.serial}, not {mine.serial}')
-    if taken.contents.types & zonemd.SIGNING - mine.contents.types:
-        return ZoneComparison(Match.UNKNOWN, taken.serial, 'it signs its zones, so that they are other than ours')
-    if taken.whole and _digest(taken.contents) == mine.digest:
-        return ZoneComparison(Match.SAME, taken.serial)
-    return ZoneComparison(Match.OTHER, taken.serial, _difference(mine, taken.contents, taken.whole))
+    if signs and not taken.whole:
+        return ZoneComparison(Match.UNKNOWN, taken.serial, 'its zones are too large to be compared: it signs', signs)
+    omitted = {type_number(rtype) for rtype in driver_class(server.driver).capabilities.not_transferred}
+    omitted |= (zonemd.SIGNING | zonemd.BESIDE_SIGNING) - mine.contents.types if signs else set()
+    theirs, digest = _comparable(taken.contents, omitted), mine.digest
+    if not mine.contents.types.isdisjoint(omitted):
+        digest = _digest(_comparable(mine.contents, omitted))
+    if taken.whole and _digest(theirs) == digest:
+        return ZoneComparison(Match.SAME, taken.serial, '', signs)
+    return ZoneComparison(Match.OTHER, taken.serial,
+                          _difference(mine.serial, _comparable(mine.contents, omitted), theirs, taken.whole), signs)
+
+
+def _comparable(contents: zonemd.DigestedZone, omitted: Collection[int] = ()) -> zonemd.DigestedZone:
+    return contents.comparable(omitted, Turns().between)
 
 
 def _by_its_own_digest(peer: TcpPeer, mine: Ours, seconds: float, refusal: BackendRefused) -> ZoneComparison:
@@ -141,18 +164,18 @@ def _by_its_own_digest(peer: TcpPeer, mine: Ours, seconds: float, refusal: Backe
     digests = [digest for rdata in rrset or () if (digest := zonemd.digest_in(rdata.to_wire() or b'', mine.serial))]
     if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA or not digests:
         return ZoneComparison(Match.UNKNOWN, None, f'{refusal}, and has no ZONEMD record of this serial')
-    if mine.digest in digests:
+    if _digest(mine.contents) in digests:
         return ZoneComparison(Match.SAME, mine.serial)
     return ZoneComparison(Match.OTHER, mine.serial,
                           f'serves serial {mine.serial} with other contents than ours, by its own ZONEMD record')
 
 
-def _difference(mine: Ours, theirs: zonemd.DigestedZone, whole: bool) -> str:
+def _difference(serial: int, ours: zonemd.DigestedZone, theirs: zonemd.DigestedZone, whole: bool) -> str:
     count = len(theirs)
-    sample = itertools.islice(mine.contents.differences(theirs), SAMPLE)
+    sample = itertools.islice(ours.differences(theirs), SAMPLE)
     named = ', '.join(f'{dns.name.from_wire(owner, 0)[0]} {dns.rdatatype.to_text(dns.rdatatype.RdataType.make(rtype))}'
                       for owner, rtype in sample)
-    return (f'serves serial {mine.serial} with other contents than ours: {len(mine.contents)} records ours, '
+    return (f'serves serial {serial} with other contents than ours: {len(ours)} records ours, '
             f'{"" if whole else "more than "}{count} theirs; e.g. {named}')
 
 
@@ -178,10 +201,20 @@ def retransfer(storage: Storage, tries: Tries, backend: Backend, domains: Sequen
     """
     started = time.monotonic()
     comparisons = {domain.id: _compare(storage, backend, domain) for domain in domains}
-    differing = [domain for domain in domains if comparisons[domain.id].match is not Match.SAME]
+    # Who is behind may be transferring a change, with which a transfer of the whole zone would begin anew.
+    _wait_for_match(storage, dataclasses.replace(tries, max_retries=1), backend, [
+        domain for domain in domains if comparisons[domain.id].match is Match.ELSEWHERE], comparisons)
+    # One that signs would only sign what it transfers, under one more serial of its own.
+    differing = [domain for domain in domains if comparisons[domain.id].match is not Match.SAME
+                 and not _has_own_serials(comparisons[domain.id])]
     results = dict(zip((domain.id for domain in differing), backend.refetch_domains(differing),
                        strict=True)) if differing else {}
+    others = [domain for domain in differing if comparisons[domain.id].match in COMPARED]
     _wait_for_match(storage, tries, backend, [domain for domain in differing if results[domain.id].ok], comparisons)
+    for domain in others:
+        if comparisons[domain.id].match is Match.SAME:
+            LOG.warning('%s had other contents of %s than the pool: it has transferred it anew', backend.server.label,
+                        domain.name)
     seconds = time.monotonic() - started
     return [_result_of(comparisons[domain.id], results.get(domain.id), seconds) for domain in domains]
 
@@ -195,7 +228,7 @@ def _wait_for_match(storage: Storage, tries: Tries, backend: Backend, domains: S
     while pending:
         time.sleep(next(pauses))
         found.update({domain.id: _compare(storage, backend, domain) for domain in pending})
-        pending = [domain for domain in pending if found[domain.id].match is not Match.SAME]
+        pending = [domain for domain in pending if found[domain.id].match not in (Match.SAME, Match.UNKNOWN)]
         if time.monotonic() > end:
             return
 
@@ -210,8 +243,19 @@ def _result_of(found: ZoneComparison, result: CallResult | None, seconds: float)
         return CallResult(seconds), found.serial
     if result is not None and not result.ok:
         why = f'{found.why}; it cannot be made to transfer the zone anew: {result.error}'
-        reason = Reason.NO_RETRANSFER if result.reason is Reason.NO_RETRANSFER else Reason.DIVERGED
+        reason = Reason.NO_RETRANSFER if result.reason is Reason.NO_RETRANSFER else _reason_of(found)
         return CallResult(seconds, why, result.retryable, result.unreachable, reason), found.serial
-    why = f'{found.why}, after it was told to transfer the zone anew'
+    why = found.why if result is None else f'{found.why}, after it was told to transfer the zone anew'
+    reason = _reason_of(found)
     # The tries of a round are used up: the next one is later.
-    return CallResult(seconds, why, retryable=False, reason=Reason.DIVERGED), found.serial
+    return CallResult(seconds, why, retryable=reason is Reason.UNCHECKED, reason=reason), found.serial
+
+
+def _has_own_serials(found: ZoneComparison) -> bool:
+    return found.signs and found.match is Match.AHEAD
+
+
+def _reason_of(found: ZoneComparison) -> Reason:
+    if _has_own_serials(found):
+        return Reason.SIGNS
+    return Reason.DIVERGED if found.match in COMPARED else Reason.UNCHECKED

@@ -46,11 +46,9 @@ REPAIRS = {Answer.NO_ZONE: RECREATED, Answer.NOT_AUTH: POLLED_AGAIN, Answer.SERI
            Answer.BAD: POLLED_AGAIN}
 
 
-def claim_page(manager: Manager, kind: AuditKind, interval: float,
-               seconds: float | None = None) -> tuple[Audit | None, float]:
+def claim_page(manager: Manager, kind: AuditKind, seconds: float | None = None) -> tuple[Audit | None, float]:
     """Claim the next page of a pool's round, and create the first round if there is none.
 
-    :param interval: of a round, seconds
     :param seconds: for which it is claimed; by default as long as operations are
     :returns: the round, or None and the seconds to wait
     """

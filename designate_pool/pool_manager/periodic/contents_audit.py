@@ -5,18 +5,21 @@ domain's serial.  A server with other contents under that serial, or with a seri
 diverged: its row becomes due for a retransfer.  An older serial is left to the audit of serials.
 
 The servers of one domain are compared at the same time, the domains one after the other, so that at most two zones for
-each server are in memory.
+each server are in memory.  A server that takes much longer than another one is left behind: its result is taken when
+it comes, and until then it is asked about no other domain.
 """
 
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import dataclasses
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from designate_pool import logs, metrics
 from designate_pool.model import Action, Audit, AuditKind, Counts, Domain, Reason, ServerState, ServerStatus, Status
@@ -44,6 +47,16 @@ PAGES = 1000
 WORKERS = 16
 #: Seconds to wait while the audit is off.
 IDLE = 5.0
+#: Seconds for which a server may take longer than the first one; or as long again as that, if that is more.
+LAG = 5.0
+
+
+class _Running(NamedTuple):
+    """A comparison of one domain on one server."""
+
+    state: DomainState
+    worker: ServerWorker
+    future: concurrent.futures.Future[ZoneComparison]
 
 
 class ContentsAudit:
@@ -53,7 +66,11 @@ class ContentsAudit:
         self._manager = manager
         self._threads = runtime.workers(WORKERS, name='contents')
         self._stopping = threading.Event()
-        self._paces = collections.defaultdict[str, Pace](lambda: Pace(manager.settings.contents_audit_rate))
+        self._paces = collections.defaultdict[str, Pace](
+            lambda: Pace(manager.settings.contents_audit_rate, self._check_stopping))
+        # By server; those of an earlier domain are of servers that were left behind.
+        self._running: dict[str, _Running] = {}
+        self._late = Counts()
         self._reported: set[str] = set()
         # Servers that were compared in this round, and those that could not be compared.
         self._compared: set[str] = set()
@@ -82,9 +99,10 @@ class ContentsAudit:
     def run(self) -> float:
         """Compare one page of domains; seconds until the next."""
         manager = self._manager
+        self._late = _sum(self._late, self._take_results(set()))
         if not manager.settings.contents_audit_interval:
             return IDLE
-        claimed, wait = audit_schedule.claim_page(manager, KIND, manager.settings.contents_audit_interval)
+        claimed, wait = audit_schedule.claim_page(manager, KIND)
         if claimed is None:
             return wait
         if not claimed.after_id or not self._expected:
@@ -101,14 +119,15 @@ class ContentsAudit:
 
     def _compare_page(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
         """Compare these domains and write the progress of the round; *last_id* is empty for its last page."""
-        counts, unanswering = Counts(), set[str]()
+        counts, unanswering, self._late = self._late, set[str](), Counts()
         states = self._manager.reconciler.read(domain_ids, self._manager.storage.now())
         for domain_id in domain_ids:
             if self._stopping.is_set() or self._page is None:
                 break
             if domain_id in states:
                 counts = _sum(counts, self._compare(states[domain_id], unanswering))
-                done = domain_id
+                if not self._stopping.is_set():  # else it may have been broken off
+                    done = domain_id
         else:
             done = last_id
         if self._page is None:
@@ -127,21 +146,50 @@ class ContentsAudit:
     def _compare(self, state: DomainState, unanswering: set[str]) -> Counts:
         """Compare one domain on all servers that serve it; those that do not answer are added to *unanswering*."""
         rows = self._comparable_rows(state)
-        asked = {server: row for server, row in rows.items() if server not in unanswering}
-        answers: dict[str, ZoneComparison] = {}
+        asked = [server for server in rows if server not in unanswering]
+        busy = [self._running[server].future for server in asked if server in self._running]
+        if len(busy) == len(asked):
+            self._wait_for_one(busy)
+        counts = self._take_results(unanswering)
+        asked = [server for server in asked if server not in self._running and server not in unanswering]
         ours = self._ours(state.domain) if asked else None
         if ours is not None and ours.serial == state.domain.serial:
-            workers = {server: self._manager.all_workers[server] for server in asked}
-            futures = {server: self._threads.submit(zone_compare.compare, worker.server, ours, self._paces[server])
-                       for server, worker in workers.items()}
-            answers = {server: future.result() for server, future in futures.items()}
-            for server, answer in answers.items():
-                self._record_result(workers[server], answer)
-        unanswering.update(server for server, answer in answers.items() if answer.match is Match.SILENT)
-        other = {server: answer for server, answer in answers.items() if answer.match in (Match.OTHER, Match.AHEAD)}
-        diverged = self._mark_diverged(state, other) if other else 0
-        unanswered = sum(answer.match not in COMPARED for answer in answers.values())
-        return Counts(1, len(rows), len(answers), unanswered, diverged)
+            started = time.monotonic()
+            for server in asked:
+                worker = self._manager.all_workers[server]
+                self._running[server] = _Running(state, worker, self._threads.submit(
+                    zone_compare.compare, worker.server, ours, self._paces[server]))
+            running = {server: comparison.future for server, comparison in self._running.items()}
+            self._wait_for_one(running.values())
+            concurrent.futures.wait([running[server] for server in asked], max(LAG, time.monotonic() - started))
+            counts = _sum(counts, self._take_results(unanswering))
+        return _sum(counts, Counts(1, len(rows)))
+
+    def _wait_for_one(self, running: Iterable[concurrent.futures.Future[ZoneComparison]]) -> None:
+        """Wait until one has ended, or the audit stops: a silent server is waited for as long as it may be silent."""
+        running = list(running)
+        while running and not self._stopping.is_set():
+            if concurrent.futures.wait(running, 0.5, concurrent.futures.FIRST_COMPLETED).done:
+                return
+
+    def _take_results(self, unanswering: set[str]) -> Counts:
+        """Use the results of the comparisons that have ended."""
+        counts = Counts()
+        for server, (state, worker, future) in list(self._running.items()):
+            if not future.done():
+                continue
+            del self._running[server]
+            answer = future.result()
+            self._record_result(worker, answer)
+            if answer.match is Match.SILENT:
+                unanswering.add(server)
+            diverged = answer.match in (Match.OTHER, Match.AHEAD) and self._is_marked(state, server, answer)
+            counts = _sum(counts, Counts(0, 0, 1, answer.match not in COMPARED, diverged))
+        return counts
+
+    def _check_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise TimeoutError('the audit stops')
 
     def _ours(self, domain: Domain) -> zone_compare.Ours | None:
         try:
@@ -161,42 +209,44 @@ class ContentsAudit:
                 and not worker.backend.capabilities.fed_by_records
                 and not worker.dns.is_open and members[server].state is ServerState.ACTIVE}
 
-    def _mark_diverged(self, seen: DomainState, answers: Mapping[str, ZoneComparison]) -> int:
-        """Have these servers transfer the zone again, unless their rows have changed since *seen*; how many."""
+    def _is_marked(self, seen: DomainState, server: str, answer: ZoneComparison) -> bool:
+        """Have the server transfer the zone again, unless its row has changed since *seen*; whether it will."""
         recorder = FindingRecorder(self._manager, KIND, self._manager.storage.now())
         with self._manager.reconciler.step([seen.domain.id]) as step:
             for state in step.states.values():
-                for server, answer in answers.items():
-                    row, former = state.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
-                    if row is None or row.version != former.version:
-                        continue
-                    if answer.match is Match.OTHER:
-                        row = row_transitions.diverge(row, answer.why, step.now)
-                    elif answer.serial is not None and newer(answer.serial, state.domain.serial):
-                        row = row_transitions.serial_ahead(row, answer.serial, state.domain.serial, step.now)
-                    else:
-                        continue
-                    state.change(*recorder.marked(state, server, [row], answer.why, REFETCHED))
+                row, former = state.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
+                if row is None or row.version != former.version:
+                    continue
+                if answer.match is Match.OTHER:
+                    row = row_transitions.diverge(row, answer.why, step.now)
+                elif answer.serial is not None and newer(answer.serial, state.domain.serial):
+                    row = row_transitions.serial_ahead(row, answer.serial, state.domain.serial, step.now)
+                else:
+                    continue
+                state.change(*recorder.marked(state, server, [row], answer.why, REFETCHED))
         recorder.save(step)
-        return len(step.writes)
+        return bool(step.writes)
 
     def _record_result(self, worker: ServerWorker, answer: ZoneComparison) -> None:
         """Count *answer*; log once for each server why its contents cannot be compared."""
         server, label = worker.server.id, worker.server.label
         metrics.CONTENTS.labels(label, answer.match.name.lower()).inc()
-        if answer.match in COMPARED:
+        if answer.match in COMPARED and not answer.signs:
             self._compared.add(server)
-        elif answer.match is Match.UNKNOWN:
+        elif answer.signs or answer.match is Match.UNKNOWN:
             self._unknown.add(server)
             if server not in self._reported:
                 self._reported.add(server)
                 note = f'its contents are not checked: {answer.why}'
+                note, reason = ('its serials are its own: it signs', Reason.SIGNS) if answer.signs else (
+                    note, Reason.UNCHECKED)
                 logs.transition(LOG, logging.WARNING, '%s: %s', label, note, server=label)
-                self._note(server, note, Reason.UNCHECKED)
+                self._note(server, note, reason)
 
     def _end_round(self) -> None:
         """Clear the notes of servers that could be compared during all of the round."""
-        noted = {server.id for server in self._manager.members.servers if server.reason is Reason.UNCHECKED}
+        noted = {server.id for server in self._manager.members.servers
+                 if server.reason in (Reason.UNCHECKED, Reason.SIGNS)}
         for server in (self._compared - self._unknown) & (self._reported | noted):
             self._reported.discard(server)
             self._note(server, None, None)

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from designate_pool import metrics
+from designate_pool import metrics, outage_log
 from designate_pool.concurrency import Wakeable
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, PollRequest, PoolServer, ServerState, Status
 from designate_pool.pool_manager.manager import Manager
@@ -155,7 +155,7 @@ class PeriodicLoops:
             self._changes = waiting.changes
         if not waiting.has_unsettled:
             return UNSETTLED_INTERVAL
-        claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL)
+        claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED)
         if claimed is None:
             return min(wait, UNSETTLED_INTERVAL)
         is_crowded = self._manager.queues()['casts'] >= PAGE
@@ -241,9 +241,9 @@ class PeriodicLoops:
                 pause = run()
             except (SystemExit, KeyboardInterrupt, GeneratorExit):
                 raise
-            except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
+            except BaseException as error:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
                 metrics.LOOP_FAILURES.labels(name).inc()
-                LOG.exception('%s failed and is retried', name)
+                outage_log.failure(LOG, error, '%s failed and is retried', name)
             wait = self._wakeable[name].wait if name in self._wakeable else self._stopping.wait
             wait(min(pause, self._longest_pause))
 

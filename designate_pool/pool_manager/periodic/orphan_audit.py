@@ -50,7 +50,7 @@ class OrphanAudit:
         interval = self._manager.settings.extra_zones_interval
         if not interval:
             return IDLE
-        claimed, wait = audit_schedule.claim_page(self._manager, KIND, interval, CLAIM_SECONDS)
+        claimed, wait = audit_schedule.claim_page(self._manager, KIND, CLAIM_SECONDS)
         return wait if claimed is None else self._audit_server(claimed, interval)
 
     def _audit_server(self, audit: Audit, interval: float) -> float:

@@ -25,7 +25,7 @@ from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.audit_schedule import REPAIRS, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
-from designate_pool.pool_manager.reconcile.reconciler import NOBODY
+from designate_pool.pool_manager.reconcile.reconciler import WHO
 from designate_pool.serial import newer
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
@@ -68,7 +68,7 @@ class SerialAudit:
 
     def run(self) -> float:
         """Take the next page if it is due; seconds until the next."""
-        claimed, wait = audit_schedule.claim_page(self._manager, KIND, self._manager.settings.periodic_sync_interval)
+        claimed, wait = audit_schedule.claim_page(self._manager, KIND)
         return wait if claimed is None else self._take_page(claimed)
 
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
@@ -125,7 +125,7 @@ class SerialAudit:
         if not page.domains or not workers:
             return 0
         try:
-            self._manager.minidns.audit_serials(NOBODY, self._manager.pool.name, audit.started_at,
+            self._manager.minidns.audit_serials(WHO, self._manager.pool.name, audit.started_at,
                                                 [worker.server.id for worker in workers], page.domains)
         except PoolError as error:
             self._unsent.failed(error)
@@ -150,6 +150,8 @@ class SerialAudit:
             worker = manager.workers.get(server_id)
             if worker is None:
                 continue
+            if answered or unanswered:
+                manager.note_silence(worker, worker.dns, not answered)
             if answered and worker.dns.answered():
                 manager.wake(server_id)
             elif unanswered and not answered and worker.dns.failed():

@@ -135,7 +135,9 @@ class Step:
 
 
 def read(tx: Tx, pool_name: str, domain_ids: Sequence[str], server_ids: Collection[str]) -> dict[str, DomainState]:
-    """The states of these domains by id, without claims; unknown domains and those that other pools have are left out.
+    """The states of these domains by id, without claims, at the versions that servers may have.
+
+    Left out are unknown domains, those that other pools have, and those of which nothing is to be done.
 
     :param server_ids: the servers whose rows are needed; empty for all
     """
@@ -143,7 +145,7 @@ def read(tx: Tx, pool_name: str, domain_ids: Sequence[str], server_ids: Collecti
     rows = server_statuses.for_domains(tx, domain_ids, server_ids)
     domains = domain_store.get_many(tx, domain_ids)
     return {key: DomainState(domain, {(row.server_id, row.action): row for row in rows[key]})
-            for key, domain in domains.items() if domain.is_of(pool_name)}
+            for key, newest in domains.items() if newest.is_of(pool_name) and (domain := newest.permitted) is not None}
 
 
 class RecentStates:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 
 from designate_pool.consensus import Members
-from designate_pool.model import Action, Answer, Outcome, PollResult, Status
+from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, Reason, Status
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerOutcome, ServerWorker
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Step
@@ -26,6 +26,13 @@ def had_other_settings(outcome: CallOutcome, workers: Mapping[str, ServerWorker]
 def channel_of(outcome: ServerOutcome) -> tuple[str, bool]:
     """The server's id, and whether it was called over its control channel or polled over DNS."""
     return outcome.server_id, isinstance(outcome, CallOutcome)
+
+
+def is_of_former_life(domain: Domain, outcome: CallOutcome) -> bool:
+    """Whether the call was made before the domain was restored: its row is the leftover's then."""
+    operation = outcome.operation
+    return operation.domain.generation < domain.generation and (
+        operation.row.action is Action.DELETE or not domain.is_going)
 
 
 def is_awaited(state: DomainState, outcome: ServerOutcome) -> bool:
@@ -59,7 +66,7 @@ class OutcomeRules:
         """
         for outcome in outcomes:
             state = self.step.states.get(outcome.domain_id)
-            if state is None:
+            if state is None or isinstance(outcome, CallOutcome) and is_of_former_life(state.domain, outcome):
                 continue
             # After a recovery failed operations are due again at once; a server out of service cannot fail.
             counts = outcome.status is Outcome.SUCCESS or (
@@ -97,10 +104,15 @@ class OutcomeRules:
                     state.change(row_transitions.refetched(row, self.step.now, self.tries))
             elif own and not outcome.result.ok and row.next_attempt_at != operation.row.next_attempt_at:
                 state.change(row_transitions.release_claim(row))  # it was restarted meanwhile, and is due
+            elif own and row.reason is Reason.UNCHECKED and outcome.result.reason is Reason.NO_RETRANSFER \
+                    and outcome.serial is None:
+                self._after_sync(state, outcome)  # nothing shows what it serves but the serial
+            elif own and row.reason is Reason.UNCHECKED and outcome.result.reason in (Reason.DIVERGED, Reason.SIGNS):
+                state.change(row_transitions.diverge(row, outcome.result.error or '', self.step.now))
             else:
                 if own or row.status is not Outcome.SUCCESS:
-                    after = row_transitions.after_call(row_transitions.observe(row, outcome.serial), outcome.result,
-                                                       self.step.now, self.tries, random.random())
+                    after = row_transitions.after_call(row_transitions.observe(row, outcome.serial, self.step.now),
+                                                       outcome.result, self.step.now, self.tries, random.random())
                     state.change(after)
                     if outcome.serial is not None and row_transitions.needs_higher_serial(after, outcome.serial,
                                                                                           domain):
@@ -184,7 +196,14 @@ class OutcomeRules:
                 state.change(*row_transitions.zone_lost(create, update, state.domain, result.error or '', self.step.now,
                                                         self.tries, random.random()))
             return
-        after = row_transitions.after_poll(update, result, self.step.now, self.tries, random.random())
+        after = update
+        if not row_transitions.is_doubtful(update, result):
+            after = row_transitions.after_poll(update, result, self.step.now, self.tries, random.random())
+        elif result.status is Outcome.ERROR:
+            after = row_transitions.after_poll(update, dataclasses.replace(result, serial_number=None), self.step.now,
+                                               self.tries, random.random())
+        elif at_least(result.serial_number or 0, update.expected_serial):
+            after = row_transitions.doubt(update, result.serial_number, self.step.now)
         if after is not update:
             state.change(after)
 

@@ -54,7 +54,7 @@ LOG = logging.getLogger(__name__)
 OPERATION_LOG = logging.getLogger('designate_pool.pool_manager.operation_log')
 
 #: The pool manager acts on behalf of no user.
-NOBODY = Context(request_id='pool-manager', all_projects=True)
+WHO = Context(request_id='pool-manager', user='pool-manager', all_projects=True)
 #: Seconds after which a due row is looked at again that could be neither called nor polled for.
 RETRY_PAUSE = 0.5
 #: Seconds, on average, by which an operation is postponed while another call for the name is in flight.
@@ -168,9 +168,10 @@ class Reconciler:
         return states
 
     def live_domains(self, names: Collection[str]) -> dict[str, Domain]:
-        """The pool's domains that exist, by name."""
+        """The pool's domains that exist and that servers may have, by name."""
         domains = self._storage.read(domain_store.live_by_name, sorted(names)) if names else {}
-        return {name: domain for name, domain in domains.items() if domain.is_of(self.pool.name)}
+        return {name: domain for name, domain in domains.items()
+                if domain.is_of(self.pool.name) and domain.permitted is not None}
 
     def make_calls(self, step: Step) -> None:
         """Queue the calls with the server workers."""
@@ -214,7 +215,7 @@ class Reconciler:
 
     def _send_reports(self, reports: Sequence[Report]) -> None:
         try:
-            self._central.update_statuses(NOBODY, reports)
+            self._central.update_statuses(WHO, reports)
         except PoolError as error:
             # The periodic loop finds unreported verdicts and reports them again.
             self._outage.failed(len(reports), error)
@@ -232,7 +233,7 @@ class Reconciler:
             messages.setdefault((tries, spread), []).append(request)
         for (tries, spread), requests in messages.items():
             try:
-                self._minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
+                self._minidns.notify_and_poll(WHO, self.pool.name, requests, tries.timeout, tries.retry_interval,
                                               tries.max_retries, spread)
             except PoolError as error:
                 LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
@@ -273,14 +274,14 @@ class Reconciler:
 
         Both write their claims before either reads, so of two that claim at once at least one sees the other; a claim
         stays until its call has ended.  Calls without a valid claim, or whose domain was deleted meanwhile, are
-        dropped.
+        dropped; so are deletions that were begun while their domain was restored, with their rows.
         """
         now = self._storage.now()
         claimed: dict[tuple[str, str], list[server_statuses.Claimed]] = collections.defaultdict(list)
         for claim in self._storage.read(server_statuses.claimed_on_names,
                                         [operation.domain.name for operation in step.calls], now):
             claimed[claim.server_id, claim.name].append(claim)
-        calls, step.calls, given_back, expired = step.calls, [], [], []
+        calls, step.calls, given_back, expired, void = step.calls, [], [], [], []
         # Of several own claims of one name the first goes on.
         later = {row_transitions.key_of(operation.row) for operation in calls}
         for operation in calls:
@@ -296,6 +297,8 @@ class Reconciler:
                            or self._is_call(claim.row) and row_transitions.key_of(claim.row) not in later)]
             if own.going and operation.row.action is not Action.DELETE:
                 given_back.append(row_transitions.cancel(own.row))
+            elif not own.going and operation.row.action is Action.DELETE:
+                void.append(own.row)
             elif others:
                 given_back.append(postpone(own.row, now))
             else:
@@ -307,7 +310,9 @@ class Reconciler:
         if expired:
             self._storage.run(server_statuses.release_claims, expired)
             self.due_timer.wake()
-        self.recent.drop(row.domain_id for row in (*given_back, *expired))
+        if void:
+            self._storage.run(server_statuses.remove, [row.id for row in void])
+        self.recent.drop(row.domain_id for row in (*given_back, *expired, *void))
 
     def _enqueue(self, operations: Iterable[Operation]) -> None:
         for operation in operations:

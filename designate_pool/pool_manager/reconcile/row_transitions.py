@@ -170,11 +170,11 @@ def after_call(row: ServerStatus, result: CallResult, now: datetime, tries: Trie
     return _failed(row, attempts, overrun, result.error or '', result.reason or Reason.OTHER, now, tries, jitter)
 
 
-def observe(row: ServerStatus, serial: int | None) -> ServerStatus:
-    """*row* with *serial*, which its server serves, if that is newer than what was seen there."""
-    if serial is None or not (row.serial_number is None or newer(serial, row.serial_number)):
+def observe(row: ServerStatus, serial: int | None, now: datetime) -> ServerStatus:
+    """*row* with *serial*, which its server serves, unless a newer one was seen there."""
+    if serial is None or not (row.serial_number in (None, serial) or newer(serial, row.serial_number or 0)):
         return row
-    return dataclasses.replace(row, serial_number=serial)
+    return dataclasses.replace(row, serial_number=serial, seen_at=now)
 
 
 def poll_sent(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
@@ -185,29 +185,47 @@ def poll_sent(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
 
 def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Tries, jitter: float) -> ServerStatus:
     """An UPDATE *row* after a poll; *row* itself if nothing has changed."""
-    seen = observe(row, result.serial_number).serial_number
+    seen = observe(row, result.serial_number, now)
+    is_same = seen.serial_number == row.serial_number
     if row.diverged:
         # Whatever its serial, only a comparison of contents can clear divergence.
-        return row if seen == row.serial_number else dataclasses.replace(row, serial_number=seen,
-                                                                         version=row.version + 1)
+        return row if is_same else dataclasses.replace(seen, version=row.version + 1)
     if result.status is Outcome.SUCCESS:
         if result.serial_number is not None and at_least(result.serial_number, row.expected_serial):
-            if row.status is Outcome.SUCCESS and seen == row.serial_number and row.next_attempt_at is None:
+            if row.status is Outcome.SUCCESS and is_same and row.next_attempt_at is None:
                 return row
-            return _next_version(row, status=Outcome.SUCCESS, serial_number=seen, attempts=row.attempts + 1,
+            return _next_version(seen, status=Outcome.SUCCESS, attempts=row.attempts + 1,
                                  last_error=None, reason=None, next_attempt_at=None, deadline_at=None)
-        if seen == row.serial_number:
+        if is_same:
             return row
         # An unsolicited result; poll again now, as the polling MiniDNS believes the server to be fetching still.
         unsolicited = result.expected_serial is None and row.deadline_at is not None
-        return _next_version(row, serial_number=seen, next_attempt_at=now if unsolicited else row.next_attempt_at,
+        return _next_version(seen, next_attempt_at=now if unsolicited else row.next_attempt_at,
                              attempts=row.attempts if row.status is Outcome.ERROR else 0)  # it makes progress, if late
     # MiniDNS reports ERROR after all tries of a round.  A row that had succeeded starts counting from zero.
     spent = 0 if row.status is Outcome.SUCCESS else row.attempts
     per_round = 1 + tries.max_retries
-    row = dataclasses.replace(row, serial_number=seen)
-    return _failed(row, spent + per_round, spent // per_round, result.error or '',
+    return _failed(seen, spent + per_round, spent // per_round, result.error or '',
                    result.reason or Reason.of(result.answer), now, tries, jitter)
+
+
+def is_doubtful(row: ServerStatus, result: PollResult) -> bool:
+    """Whether a poll has seen a serial that the server was not seen to reach by transfers from what it served before.
+
+    Somebody may have edited the zone there and used the serial of the change.  A zone that was never seen there is new.
+    """
+    return (not row.diverged and None not in (row.serial_number, result.base)
+            and newer(result.base, row.serial_number))  # type: ignore[arg-type]
+
+
+def doubt(row: ServerStatus, serial: int | None, now: datetime) -> ServerStatus:
+    """An UPDATE *row* due for a comparison; *row* itself if it is already."""
+    if row.reason is Reason.UNCHECKED:
+        return row
+    why = f'serves serial {serial}, which it was not seen to transfer: its contents are compared'
+    begins = row.status is Outcome.SUCCESS
+    return _next_version(row, status=None if begins else row.status, attempts=0 if begins else row.attempts,
+                         last_error=why, reason=Reason.UNCHECKED, next_attempt_at=now, deadline_at=None)
 
 
 def is_stuck(row: ServerStatus, tries: Tries) -> bool:
@@ -223,7 +241,8 @@ def is_stuck(row: ServerStatus, tries: Tries) -> bool:
 
 def needs_call(row: ServerStatus, fed_by_records: bool, tries: Tries) -> bool:
     """Whether *row* needs a driver call rather than a poll."""
-    return row.action is not Action.UPDATE or row.diverged or fed_by_records or is_stuck(row, tries)
+    return (row.action is not Action.UPDATE or row.diverged or fed_by_records or row.reason is Reason.UNCHECKED
+            or is_stuck(row, tries))
 
 
 def refetched(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
@@ -251,7 +270,8 @@ def confirm(row: ServerStatus, result: PollResult, now: datetime) -> ServerStatu
     """An UPDATE *row* due for a poll that confirms *result*; *row* itself if none is needed."""
     if is_at_rest(row):
         return row if result.serial_number == row.serial_number else recheck(row, now)
-    return row if row.next_attempt_at is None else schedule_poll(row, now)
+    reason = None if row.reason is Reason.UNCHECKED else row.reason
+    return row if row.next_attempt_at is None else dataclasses.replace(schedule_poll(row, now), reason=reason)
 
 
 def zone_lost(create: ServerStatus, update: ServerStatus, domain: Domain, why: str, now: datetime, tries: Tries,
@@ -299,20 +319,23 @@ def diverge(row: ServerStatus, why: str, now: datetime) -> ServerStatus:
 def serial_ahead(row: ServerStatus, serial: int, own: int, now: datetime) -> ServerStatus:
     """An UPDATE *row* whose server serves a *serial* ahead of the domain's *own*; *row* itself if that is known."""
     if row.diverged:
-        row, seen = observe(row, serial), row.serial_number
-        return row if row.serial_number == seen else dataclasses.replace(row, version=row.version + 1)
+        seen = observe(row, serial, now)
+        is_same = seen.serial_number == row.serial_number
+        return row if is_same else dataclasses.replace(seen, version=row.version + 1)
     why = f'serves serial {serial}, which is ahead of {own}, the newest that the pool ever issued'
-    return diverge(dataclasses.replace(row, serial_number=serial, claimed_by=None, claimed_until=None), why, now)
+    row = dataclasses.replace(row, serial_number=serial, seen_at=now, claimed_by=None, claimed_until=None)
+    return diverge(row, why, now)
 
 
 def needs_higher_serial(row: ServerStatus, serial: int, domain: Domain) -> bool:
     """Whether Central must issue a serial above the one that a server still serves after a failed retransfer.
 
     Only the 1st, 2nd, 4th, 8th, ... consecutive failure asks for one, so that the domain's serial does not race with a
-    server that increments its own.
+    server that increments its own; and none of a server that signs, which does.
     """
     is_power_of_two = row.attempts > 0 and not row.attempts & (row.attempts - 1)
-    return row.diverged and is_power_of_two and not domain.is_going and newer(serial, domain.serial)
+    is_useless = not row.diverged or row.reason is Reason.SIGNS or domain.is_going
+    return not is_useless and is_power_of_two and newer(serial, domain.serial)
 
 
 def clear_divergence(row: ServerStatus) -> ServerStatus:

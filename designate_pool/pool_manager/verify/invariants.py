@@ -44,7 +44,7 @@ def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: in
         if members.counting and len(verdict.agreed) < verdict.needed and not waits:
             yield (f'it is ACTIVE at serial {domain.serial}, which {len(verdict.agreed)} of {verdict.total} servers '
                    'serve, and nothing is due')
-    elif not waits and members.counting:
+    elif not waits and members.counting and domain.waits_for is None:
         yield f'it is {domain.status}, and nothing is due on any server'
     if domain.status is not Status.PENDING:
         provisioned = {row.server_id for row in rows if row.action is Action.UPDATE}

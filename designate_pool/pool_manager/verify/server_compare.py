@@ -8,21 +8,23 @@ import itertools
 import logging
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
-from designate_pool.model import Action, Comparison, Context, Domain, Listing, new_id
+from designate_pool.model import Action, AuditFinding, AuditKind, Comparison, Context, Domain, Listing, new_id
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.reconciler import NOBODY
+from designate_pool.pool_manager.reconcile.reconciler import WHO
 from designate_pool.pool_manager.verify import server_zones
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.reporting import audit_findings
 from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ HIDDEN = '(hidden)'
 BATCH = 100
 #: Zones of one server that are compared at the same time; two copies of each are in memory.
 THREADS = 8
+#: Findings about one server that are noted at a time.
+MAX_NOTED = 1000
 
 
 class ServerCompare:
@@ -44,9 +48,9 @@ class ServerCompare:
         self._seconds = seconds
 
     def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False,
-                context: Context = NOBODY, primary: bool = False) -> Comparison:
+                context: Context = WHO, primary: bool = False) -> Comparison:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
-        worker = self._manager.all_workers.get(server_id)
+        worker, began = self._manager.all_workers.get(server_id), self._manager.storage.now()
         if worker is None:
             raise ServerNotFound(server=server_id)
         domains = {domain.name: domain for domain in server_zones.domains(self._manager)}
@@ -69,8 +73,24 @@ class ServerCompare:
             behind = {domains[name].id for name, _, _ in comparison.behind}
             other = {domains[name].id: (domains[name].serial, why) for name, why in comparison.other or ()}
             comparison = dataclasses.replace(comparison, mending=self._repair(worker, missing, behind, other))
+        self._note(worker, domains, comparison, began, fix)
         return comparison if context.all_projects else _without_names(
             comparison, {name for name, domain in domains.items() if context.sees(domain.project_id)})
+
+    def _note(self, worker: ServerWorker, domains: Mapping[str, Domain], comparison: Comparison, now: datetime,
+              fix: bool) -> None:
+        """Have the explanations of zones say what is wrong, unless it is being repaired."""
+        serials, contents = AuditKind.SERIALS, AuditKind.CONTENTS
+        wrong = [*((serials, name, 'the server does not have the zone') for name in comparison.missing),
+                 *((serials, name, f'the server serves serial {serial or "none"}, not {expected}')
+                   for name, serial, expected in comparison.behind),
+                 *((contents, name, why) for name, why in comparison.other or ())]
+        self._manager.storage.run(
+            audit_findings.replace_unrepaired, worker.server.id,
+            [serials] if comparison.other is None else [serials, contents],
+            [AuditFinding(new_id(), now, domains[name].pool_id, kind, domains[name].id, name, worker.server.id,
+                          worker.server.label, what, audit_findings.UNREPAIRED)
+             for kind, name, what in wrong[:0 if fix else MAX_NOTED]])
 
     def _reread_ahead(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
         """*wanted*, but those that the server has at a newer serial are read again: they may have changed meanwhile."""
@@ -119,7 +139,8 @@ class ServerCompare:
 
     def _match_all(self, worker: ServerWorker, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
         """(name, match, why) of each domain, compared by several threads."""
-        deadline, pace = Deadline(self._seconds), Pace(self._manager.settings.contents_audit_rate)
+        deadline = Deadline(self._seconds)
+        pace = Pace(self._manager.settings.contents_audit_rate, deadline.left)
         remaining = iter(domains)  # threads can share the iterator of a sequence
 
         def work() -> list[tuple[str, Match, str]]:

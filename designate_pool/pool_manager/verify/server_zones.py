@@ -30,7 +30,7 @@ def domains(manager: Manager, page: Callable[..., list[Domain]] = domain_store.p
     """All domains of the pool that *page* reads a page of."""
     after = ''
     while rows := manager.storage.read(page, manager.pool.name, after, PAGE):
-        yield from rows
+        yield from filter(None, (domain.permitted for domain in rows))
         after = rows[-1].id
 
 

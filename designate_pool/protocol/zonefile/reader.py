@@ -25,21 +25,25 @@ import dns.zonefile
 
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, SINGLE, lies_in,
-                                                     normal_name, parse_rdata)
+                                                     normal_name, parse_rdata, split_strings, why_not_ascii,
+                                                     why_not_data)
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
 
 #: The result of converting rdata that is not plain text.
 T = TypeVar('T')
 
 #: The most characters of a record, also of several lines; rdata of 65535 octets, each written as four characters, takes
-#: a quarter of them.
-LONGEST_RECORD = 1 << 20
+#: nearly all of them.  It is parsed as a whole, without a turn for others.
+LONGEST_RECORD = 300_000
 #: The most records of one $GENERATE; a line that would make more is a mistake, or an attempt to exhaust the memory.
 MOST_GENERATED = 65_536
 #: How many of them are made before the first is yielded.
 _PORTION = 100
 _GENERATE = re.compile(r'(\$GENERATE[ \t]+)([0-9]{1,10})-([0-9]{1,10})(?:/([1-9][0-9]{0,9}))?([ \t].*)',
                        re.IGNORECASE | re.DOTALL)
+#: The rest of a $GENERATE whose data is quoted: that is how BIND takes data of several words, and dnspython does not.
+_QUOTED_DATA = re.compile(r'[ \t]+([^"]+[ \t])"((?:[^"\\]|\\.)*)"[ \t]*(?:;.*)?', re.DOTALL)
+_NUMBER_OF = re.compile(r'\\.|\$\$|\$(?:\{(-?[0-9]{1,10})(?:,([0-9]{1,3})(?:,([doxXnN]))?)?\})?', re.DOTALL)
 #: Numbers and widths in a $GENERATE that are too long for any name.
 _IMMENSE = re.compile(r'\$GENERATE[ \t(]+\S*[0-9]{11}|\$\{[^}]*[0-9]{11}|\$\{[^},]*,[^},]*[0-9]{4}', re.IGNORECASE)
 _ALONE = tuple(f'\t{rtype}' for rtype in SINGLE)
@@ -183,15 +187,14 @@ class ZoneFileRecords(Generic[T]):
         try:
             return self._convert(rtype, parse_rdata(rtype, absolute))
         except (dns.exception.DNSException, ValueError, InvalidField) as error:
-            self.refuse(_why(error))
+            self.refuse(_why(error) if isinstance(error, InvalidField) else why_not_data(rtype, data, error))
             return ''
 
     def _read(self, line: str) -> Iterator[tuple[str, int, T]]:
         """The records that dnspython reads from *line* and the lines that continue it."""
         try:
             for text in _portions(self._whole(line)):
-                self._reader.tok = dns.tokenizer.Tokenizer(text)
-                self._reader.read()
+                self._parse(text)
                 for name, ttl, rdata in self._made.records:
                     if ttl > MAX_TTL:
                         raise ValueError(f'its TTL {ttl} is more than {MAX_TTL}')
@@ -211,11 +214,25 @@ class ZoneFileRecords(Generic[T]):
             number, why, wrong = error.args
             self._mistakes.add(line_field(number), why, wrong)
         except (dns.exception.DNSException, ValueError, InvalidField) as error:
-            self.refuse(_why(error))
+            match = _LINE.match(self.line)
+            self.refuse(why_not_data(match[4], match[5], error)
+                        if match and match[4] in ('A', 'AAAA') and 'malformed' in str(error)
+                        else _why(error))
         finally:
             self._made.records.clear()
             self.number += self._further
             self._further = 0
+
+    def _parse(self, text: str) -> None:
+        try:
+            self._reader.tok = dns.tokenizer.Tokenizer(text)
+            self._reader.read()
+        except dns.exception.SyntaxError as error:
+            if 'string too long' not in str(error):
+                raise
+            self._made.records.clear()
+            self._reader.tok = dns.tokenizer.Tokenizer(split_strings(text))
+            self._reader.read()
 
     def _whole(self, line: str) -> str:
         """*line* with the following ones until all parentheses are closed."""
@@ -231,8 +248,7 @@ class ZoneFileRecords(Generic[T]):
             if '"' in bare:
                 raise _WrongLine(number, 'a quoted string has no end', line)
             if not bare.isascii():
-                raise _WrongLine(number, "it has letters that are not ASCII; write international names as 'xn--…'",
-                                 line)
+                raise _WrongLine(number, why_not_ascii(bare), line)
             deep += bare.count('(') - bare.count(')')
             if deep <= 0:
                 return '\n'.join(parts)
@@ -307,9 +323,26 @@ def _portions(text: str) -> Iterator[str]:
     numbers = range(int(first), int(last) + 1, int(step or 1))
     if len(numbers) > MOST_GENERATED:
         raise ValueError(f'one $GENERATE makes more than {MOST_GENERATED} records')
+    quoted = _QUOTED_DATA.fullmatch(rest)
+    if quoted is not None:
+        template = quoted[1] + re.sub(r'\\(.)', lambda escape: escape[1] if escape[1] == '"' else escape[0], quoted[2])
+        for number in numbers:
+            yield _NUMBER_OF.sub(functools.partial(_number_in, number), template)
+        return
     for at in range(0, len(numbers), _PORTION):
         portion = numbers[at:at + _PORTION]
         yield f'{word}{portion[0]}-{portion[-1]}/{numbers.step}{rest}'
+
+
+def _number_in(number: int, place: re.Match[str]) -> str:
+    """What stands for *number* at a place of a $GENERATE: ``$`` or ``${offset[,width[,base]]}``."""
+    if place[0][1:2] == '$' or place[0][0] == '\\':
+        return '$' if place[0] == '$$' else place[0]
+    value, width, base = number + int(place[1] or 0), int(place[2] or 0), place[3] or 'd'
+    if base not in 'nN':
+        return format(value, base).zfill(width)
+    digits = format(value, 'x' if base == 'n' else 'X').zfill((width + 1) // 2)
+    return '.'.join(reversed(digits)) + '.' * (width > 0 and width % 2 == 0)
 
 
 #: Names that dnspython is given, often the same ones.

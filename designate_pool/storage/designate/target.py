@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, ServerState, Status, Task, names
+from designate_pool.model import Action, Actor, ChangeKind, ServerState, Status, Task, Version, names, utcnow
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql import bulk, secrets
@@ -21,13 +21,16 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks, delete_all
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, managed_records, metadata,
                                                pool_attributes, pool_manager_status, pool_renewals, pool_servers, pools,
-                                               record_changes, records, recordsets, secondary_zones)
+                                               records, recordsets, secondary_zones)
 from designate_pool.storage.sql.schema import tsigkeys as tsigkey_table
-from designate_pool.storage.sql.schema import zone_shares, zone_tasks, zone_transfer_accepts, zone_transfer_requests
+from designate_pool.storage.sql.schema import (zone_shares, zone_tasks, zone_transfer_accepts, zone_transfer_requests,
+                                               zone_versions)
 from designate_pool.storage.zones import tsigkeys
+from designate_pool.storage.zones import versions as version_store
 
 #: The ``request_id`` of copied domains.  Any change of a domain's contents here replaces it.
 MARK = 'designate'
+WHO = Actor('takeover')
 
 #: Of a secondary domain that was never transferred: no server can serve it.
 AWAITS_FIRST = sa.and_(domains.c.awaits_transfer, domains.c.transferred_at.is_(None))
@@ -126,10 +129,13 @@ def update_domain(tx: Tx, row: Row) -> None:
 
 def _settled(row: Row) -> dict[str, Any]:
     waits = row['awaits_transfer']
+    # Designate's rows keep their times, and what was before this is not known.
+    origin = Version(row['id'], 1, row['serial'], row['serial'], ChangeKind.TAKEOVER, WHO, row['project_id'], MARK,
+                     utcnow())
     return {'action': Action.CREATE if waits else Action.NONE, 'status': Status.PENDING if waits else Status.ACTIVE,
             'reported_serial': None if waits else row['serial'], 'changed_at': row['updated_at'],
             'converged_at': None if waits else row['updated_at'], 'request_id': MARK,
-            'reversed_name': names.from_the_root(row['name'])}
+            'reversed_name': names.from_the_root(row['name']), 'created_by': version_store.origin_text(origin)}
 
 
 def update(tx: Tx, name: str, key: str, values: Row) -> None:
@@ -170,7 +176,7 @@ def delete_domains(tx: Tx, ids: Iterable[str]) -> None:
     """Delete copied domains without a trace: no server ever got them from here."""
     for part in chunks(ids):
         tx.execute(sa.update(zone_tasks).where(zone_tasks.c.domain_id.in_(part)).values(domain_id=None))
-        for table in (zone_shares, zone_transfer_accepts, zone_transfer_requests, pool_manager_status, record_changes,
+        for table in (zone_shares, zone_transfer_accepts, zone_transfer_requests, pool_manager_status, zone_versions,
                       managed_records, secondary_zones, records, recordsets):
             tx.execute(sa.delete(table).where(table.c.domain_id.in_(part)))
         # A key that is left would keep its name from the keys of other zones.

@@ -37,6 +37,9 @@ _MOST_CHANGES = 1_000_000
 _OF_POOL = (sa.select(pools.c.id, pools.c.reloads, *SERVERS.columns)
             .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
             .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
+_LIMITS = sa.select(TABLE.c.label, TABLE.c.limits).where(
+    TABLE.c.pool_id == sa.bindparam('pool_id'), TABLE.c.limits != '', TABLE.c.state.not_in(_LEAVING)
+).order_by(TABLE.c.position)
 _KEY_NAMES = sa.select(TABLE.c.key_name).where(TABLE.c.key_name.is_not(None), TABLE.c.state != ServerState.REMOVED)
 # With those that were moved from the pool and are still kept.
 _ANY_DOMAIN = sa.select(domains.c.id).where(sa.or_(
@@ -86,6 +89,11 @@ def key_names(tx: Tx) -> set[str]:
     return set(tx.execute(_KEY_NAMES).scalars())
 
 
+def limits_of(tx: Tx, pool_id: str) -> list[tuple[str, str]]:
+    """The labels and limits of the pool's servers that have any and do not leave it."""
+    return [(row[0], row[1]) for row in tx.execute(_LIMITS, {'pool_id': pool_id})]
+
+
 def all_ids(tx: Tx) -> list[str]:
     """Ids of the servers of all pools."""
     return list(tx.execute(sa.select(TABLE.c.id)).scalars())
@@ -120,7 +128,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         former = registered.get(server.id)
         new = server if former is None else dataclasses.replace(
             former, label=server.label, driver=server.driver, fingerprint=server.fingerprint, position=server.position,
-            key_name=server.key_name, verify=server.verify)
+            key_name=server.key_name, verify=server.verify, limits=server.limits, polled=server.polled)
         if former is None or former.state in _LEAVING and not former.dismissed:
             # It may have seen the catalog in another epoch before.
             state = ServerState.ACTIVE if at_once else ServerState.JOINING
@@ -167,6 +175,15 @@ def save(tx: Tx, server: PoolServer, now: datetime) -> bool:
     """Write *server* unless it has changed since it was read; whether it was written."""
     return tx.execute(TABLE.update().where(TABLE.c.id == server.id, TABLE.c.version == server.version)
                       .values(_values(server, now) | {'version': server.version + 1})).rowcount == 1
+
+
+def set_silent(tx: Tx, server_id: str, since: datetime | None) -> None:
+    """Note that a server answers nobody *since* then, unless that is known; None when it answers.
+
+    No new version: it is no change of the server.
+    """
+    is_news = TABLE.c.silent_since.is_(None) if since else TABLE.c.silent_since.is_not(None)
+    tx.execute(TABLE.update().where(TABLE.c.id == server_id, is_news).values(silent_since=since))
 
 
 def claim(tx: Tx, server: PoolServer, by: str, now: datetime, until: datetime) -> PoolServer | None:
@@ -290,7 +307,7 @@ def _locked_pool(tx: Tx, pool_name: str, now: datetime, may_make: bool) -> str:
 
 def _values(server: PoolServer, now: datetime) -> dict[str, Any]:
     values = SERVERS.values(server) | {'updated_at': now, 'state_since': server.state_since or now}
-    del values['created_at']
+    del values['created_at'], values['silent_since']  # see set_silent
     if server.note is not None:
         values['note'] = storable(server.note, 1024)
     return values

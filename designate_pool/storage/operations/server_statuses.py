@@ -25,7 +25,7 @@ from designate_pool.storage.operations import pool_servers as servers
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks, delete_all, lost_race
-from designate_pool.storage.sql.schema import domains
+from designate_pool.storage.sql.schema import ALIVE, domains
 from designate_pool.storage.sql.schema import name_claims as CLAIMS
 from designate_pool.storage.sql.schema import pool_manager_status
 from designate_pool.storage.zones.domains import has_unsettled
@@ -49,9 +49,9 @@ _CLAIMED_ON_NAMES = sa.union_all(
 _OF_BOTH = _OF_DOMAINS.where(TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
 _COUNT = sa.select(sa.func.count()).where(TABLE.c.id.in_(sa.bindparam('ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
-_REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
-             'claimed_by', 'claimed_until', 'diverged', 'finding_id', 'incarnation', 'reason', 'updated_at',
-             'version')
+_REPLACED = ('status', 'serial_number', 'seen_at', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at',
+             'deadline_at', 'claimed_by', 'claimed_until', 'diverged', 'finding_id', 'incarnation', 'reason',
+             'updated_at', 'version')
 
 
 class Claimed(NamedTuple):
@@ -314,10 +314,10 @@ def release_claims(tx: Tx, rows: Sequence[ServerStatus]) -> int:
                        TABLE.c.claimed_until == row.claimed_until, claimed_by=None, claimed_until=None) for row in rows)
 
 
-def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str, now: datetime) -> int:
-    """Give the rows of a domain for a pool's servers to another domain; how many there were."""
-    return _change(tx, TABLE.c.domain_id == domain_id, TABLE.c.server_id.in_(servers.ids_of(pool_id)), domain_id=to_id,
-                   updated_at=now)
+def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str | None, now: datetime) -> int:
+    """Give the rows of a domain for a pool's servers, or for all for None, to another domain; how many there were."""
+    of_pool = sa.true() if pool_id is None else TABLE.c.server_id.in_(servers.ids_of(pool_id))
+    return _change(tx, TABLE.c.domain_id == domain_id, of_pool, domain_id=to_id, updated_at=now)
 
 
 def forget(tx: Tx, domain_ids: Iterable[str]) -> int:
@@ -326,10 +326,15 @@ def forget(tx: Tx, domain_ids: Iterable[str]) -> int:
                for ids in chunks(sorted(domain_ids), _IDS_PER_STATEMENT))
 
 
+def remove(tx: Tx, ids: Iterable[str]) -> None:
+    """Delete rows by their ids."""
+    delete_all(tx, TABLE.c.id, sorted(ids))
+
+
 def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str], now: datetime) -> int:
     """Delete these domains' rows on these servers, but for those that are due or claimed; how many were deleted.
 
-    Such a row was restarted since its domain was found to be deleted everywhere.
+    Such a row was restarted since its domain was found to be deleted everywhere; or the domain was restored.
     """
     return sum(tx.execute(_PURGE, {'ids': ids, 'server_ids': list(server_ids), 'now': now}).rowcount
                for ids in chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
@@ -366,7 +371,8 @@ def _unclaimed(now: datetime | sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
 _IS_DUE = sa.case((TABLE.c.next_attempt_at.is_not(None), 1), else_=0)
 _PURGE = TABLE.delete().where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
                               TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)),
-                              _IS_DUE == 0, _unclaimed(sa.bindparam('now')))
+                              _IS_DUE == 0, _unclaimed(sa.bindparam('now')),
+                              sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.deleted != ALIVE))
 
 
 @functools.lru_cache(maxsize=16)

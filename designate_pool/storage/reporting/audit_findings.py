@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, AuditFinding, Outcome
+from designate_pool.model import Action, AuditFinding, AuditKind, Outcome
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities
@@ -19,8 +19,14 @@ TABLE = audit_findings
 ROWS = pool_manager_status
 
 _LONGEST = 1024
-_MENDED = sa.case(((ROWS.c.status == Outcome.SUCCESS) & ROWS.c.next_attempt_at.is_(None)
-                   & (ROWS.c.diverged == sa.false()), sa.true()), (ROWS.c.id.is_not(None), sa.false()), else_=None)
+#: What was done about a finding of a comparison that repairs nothing.
+UNREPAIRED = "nothing was changed: 'server resync --fix' repairs it"
+#: A row that became due for something else since, and whose server serves a serial, has been repaired.
+_MENDED = sa.case(
+    ((ROWS.c.diverged == sa.false()) & (ROWS.c.updated_at >= TABLE.c.created_at) & sa.or_(
+        (ROWS.c.status == Outcome.SUCCESS) & ROWS.c.next_attempt_at.is_(None),
+        (sa.func.coalesce(ROWS.c.finding_id, '') != TABLE.c.id) & ROWS.c.serial_number.is_not(None)), sa.true()),
+    (ROWS.c.id.is_not(None), sa.false()), else_=None)
 _FINDINGS = Entities(AuditFinding, TABLE, mended=_MENDED)
 _SELECT = _FINDINGS.select.select_from(TABLE.outerjoin(
     ROWS, (ROWS.c.server_id == TABLE.c.server_id) & (ROWS.c.domain_id == TABLE.c.domain_id)
@@ -31,6 +37,13 @@ def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
     rows = [_FINDINGS.values(finding) | {'what': storable(finding.what, _LONGEST)} for finding in found]
     if rows:
         tx.execute(TABLE.insert(), rows)
+
+
+def replace_unrepaired(tx: Tx, server_id: str, kinds: Collection[AuditKind], found: Iterable[AuditFinding]) -> None:
+    """Put what a comparison *found* on a server in the place of what earlier ones of these kinds did."""
+    tx.execute(TABLE.delete().where(TABLE.c.server_id == server_id, TABLE.c.kind.in_(kinds),
+                                    TABLE.c.done == UNREPAIRED))
+    add(tx, found)
 
 
 def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[AuditFinding]:

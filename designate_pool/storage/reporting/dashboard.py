@@ -102,7 +102,9 @@ def zones_by_project(tx: Tx, project_id: str | None) -> list[tuple[str, int]]:
 
 
 def names_of_zones(tx: Tx, project_id: str) -> list[str]:
-    return list(tx.execute(sa.select(domains.c.name).where(*_shown(project_id)).order_by(domains.c.name)).scalars())
+    """As their creators wrote them."""
+    name = sa.func.coalesce(domains.c.given_name, domains.c.name)
+    return list(tx.execute(sa.select(name).where(*_shown(project_id)).order_by(domains.c.name)).scalars())
 
 
 def _shown(project_id: str | None) -> list[Any]:

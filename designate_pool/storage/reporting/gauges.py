@@ -83,4 +83,4 @@ def active(tx: Tx, pool_name: str) -> int:
 def parked_plans(tx: Tx, pool_name: str, now: datetime) -> int:
     """How many plans of the pool wait for an operator."""
     return count(tx, sa.select(plans.c.id).where(plans.c.state == PlanState.PARKED, plans.c.expires_at >= now,
-                                                 plans.c.pool_name == pool_name), MOST)
+                                                 plans.c.pool_name == pool_name, plans.c.server_id.is_not(None)), MOST)

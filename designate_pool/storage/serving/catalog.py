@@ -1,9 +1,9 @@
 """The pools' catalog zones (RFC 9432): which domains are members, and at which serial.
 
 A domain is a member from its creation, or its move to the pool, until its deletion there begins.  The transaction of
-either raises the catalog's serial, so that each serial has exactly one set of members.  It also increments the number
-of changes and stores it in the domain, so that the members added and removed since an earlier state are found without a
-clock.
+either raises the catalog's serial, so that each serial has exactly one set of members.  While a pool is frozen neither
+changes the members, nor the serial, which the end of the freeze raises.  It also increments the number of changes and
+stores it in the domain, so that the members added and removed since an earlier state are found without a clock.
 
 The serial is in a row of its own, which is locked from :func:`bump` to the end of the transaction: call it last.
 """
@@ -11,6 +11,7 @@ The serial is in a row of its own, which is locked from :func:`bump` to the end 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any, TypeVar
@@ -18,9 +19,11 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from designate_pool import serial as serials
-from designate_pool.model import Action
+from designate_pool.model import NOTHING, Action
 from designate_pool.storage.sql.database import Tx, see_one_state
+from designate_pool.storage.sql.entities import chunks
 from designate_pool.storage.sql.schema import ALIVE, catalogs, domains, pool_servers, pools
+from designate_pool.storage.zones import pools as pools_
 
 T = TypeVar('T')
 
@@ -38,12 +41,14 @@ _HEAD = sa.select(pools.c.id, catalogs.c.serial, catalogs.c.changes, pool_server
                                      pool_servers.c.id.in_(sa.bindparam('server_ids', expanding=True))))).where(
         pools.c.name == sa.bindparam('pool_name'))
 _IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != Action.DELETE)
+_IS_SEEN = sa.case((pools_.IS_HELD, domains.c.version_before != NOTHING), else_=_IS_MEMBER)
 
 
 def _members(pool: sa.Column[Any]) -> sa.Select[Any]:
-    return sa.select((sa.select(domains.c.id, domains.c.generation, domains.c.name)
+    return sa.select((sa.select(domains.c.id, domains.c.generation, domains.c.name,
+                                sa.case((pools_.IS_HELD, domains.c.version_before)).label('version_before'))
                       .where(pool == sa.bindparam('pool_id'), domains.c.id >= sa.bindparam('first'),
-                             domains.c.id < sa.bindparam('end'), _IS_MEMBER)
+                             domains.c.id < sa.bindparam('end'), _IS_SEEN)
                       .order_by(domains.c.id).limit(sa.bindparam('most'))).subquery())
 
 
@@ -60,9 +65,12 @@ END = '~'
 _CLOCK = sa.bindparam('clock', type_=sa.BigInteger)
 # The clock if that is newer than the serial, else one more, as designate_pool.serial.next_serial does it.
 _AHEAD = (_CLOCK - catalogs.c.serial + serials.SPACE) % serials.SPACE
+_WAITS = sa.bindparam('may_wait', type_=sa.Boolean) & sa.exists().where(
+    pools.c.id == catalogs.c.pool_id, pools.c.freeze_id.is_not(None))
 _BUMP = catalogs.update().where(catalogs.c.pool_id == sa.bindparam('pool')).values(
     changes=catalogs.c.changes + 1, updated_at=sa.bindparam('now'), serial=sa.case(
-        (sa.and_(_AHEAD > 0, _AHEAD < serials.HALF), _CLOCK), else_=(catalogs.c.serial + 1) % serials.SPACE))
+        (_WAITS, catalogs.c.serial), (sa.and_(_AHEAD > 0, _AHEAD < serials.HALF), _CLOCK),
+        else_=(catalogs.c.serial + 1) % serials.SPACE))
 _MARK = domains.update().where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
     catalog_change=sa.select(catalogs.c.changes).where(catalogs.c.pool_id == sa.bindparam('pool')).scalar_subquery())
 
@@ -100,16 +108,19 @@ def establish(tx: Tx, pool_id: str, now: datetime) -> int:
     return serial
 
 
-def bump(tx: Tx, pool_id: str, now: datetime, came_or_went: Collection[str] = ()) -> int | None:
+def bump(tx: Tx, pool_id: str, now: datetime, came_or_went: Collection[str] = (),
+         may_wait: bool = True) -> int | None:
     """Raise the catalog's serial, which stays locked until this transaction ends.
 
     :param came_or_went: ids of the domains that this transaction creates or begins to delete
+    :param may_wait: whether servers do not see that before a freeze of the pool ends
     :returns: the new serial; None for a pool without a catalog, where nothing is locked
     """
-    if not tx.execute(_BUMP, {'pool': pool_id, 'clock': int(now.timestamp()) % serials.SPACE, 'now': now}).rowcount:
+    if not tx.execute(_BUMP, {'pool': pool_id, 'clock': int(now.timestamp()) % serials.SPACE, 'now': now,
+                              'may_wait': may_wait and bool(came_or_went)}).rowcount:
         return None
-    if came_or_went:
-        tx.execute(_MARK, {'pool': pool_id, 'ids': list(came_or_went)})
+    for part in chunks(came_or_went):
+        tx.execute(_MARK, {'pool': pool_id, 'ids': part})
     return int(tx.execute(sa.select(catalogs.c.serial).where(catalogs.c.pool_id == pool_id)).scalar_one())
 
 
@@ -145,8 +156,8 @@ class CatalogReading:
         while True:
             page = self._tx.execute(_MEMBERS, {'pool_id': self.head.pool_id, 'first': first, 'end': end,
                                                'most': _PAGE}).all()
-            for row in page:
-                yield row[0], row[1], row[2]
+            for domain_id, generation, name, before in page:
+                yield domain_id, json.loads(before)['generation'] if before else generation, name
             if len(page) < _PAGE:
                 return
             first = page[-1][0] + '!'  # the next id: all ids have the same length

@@ -1,6 +1,8 @@
 """Zones as MiniDNS serves them, read at one state of the database.
 
 Domains and records that are deleted or being deleted are not served, nor are secondary domains that await a transfer.
+Of zones whose changes wait, the heads here are those of the version that servers may have
+(:mod:`designate_pool.model.freezes`); :func:`designate_pool.storage.zones.versions.permitted_pages` has its records.
 """
 
 from __future__ import annotations
@@ -14,29 +16,35 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from designate_pool.model import Action, Status, Task, ZoneHead, ZoneRecord
+from designate_pool.model import Action, Status, Task, ZoneHead, ZoneRecord, permitted
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
+from designate_pool.storage.zones import pools as pools_
 from designate_pool.storage.zones import recordsets as recordsets_of
 
 IS_SERVED = sa.and_(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
                     domains.c.awaits_transfer == sa.false())
-_HEADS = (
+#: Of a record: whether it is there now.
+IS_PRESENT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
+_ALL_HEADS = (
     sa.select(domains.c.id, domains.c.name, pools.c.name, domains.c.email, domains.c.ttl, domains.c.serial,
               domains.c.refresh, domains.c.retry, domains.c.expire, domains.c.minimum, domains.c.soa_names,
-              pool_attributes.c.value)
+              pool_attributes.c.value, IS_SERVED, sa.case((pools_.IS_HELD, domains.c.version_before)))
     .join_from(domains, pools)
     .outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
                                         pool_attributes.c.key == 'name_server'))
-    .where(IS_SERVED)
     .order_by(domains.c.id, pool_attributes.c.position, pool_attributes.c.value)
 )
+#: Also of those that servers may not have, which are left out when they are read.
+_HEADS = _ALL_HEADS.where(sa.or_(domains.c.deleted == ALIVE, domains.c.version_before.is_not(None)))
 _KEEPING = pools.alias('keeping_pool')
 _HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)),
                               sa.or_(pools.c.name == sa.bindparam('pool_name'), domains.c.former_pool_id == (
                                   sa.select(_KEEPING.c.id).where(_KEEPING.c.name == sa.bindparam('pool_name'))
                                   .scalar_subquery())))
-_HEAD_BY_ID = _HEADS.where(domains.c.id == sa.bindparam('domain_id'))
+_BY_ID = domains.c.id == sa.bindparam('domain_id')
+_HEAD_BY_ID = _HEADS.where(_BY_ID)
+_NEWEST_HEAD, _ANY_HEAD = _ALL_HEADS.where(_BY_ID, IS_SERVED), _ALL_HEADS.where(_BY_ID)
 _Pages = Generator[Sequence[ZoneRecord], None, None]
 #: Has the next item of a generator made while the one before is used.
 Ahead = Callable[[Generator[Any, None, None]], Any]
@@ -47,8 +55,7 @@ _PAGE = 2000
 def _records(domain: sa.ColumnElement[bool], wire: Any) -> sa.Select[Any]:
     return (sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, wire)
             .join_from(records, recordsets, recordsets.c.id == records.c.recordset_id)
-            .where(domain, records.c.task != Task.DELETE, records.c.status != Status.DELETED,
-                   recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA'))
+            .where(domain, IS_PRESENT, recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA'))
 
 
 #: Unordered, with the records as the outer table, which takes the fewest lookups.
@@ -68,8 +75,7 @@ _OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL 
     .compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
 _OF_SOME = (
     sa.select(records.c.domain_id)
-    .where(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.task != Task.DELETE,
-           records.c.status != Status.DELETED)
+    .where(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), IS_PRESENT)
     .limit(sa.bindparam('most')).subquery())
 # With statistics from before a large import PostgreSQL scans all recordsets, unless these are restricted to the zones
 # as well.  With those that it made during the import, when no record could be seen, it may take a minute to find that
@@ -93,34 +99,26 @@ def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]
 
 
 def head(tx: Tx, domain_id: str) -> ZoneHead | None:
-    """The head of a zone by its domain's id; None when it is not served."""
-    heads_ = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
-    return heads_[0] if heads_ else None
+    """The head of a zone by its domain's id; None when servers may have none."""
+    return next(iter(_read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)), None)
 
 
-def pages(tx: Tx, domain_id: str,
-          ahead: Ahead = iter) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
-    """Pages of a zone: its head with some of its records, without the SOA, unordered; at least one page.
+def newest_head(tx: Tx, domain_id: str, if_served: bool = True) -> ZoneHead | None:
+    """The head of the newest version of a zone; None when there is none, or *if_served* and it is not."""
+    heads_ = _read_heads(tx, _NEWEST_HEAD if if_served else _ANY_HEAD, domain_id=domain_id, is_newest=True)
+    return next(iter(heads_), None)
 
-    All pages are of one serial.  There is none if the zone is not served.  Rows are fetched page by page, and until the
-    last page the transaction can do nothing else.  It must be the first call of its transaction (see
-    :func:`designate_pool.storage.sql.database.see_one_state`).
+
+def records_of(tx: Tx, domain_id: str, ahead: Ahead = iter) -> _Pages:
+    """Pages of a zone's present records, without the SOA, unordered, whether they are served or not.
+
+    Rows are fetched page by page, and until the last page the transaction can do nothing else.
 
     :param ahead: used with PostgreSQL, which has the next page ready then when it is needed
     """
-    see_one_state(tx)
-    zone_head = head(tx, domain_id)
-    if zone_head is None:
-        return
-    is_empty = True
     name = tx.dialect.name
-    with contextlib.closing(_from_postgresql(tx, domain_id, ahead) if name == 'postgresql' else
-                            _from_mysql(tx, domain_id) if name == 'mysql' else _from_sqlite(tx, domain_id)) as read:
-        for page in read:
-            is_empty = False
-            yield zone_head, page
-    if is_empty:
-        yield zone_head, ()
+    return (_from_postgresql(tx, domain_id, ahead) if name == 'postgresql' else
+            _from_mysql(tx, domain_id) if name == 'mysql' else _from_sqlite(tx, domain_id))
 
 
 def small_zones(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, tuple[int, list[ZoneRecord]]] | None:
@@ -145,17 +143,12 @@ def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str,
     """A zone's head, and name, type, TTL (None for the zone's) and data of every record but its SOA, at one serial.
 
     Rows are ordered by name, type and data, and fetched as they are consumed: until the last row the transaction can do
-    nothing else.  None if the zone is not served.  As :func:`pages`, it must be the first call of its transaction.
+    nothing else.  None if the zone is not served.  It must be the first call of its transaction (see
+    :func:`designate_pool.storage.sql.database.see_one_state`).
     """
     see_one_state(tx)
-    zone_head = head(tx, domain_id)
+    zone_head = newest_head(tx, domain_id)
     return None if zone_head is None else (zone_head, recordsets_of.contents(tx, domain_id))
-
-
-def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
-    """As :func:`head_and_rows`, in memory."""
-    zone = head_and_rows(tx, domain_id)
-    return None if zone is None else (zone[0], list(zone[1]))
 
 
 def counts(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, int] | None:
@@ -199,12 +192,16 @@ def _fetched(tx: Tx, domain_id: str) -> Generator[Sequence[Any], None, None]:
         page = tx.execute(_FETCH).cursor.fetchall() if len(page) >= _PAGE else []
 
 
-def _read_heads(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[ZoneHead]:
-    heads_: dict[str, ZoneHead] = {}
-    for *fields, soa_names, name_server in tx.execute(statement, parameters):
+def _read_heads(tx: Tx, statement: sa.Select[Any], is_newest: bool = False, **parameters: object) -> list[ZoneHead]:
+    heads_: dict[str, ZoneHead | None] = {}
+    for *fields, soa_names, name_server, is_served, version_before in tx.execute(statement, parameters):
         present = heads_.get(fields[0])
-        if present is None:
-            heads_[fields[0]] = ZoneHead(*[*fields, () if name_server is None else (name_server,), soa_names])
-        else:
+        if present is not None:
             heads_[fields[0]] = dataclasses.replace(present, name_servers=(*present.name_servers, name_server))
-    return list(heads_.values())
+            continue
+        zone_head = ZoneHead(*[*fields, () if name_server is None else (name_server,), soa_names])
+        if version_before is not None and not is_newest:
+            heads_[fields[0]] = permitted(dataclasses.replace(zone_head, is_held=True), version_before)
+        else:
+            heads_[fields[0]] = zone_head if is_served or is_newest else None
+    return [zone_head for zone_head in heads_.values() if zone_head is not None]

@@ -17,6 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks
 
 #: Executes the statement of an insertion in a transaction.
 Insertion = Callable[[Tx], object]
@@ -98,7 +99,8 @@ def _insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[s
             tx.exec_driver_sql(f'{head}({statement})', execution_options={'no_parameters': True})
     else:
         marks = ', '.join('?' for _ in (*fixed, *varying))
-        tx.exec_driver_sql(f'{head}({marks})', list(zip(*map(itertools.repeat, fixed), *varying)))
+        for part in chunks(zip(*map(itertools.repeat, fixed), *varying)):
+            tx.exec_driver_sql(f'{head}({marks})', part)
 
 
 def _literals(values: Sequence[Any], cursor: Any) -> Iterable[str]:

@@ -38,6 +38,10 @@ Dialect = sa.Dialect
 Items: TypeAlias = Generator[T, None, None]
 
 PATIENCE = 10.0
+#: Seconds without a connection after which the database is logged to be away: a new connection may do.
+_AWAY_SECONDS = 1.0
+#: Seconds for which no connection must have failed before an outage is logged to have ended.
+_BACK_SECONDS = 2.0
 #: Seconds from a transaction that failed for the moment to the next.
 _PAUSES = Backoff(0.01, cap=0.5, jitter=(0.5, 1.0))
 #: Octets of a SQLite file that are memory-mapped.
@@ -164,6 +168,10 @@ class Storage:
     def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE,
                  secrets_keys: Sequence[str] = (), clock: DatabaseClock | None = None) -> None:
         self._patience = patience
+        parsed = _parse(url)
+        self._address = f'{parsed.host}:{parsed.port}' if parsed.port else parsed.host or str(parsed.database)
+        self._outage = OutageLog(LOG, 'the database at %s does not answer: %s', 'the database at %s answers again')
+        self._away_at = float('-inf')
         self.clock = clock or DatabaseClock()
         self.connections = pool_size + max_overflow
         # Every transaction is ended here, so no ROLLBACK is needed when a connection is returned.
@@ -285,19 +293,32 @@ class Storage:
                 result = attempt()
             except exc.SQLAlchemyError as error:
                 remaining = end - time.monotonic()
+                is_away = _is_away(error)
+                if is_away:
+                    self._away_at = time.monotonic()
+                if is_away and self._away_at - started > _AWAY_SECONDS:
+                    self._outage.failed(self._address, str(getattr(error, 'orig', error)).strip().partition('\n')[0])
                 passes, crowded = is_transient(error), isinstance(error, exc.TimeoutError)
                 if not passes or remaining <= 0:
                     metrics.TRANSACTIONS.labels(kind, 'failed').inc()
                     if not passes and not crowded:
                         raise
                     why = 'all connections to it are in use' if crowded else type(error).__name__
-                    raise errors.ServiceUnavailable(service='the database', why=why) from error
+                    unavailable = errors.DatabaseUnavailable if is_away and self._outage else errors.ServiceUnavailable
+                    raise unavailable(service='the database', why=why) from error
             else:
+                if time.monotonic() - self._away_at > _BACK_SECONDS:  # not only for a connection that was still there
+                    self._outage.ended(self._address)
                 metrics.TRANSACTIONS.labels(kind, 'ok').inc()
                 metrics.TRANSACTION_SECONDS.labels(kind).observe(time.monotonic() - started)
                 return result
             metrics.TRANSACTION_RETRIES.inc()
             time.sleep(min(remaining, next(pauses)))
+
+
+def _is_away(error: exc.SQLAlchemyError) -> bool:
+    """Whether there is no connection to the database."""
+    return isinstance(error, exc.DBAPIError) and (error.connection_invalidated or error.statement is None)
 
 
 def is_transient(error: exc.SQLAlchemyError) -> bool:
@@ -317,9 +338,13 @@ def is_transient(error: exc.SQLAlchemyError) -> bool:
         return False
     if cause.pgcode is not None:
         return cause.pgcode in _SQLSTATES
-    # Errors without a code are of the connection: FATAL if the server refused it, otherwise of the network.
-    return isinstance(error, exc.OperationalError) and (
-        'FATAL' not in str(cause) or any(words in str(cause) for words in _PASSING_REFUSALS))
+    return isinstance(error, exc.OperationalError) and _is_passing(cause)
+
+
+def _is_passing(error: BaseException) -> bool:
+    """Whether an error of PostgreSQL without a code may pass: it is of the connection, FATAL if the server refused it,
+    otherwise of the network."""
+    return 'FATAL' not in str(error) or any(words in str(error) for words in _PASSING_REFUSALS)
 
 
 def is_elsewhere(error: BaseException | None) -> bool:
@@ -357,7 +382,7 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
                                 keepalives_count=_COUNT, tcp_user_timeout=_SILENCE * 1000)
         engine = sa.create_engine(parsed, executemany_mode='values_plus_batch',
                                   **{'isolation_level': 'READ COMMITTED', **options})
-        sa.event.listen(engine, 'do_connect', _look_up_host)
+        sa.event.listen(engine, 'do_connect', _connect_postgresql)
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds, idle))
         sa.event.listen(engine, 'handle_error', _leave_node)
     return engine
@@ -563,18 +588,37 @@ def _prepare_mysql(seconds: int, idle: int, isolation_level: str | None) -> Call
     return prepare
 
 
-def _look_up_host(dialect: Any, record: Any, arguments: Any, options: Any) -> None:
-    """Look a host name up here, as libpq would stop all green threads until the resolver answers.
+def _connect_postgresql(dialect: Any, record: Any, arguments: Any, options: dict[str, Any]) -> Any:
+    """Connect to the first of the hosts that takes the connection, each asked by itself.
 
-    libpq tries each of several addresses, and still checks certificates by the name.  A name that is not found is left
-    to libpq, which reports it.
+    libpq asks all hosts in one call, but where it may not block, one that accepts the connection and is silent ends the
+    call.  Host names are looked up here, as libpq would stop all green threads until the resolver answers; it still
+    checks certificates by the name.
     """
-    host = options.get('host')
-    if host and not set('/,') & set(host) and 'hostaddr' not in options:
-        with contextlib.suppress(OSError):
-            resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            addresses = dict.fromkeys(str(address[4][0]) for address in resolved)
-            options |= {'host': ','.join([host] * len(addresses)), 'hostaddr': ','.join(addresses)}
+    *places, last = _postgresql_places(options)
+    for place in places:
+        try:
+            return dialect.connect(*arguments, **{**options, **place})
+        except dialect.loaded_dbapi.OperationalError as error:
+            if not _is_passing(error):
+                raise
+    return dialect.connect(*arguments, **{**options, **last})
+
+
+def _postgresql_places(options: dict[str, Any]) -> list[dict[str, Any]]:
+    """The addresses to connect to in turn, as options of libpq; one without any where libpq shall choose."""
+    hosts, ports = (str(options.get(name, '')).split(',') for name in ('host', 'port'))
+    if 'hostaddr' in options or not all(hosts) or len(ports) not in (1, len(hosts)):
+        return [{}]
+    places = []
+    for host, port in zip(hosts, ports if len(ports) > 1 else ports * len(hosts)):
+        addresses: list[dict[str, Any]] = [{}]  # of a socket's folder, or of a name that libpq reports as unknown
+        if not host.startswith('/'):
+            with contextlib.suppress(OSError):
+                resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                addresses = [{'hostaddr': text} for text in dict.fromkeys(address[4][0] for address in resolved)]
+        places += [{'host': host, **({'port': port} if port else {}), **address} for address in addresses]
+    return places
 
 
 def _prepare_postgresql(seconds: int, idle: int) -> Callable[[Any, Any], None]:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from designate_pool.deadline import Turns
 from designate_pool.errors import LostRace
 from designate_pool.model import PageRequest
 from designate_pool.storage.sql import pages
@@ -107,10 +108,11 @@ class Entities(Generic[T]):
 
 
 def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
-    """*values* in lists of at most *size*."""
-    source = iter(values)
+    """*values* in lists of at most *size*; between them other green threads may run."""
+    source, turns = iter(values), Turns()
     while part := list(itertools.islice(source, size)):
         yield part
+        turns.give()
 
 
 def delete_all(tx: Tx, column: sa.Column[Any], values: Iterable[Any]) -> None:

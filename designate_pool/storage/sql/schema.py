@@ -12,8 +12,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import (LONGEST_LABEL, Action, AuditKind, KeyScope, Outcome, PlanState, Reason, ServerState,
-                                  Status, Task, TransferStatus, Word, ZoneTaskKind, ZoneTaskStatus)
+from designate_pool.model import (LONGEST_LABEL, Action, AuditKind, ChangeKind, KeyScope, Outcome, PlanState, Reason,
+                                  ServerState, Status, Task, TransferStatus, Word, ZoneTaskKind, ZoneTaskStatus)
 from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
                                                 long_text, piece, rdata)
 
@@ -25,7 +25,7 @@ MOST_ATTRIBUTES = 5000
 #: How many operations a domain remembers, and how many characters of the id of each; its serial takes 8 more.
 OPERATIONS, OPERATION = 32, 16
 #: Characters of a secondary domain's masters, and of the two names in its SOA.
-MOST_MASTERS, SOA_NAMES = 600, 2021
+MOST_MASTERS, SOA_NAMES = 3300, 2021
 
 metadata = sa.MetaData(naming_convention={
     'pk': 'pk_%(table_name)s',
@@ -127,8 +127,11 @@ pools = sa.Table(
     # What the pool managers' configuration says, for those who do not have it.
     sa.Column('threshold_percentage', sa.Integer),
     sa.Column('catalog_zone', domain_name()),
-    *flags('count_joining_servers'),
+    *flags('count_joining_servers', 'requires_approval'),
     sa.Column('published_at', Time),
+    # While it is frozen: the id of the freeze, and all of it.
+    sa.Column('freeze_id', ascii_text(32)),
+    sa.Column('freeze', long_text()),
     sa.UniqueConstraint('name'),
 )
 
@@ -166,16 +169,26 @@ domains = sa.Table(
     sa.Column('action', words(Action, 'action'), nullable=False, server_default='CREATE'),
     sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
     sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
-    *counts('journal_records'),
+    *counts('journal_records', 'history_records'),
     sa.Column('catalog_change', sa.BigInteger),
     sa.Column('reversed_name', domain_name(), nullable=False),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     # The newest operations first, each with its serial in hexadecimal digits; see storage.zones.domains.lock_for.
     sa.Column('operations', ascii_text(OPERATIONS * (OPERATION + 8)), nullable=False, server_default=''),
-    *flags('shared', 'abandoned', 'awaits_transfer'),
+    *flags('shared', 'abandoned', 'awaits_transfer', 'purged', 'locked_by_admin', 'requires_approval'),
+    sa.Column('lock_reason', sa.String(255)),
+    *counts('locked_recordsets'),
+    sa.Column('recent_deletes', ascii_text(255), nullable=False, server_default=''),
     *(sa.Column(name, ascii_text(32)) for name in ('former_pool_id', 'moved_id')),
     sa.Column('masters', ascii_text(MOST_MASTERS), nullable=False, server_default=''),
     sa.Column('soa_names', ascii_text(SOA_NAMES), nullable=False, server_default=''),
+    # As its creator wrote it, where that is not in lower case.
+    sa.Column('given_name', domain_name()),
+    # By whom and how, as JSON; see storage.zones.versions.
+    *(sa.Column(name, long_text()) for name in ('created_by', 'deleted_by')),
+    # See model.freezes.
+    sa.Column('held_by', ascii_text(32)),
+    sa.Column('version_before', long_text()),
     sa.UniqueConstraint('name', 'deleted'),
     *indexes('pool_id id', 'status pool_id id', 'pool_id changed_at', 'pool_id catalog_change',
              'project_id name', 'reversed_name project_id deleted', 'former_pool_id'),
@@ -199,9 +212,12 @@ recordsets = sa.Table(
     sa.Column('type', ascii_text(16), nullable=False),
     sa.Column('ttl', sa.Integer),
     sa.Column('description', sa.String(160)),
-    *flags('managed'),
+    *flags('managed', 'locked_by_admin'),
+    sa.Column('lock_reason', sa.String(255)),
     # Of the project that created it, where that is not the domain's.
     sa.Column('project_id', exact_text(36)),
+    # As that of a domain.
+    sa.Column('given_name', domain_name()),
     sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
     sa.Index(None, 'name'),
 )
@@ -220,18 +236,26 @@ records = sa.Table(
     *indexes('recordset_id', 'domain_id status'),
 )
 
-record_changes = sa.Table(
-    'record_changes', metadata,
+zone_versions = sa.Table(
+    'zone_versions', metadata,
     sa.Column('id', identifier(), primary_key=True),
     sa.Column('created_at', Time, nullable=False),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
-    *serials('serial_number'),
-    sa.Column('added', sa.Boolean, nullable=False),
-    sa.Column('name', domain_name(), nullable=False),
-    sa.Column('type', ascii_text(16), nullable=False),
-    sa.Column('ttl', sa.Integer, nullable=False),
-    sa.Column('wire', rdata(), nullable=False),
-    *indexes('domain_id serial_number', 'created_at'),
+    # The domain's version then.
+    sa.Column('number', sa.Integer, nullable=False),
+    *serials('serial_number', 'former_serial'),
+    sa.Column('kind', Code(ChangeKind, 16), nullable=False),
+    sa.Column('project_id', exact_text(36), nullable=False),
+    sa.Column('actor', long_text(), nullable=False),
+    sa.Column('request_id', ascii_text(64), nullable=False),
+    *counts('gone', 'added'),
+    # See model.differences; NULL: not kept.
+    sa.Column('difference', piece()),
+    # Of the version before, as JSON; NULL: but for the serial it is the same.
+    sa.Column('former_soa', long_text()),
+    # As who made it says.
+    sa.Column('reason', sa.String(255)),
+    *indexes('domain_id number', 'domain_id serial_number', 'created_at'),
 )
 
 pool_manager_status = sa.Table(
@@ -244,7 +268,7 @@ pool_manager_status = sa.Table(
     *serials('expected_serial'),
     sa.Column('last_error', sa.String(1024)),
     *counts('attempts', 'incarnation'),
-    *moments('next_attempt_at', 'deadline_at'),
+    *moments('next_attempt_at', 'deadline_at', 'seen_at'),
     *claim(),
     *flags('diverged'),
     sa.Column('finding_id', ascii_text(32)),
@@ -272,6 +296,8 @@ pool_renewals = sa.Table(
     sa.Column('run', identifier(), nullable=False),
     sa.Column('everywhere', sa.Boolean, nullable=False),
     sa.Column('request_id', ascii_text(64), nullable=False),
+    sa.Column('former_primary', ascii_text(1010), nullable=False),
+    sa.Column('actor', long_text(), nullable=False),
     sa.Column('after_id', ascii_text(32), nullable=False),
     sa.Column('claimed_until', Time, nullable=False),
 )
@@ -323,13 +349,15 @@ pool_servers = sa.Table(
     sa.Column('fingerprint', ascii_text(64), nullable=False),
     *counts('position', 'filled', 'catalog_epoch'),
     sa.Column('filled_to', ascii_text(32)),
-    *flags('dismissed', 'delete_zones'),
+    *flags('dismissed', 'delete_zones', 'polled'),
     *serials('catalog_from', nullable=True),
     sa.Column('note', sa.String(1024)),
     *claim(),
     sa.Column('key_name', domain_name()),
     sa.Column('reason', Code(Reason)),
     sa.Column('verify', ascii_text(1024)),
+    sa.Column('limits', ascii_text(4096), nullable=False, server_default=''),
+    sa.Column('silent_since', Time),
     sa.Index(None, 'pool_id'),
 )
 
@@ -346,7 +374,7 @@ plans = sa.Table(
     *counts('creates', 'updates', 'deletes'),
     sa.Column('why', long_text()),
     sa.Column('document', long_text(), nullable=False),
-    sa.Column('asked_by', sa.String(64)),
+    sa.Column('asked_by', sa.String(255)),
     sa.Column('expires_at', Time, nullable=False),
     sa.Column('applied_at', Time),
     *indexes('domain_id server_id', 'state expires_at', 'pool_name applied_at'),
@@ -369,6 +397,15 @@ quotas = sa.Table(
     sa.Column('resource', ascii_text(32), primary_key=True),
     *times(),
     sa.Column('hard_limit', sa.Integer, nullable=False),
+)
+
+#: How many recordsets projects have deleted lately, where that is limited.
+project_deletes = sa.Table(
+    'project_deletes', metadata,
+    sa.Column('project_id', exact_text(36), primary_key=True),
+    sa.Column('recent_deletes', ascii_text(255), nullable=False, server_default=''),
+    sa.Column('updated_at', Time, nullable=False),
+    *indexes('updated_at'),
 )
 
 #: Keys that may transfer zones from MiniDNS: all of a pool, or one.
@@ -407,7 +444,7 @@ secondary_zones = sa.Table(
     *times(),
     sa.Column('next_at', Time, nullable=False),
     sa.Column('checked_at', Time),
-    sa.Column('master', ascii_text(64)),
+    sa.Column('master', ascii_text(320)),
     *counts('failures'),
     sa.Column('last_error', sa.String(1024)),
     *flags('is_requested'),
@@ -436,6 +473,7 @@ zone_tasks = sa.Table(
     *flags('may_nest', 'may_use_blacklisted'),
     sa.Column('pool_id', ascii_text(32)),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
+    sa.Column('actor', long_text()),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
     sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
     *indexes('project_id created_at', 'status created_at', 'domain_id'),
@@ -512,5 +550,5 @@ service_statuses = sa.Table(
     sa.Column('capabilities', Json, nullable=False),
     sa.Column('pool_name', exact_text(50), nullable=False, server_default=''),
     sa.CheckConstraint("status IN ('UP', 'DOWN', 'WARNING')", name='status'),
-    sa.UniqueConstraint('service_name', 'hostname', 'pool_name'),
+    sa.Index(None, 'service_name', 'hostname', 'pool_name'),
 )

@@ -35,10 +35,6 @@ class SecretCipher:
                                        "cryptography: pip install 'designate-pool[secrets]'") from None
             self._fernet = MultiFernet([Fernet(key) for key in keys])
 
-    @property
-    def encrypts(self) -> bool:
-        return self._fernet is not None
-
     def seal(self, secret: str) -> str:
         """*secret* as it is stored."""
         if self._fernet is None:

@@ -21,6 +21,8 @@ T = TypeVar('T')
 _AT_ONCE = 50
 
 _POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery()
+_FREEZE = sa.func.coalesce(*(sa.select(pools.c.freeze).where(pools.c.id == pool).scalar_subquery()
+                             for pool in (domains.c.pool_id, domains.c.former_pool_id)))
 DOMAINS = Entities(
     Domain, domains,
     ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial', 'ttl', 'description', 'pool_id',
@@ -35,7 +37,9 @@ DOMAINS = Entities(
      # There are no others here: catalogs are not domains.
      'type': lambda value: {'PRIMARY': domains.c.masters == '', 'SECONDARY': domains.c.masters != ''}.get(
          value.upper(), sa.false())},
-    pool_name=_POOL_NAME,
+    pool_name=_POOL_NAME, freeze=_FREEZE,
+    pool_requires_approval=sa.select(pools.c.requires_approval).where(
+        pools.c.id == domains.c.pool_id).scalar_subquery(),
     former_pool_name=sa.select(pools.c.name).where(pools.c.id == domains.c.former_pool_id).scalar_subquery())
 _SELECT = DOMAINS.select
 #: An operation that there is not.
@@ -56,16 +60,21 @@ _OWN_LISTED = _LISTED.where(domains.c.project_id == sa.bindparam('owner'))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
 #: As :attr:`Domain.awaits_first_transfer`, of a live domain.
 _AWAITS_FIRST_TRANSFER = (domains.c.masters != '') & domains.c.transferred_at.is_(None) & (domains.c.deleted == ALIVE)
+#: Domains that can be restored.
+DELETED = (domains.c.deleted_at.is_not(None), domains.c.moved_id.is_(None), domains.c.purged == sa.false(),
+           domains.c.former_pool_id.is_(None))
 #: Ids decide between rows of one name and generation: a domain, and what a former pool still has of it.
 NEWEST_FIRST = domains.c.generation.desc(), domains.c.id.desc()
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
                            domains.c.project_id)
                  .where(domains.c.name == sa.bindparam('name')).order_by(*NEWEST_FIRST).limit(1))
 #: What new domains of one batch have each for itself.
-_OWN = ('id', 'name', 'email', 'ttl', 'refresh', 'retry', 'expire', 'minimum', 'serial', 'first_serial', 'request_id')
+_OWN = ('id', 'name', 'given_name', 'email', 'ttl', 'refresh', 'retry', 'expire', 'minimum', 'serial', 'first_serial',
+        'request_id')
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
-             'journal_records', 'attributes', 'shared')
+             'journal_records', 'history_records', 'attributes', 'shared', 'recent_deletes', 'held_by',
+             'version_before', 'requires_approval')
 _INSERT = sa.insert(domains)
 _STATES = sa.update(domains).where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
     action=sa.bindparam('new_action'), status=sa.bindparam('new_status'), updated_at=sa.bindparam('now'),
@@ -163,25 +172,27 @@ def last_of_name(tx: Tx, name: str) -> Last | None:
     return None if row is None else Last(row[0], row[1], row[2], row[3] == ALIVE, row[4])
 
 
-def insert(tx: Tx, domain: Domain) -> None:
+def insert(tx: Tx, domain: Domain, created_by: str | None = None) -> None:
     """Store a new domain.
 
+    :param created_by: see :func:`designate_pool.storage.zones.versions.origin_text`
     :raises LostRace: when another transaction has taken the name or removed the pool meanwhile
     """
-    values = DOMAINS.values(domain) | {'reversed_name': names.from_the_root(domain.name)}
+    values = DOMAINS.values(domain) | {'reversed_name': names.from_the_root(domain.name), 'created_by': created_by}
     if domain.deleted_at is not None:
         values['deleted'] = domain.id
     with lost_race(f'domain {domain.name}'):
         tx.execute(_INSERT, values)
 
 
-def insert_many(tx: Tx, new: Sequence[Domain]) -> None:
-    """Insert new domains of names that there never were, which differ in :data:`_OWN` only.
+def insert_many(tx: Tx, new: Sequence[Domain], created_by: Sequence[str]) -> None:
+    """Insert new domains of names that there never were, which differ in :data:`_OWN` and *created_by* only.
 
     :raises LostRace: as :func:`insert`
     """
     columns = {name: [getattr(domain, name) for domain in new] for name in _OWN}
     columns['reversed_name'] = [names.from_the_root(domain.name) for domain in new]
+    columns['created_by'] = list(created_by)
     with lost_race(f'one of {len(new)} domains'):
         bulk.insert(tx, domains, {name: value for name, value in DOMAINS.values(new[0]).items()
                                   if name not in _OWN and value is not None}, columns)
@@ -198,8 +209,11 @@ def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
     save_many(tx, [(domain, operation_id)])
 
 
-def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]]) -> None:
-    """As :func:`save`, for several domains, each with its operation."""
+def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]], deleted_by: Mapping[str, str] | None = None) -> None:
+    """As :func:`save`, for several domains, each with its operation.
+
+    :param deleted_by: by id, of domains that are deleted, as for :func:`insert`
+    """
     rows: dict[bool, list[tuple[Domain, str]]] = {}
     for domain, operation_id in changed:
         rows.setdefault(bool(operation_id), []).append((domain, operation_id))
@@ -207,6 +221,8 @@ def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]]) -> None:
         for chunk in chunks(every, _AT_ONCE):
             columns = {name: [getattr(domain, name) for domain, _ in chunk] for name in _CHANGING}
             columns['deleted'] = [ALIVE if domain.deleted_at is None else domain.id for domain, _ in chunk]
+            if deleted_by:
+                columns['deleted_by'] = [deleted_by[domain.id] for domain, _ in chunk]
             marks = [f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}' for domain, operation_id in chunk]
             bulk.update(tx, domains, [domain.id for domain, _ in chunk], columns, {
                 'operations': (marks, (OPERATIONS - 1) * (OPERATION + _SERIAL))} if with_operation else None)
@@ -216,6 +232,12 @@ def assign_pool(tx: Tx, domain: Domain) -> None:
     """Write the pool of a locked domain, the one that it was moved from, and what it begins with there."""
     tx.execute(sa.update(domains).where(domains.c.id == domain.id).values(
         {name: getattr(domain, name) for name in ('pool_id', 'former_pool_id', 'former_until', 'first_serial')}))
+
+
+def save_lock(tx: Tx, domain: Domain) -> None:
+    """Write whether a locked row's domain is locked for requests, its number of locked recordsets, and its version."""
+    tx.execute(sa.update(domains).where(domains.c.id == domain.id).values({name: getattr(domain, name) for name in (
+        'lock_reason', 'locked_by_admin', 'locked_recordsets', 'version', 'updated_at')}))
 
 
 def abandon(tx: Tx, domain: Domain) -> list[str]:
@@ -236,8 +258,9 @@ def keep_until(tx: Tx, ids: Iterable[str], until: datetime) -> None:
 
 def to_leave(tx: Tx, now: datetime) -> str | None:
     """The id of a domain that a pool which it was moved from has kept long enough; None if there is none."""
+    is_frozen = sa.exists().where(pools.c.id == domains.c.former_pool_id, pools.c.freeze_id.is_not(None))
     return tx.execute(sa.select(domains.c.id).where(domains.c.former_pool_id.is_not(None),
-                                                    domains.c.former_until <= now)
+                                                    domains.c.former_until <= now, ~is_frozen)
                       .order_by(domains.c.former_until).limit(1)).scalar()
 
 
@@ -278,6 +301,29 @@ def find(tx: Tx, page: PageRequest, project_id: str | None) -> list[Domain]:
     return DOMAINS.find(tx, page, own, select=_OWN_LISTED, owner=project_id)
 
 
+def find_deleted(tx: Tx, page: PageRequest, project_id: str | None) -> list[Domain]:
+    """Deleted domains of a project that can be restored, searched as by :func:`find`; None for every project."""
+    own = () if project_id is None else (domains.c.project_id == project_id,)
+    return DOMAINS.find(tx, page, *DELETED, *own)
+
+
+def restore(tx: Tx, domain: Domain, operation_id: str) -> None:
+    """As :func:`save`, for a deleted domain that is live again.
+
+    :raises LostRace: when another transaction has taken the name meanwhile
+    """
+    with lost_race(f'domain {domain.name}'):
+        save(tx, domain, operation_id)
+    tx.execute(sa.update(domains).where(domains.c.id == domain.id).values(
+        {name: getattr(domain, name) for name in ('abandoned', 'first_serial')}))
+
+
+def mark_purged(tx: Tx, ids: Iterable[str]) -> None:
+    """Have those of these domains that are deleted, and stay it until this transaction ends, never be restored."""
+    for part in chunks(sorted(ids)):
+        tx.execute(sa.update(domains).where(domains.c.id.in_(part), domains.c.deleted != ALIVE).values(purged=True))
+
+
 def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after_id: str, limit: int) -> list[Domain]:
     """The pool's domains that are PENDING or ERROR and unwritten for so long, by id after *after_id*."""
     # One query for each status: some databases would scan all domains in the order of their ids otherwise.
@@ -289,6 +335,14 @@ def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after
     return sorted(unsettled_domains, key=lambda domain: domain.id)[:limit]
 
 
+def waiting(tx: Tx, pool_id: str, freeze_id: str) -> list[str]:
+    """Ids of domains of a pool that wait for the end of a freeze, in the order of their last changes."""
+    changed = [row for status in (Status.PENDING, Status.ERROR) for row in tx.execute(
+        sa.select(domains.c.changed_at, domains.c.id)
+        .where(domains.c.status == status, domains.c.pool_id == pool_id, domains.c.held_by == freeze_id)).tuples()]
+    return [key for _, key in sorted(changed)]
+
+
 def has_unsettled(pool_name: str, now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:
     """Whether :func:`unsettled` would find any."""
     return sa.or_(*(sa.exists().where(_in_pool(pool_name), domains.c.status == status,
@@ -298,7 +352,7 @@ def has_unsettled(pool_name: str, now: datetime, unwritten: timedelta) -> sa.Col
 
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
     """The domains that the pool's servers should have, by id after *after_id*: its own that are to be served, and those
-    that were moved from it and are still kept."""
+    that were moved from it and are still kept; each at the newest version."""
     pool_id = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name)).scalar()
     if pool_id is None:
         return []

@@ -6,8 +6,10 @@ A pool has at most one update; a newer one replaces it and begins again with the
 from __future__ import annotations
 
 import dataclasses
+import json
 from datetime import datetime
 
+from designate_pool.model import ChangeKind, Context
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities
 from designate_pool.storage.sql.schema import pool_renewals
@@ -22,6 +24,8 @@ class NameserverUpdate:
     :ivar run: an id that distinguishes it from other updates of the pool
     :ivar everywhere: whether every domain gets a new serial, or only domains whose name servers differ
     :ivar after_id: the id of the last domain that is done
+    :ivar former_primary: the first name server before; '' for the same
+    :ivar actor: who changed the pool, see :func:`designate_pool.storage.zones.versions.actor_text`
     """
 
     pool_id: str
@@ -29,6 +33,14 @@ class NameserverUpdate:
     everywhere: bool
     request_id: str
     after_id: str = ''
+    former_primary: str = ''
+    actor: str = '{}'
+
+    @property
+    def context(self) -> Context:
+        """That of the request for the update."""
+        actor = json.loads(self.actor)
+        return Context(self.request_id, all_projects=True, kind=ChangeKind.POOL, **actor)
 
 
 UPDATES = Entities(NameserverUpdate, TABLE)
@@ -42,7 +54,13 @@ def begin(tx: Tx, update: NameserverUpdate, now: datetime, until: datetime) -> N
         tx.execute(TABLE.insert(), {**values, 'created_at': now})
     else:
         values['everywhere'] = update.everywhere or former.everywhere
+        values['former_primary'] = former.former_primary or update.former_primary
         tx.execute(TABLE.update().where(TABLE.c.pool_id == update.pool_id).values(values))
+
+
+def is_running(tx: Tx, pool_id: str) -> bool:
+    """Whether an update of a pool has not ended; the pool must be locked."""
+    return UPDATES.one(tx, UPDATES.select.where(TABLE.c.pool_id == pool_id)) is not None
 
 
 def claim(tx: Tx, now: datetime, until: datetime) -> NameserverUpdate | None:

@@ -19,7 +19,7 @@ from designate_pool.model import PageRequest, PlanState, StoredPlan
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities
+from designate_pool.storage.sql.entities import Entities, count
 from designate_pool.storage.sql.schema import domains, plans, pool_servers
 from designate_pool.storage.zones import pools as pool_store
 
@@ -38,6 +38,7 @@ _LONG_DOCUMENT = 1 << 16
 _COMPRESSED = 'zlib:'
 _MAX_TARGET = 300
 _MAX_WHY = 1 << 16
+_MAX_ASKED_BY = 255
 _DROP_ALL = TABLE.update().where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
                                  TABLE.c.state.in_(LIVE)).values(
     state=PlanState.DROPPED, why=sa.bindparam('why_dropped'), updated_at=sa.bindparam('now'))
@@ -56,6 +57,7 @@ PLANS = Entities(StoredPlan, TABLE, ('created_at', 'id', 'zone', 'target', 'stat
     'server_id': TABLE.c.server_id,
     'domain_id': TABLE.c.domain_id,
     'pool_name': TABLE.c.pool_name,
+    'is_change': lambda value: sa.and_(TABLE.c.server_id.is_(None), TABLE.c.domain_id.is_not(None)),
 }, newest_first=True)
 # Documents may be large, and lists do not show them.
 _WITHOUT_DOCUMENT = sa.select(*(sa.literal('').label('document') if column is TABLE.c.document else column
@@ -73,6 +75,7 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
         return existing
     kept = dataclasses.replace(
         plan, target=plan.target[:_MAX_TARGET], why=plan.why and storable(plan.why, _MAX_WHY),
+        asked_by=plan.asked_by and storable(plan.asked_by, _MAX_ASKED_BY),
         expires_at=plan.expires_at or now + DEFAULT_LIFE, created_at=now, updated_at=now)
     tx.execute(TABLE.insert(), PLANS.values(kept) | {'document': _packed(plan.document)})
     return kept
@@ -110,12 +113,27 @@ def live(tx: Tx, domain_id: str, server_id: str, now: datetime) -> StoredPlan | 
         TABLE.c.expires_at > now).order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1)))
 
 
+def waiting(tx: Tx, domain_id: str, now: datetime) -> list[StoredPlan]:
+    """The changes of a domain that wait for approval, without their documents."""
+    return PLANS.all(tx, _WITHOUT_DOCUMENT.where(TABLE.c.domain_id == domain_id, *_waiting(now)))
+
+
+def count_waiting(tx: Tx, project_id: str, now: datetime) -> int:
+    """How many changes of a project's domains wait for approval."""
+    return count(tx, sa.select(TABLE.c.id).where(_seen_by(project_id), *_waiting(now)))
+
+
+def _waiting(now: datetime) -> tuple[Any, ...]:
+    return (TABLE.c.state == PlanState.PARKED, TABLE.c.expires_at > now, TABLE.c.server_id.is_(None),
+            TABLE.c.domain_id.is_not(None))
+
+
 def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: PlanState, why: str | None,
                  now: datetime, asked_by: str | None = None) -> bool:
     """Change a plan from one of *from_states* to *state*; whether it was in one.  None keeps *why* and *asked_by*."""
     values = _new_state(state, why, now)
     if asked_by is not None:
-        values['asked_by'] = asked_by[:64]
+        values['asked_by'] = storable(asked_by, _MAX_ASKED_BY)
     if state in _TRIED:
         values['applied_at'] = now
     return tx.execute(TABLE.update().where(TABLE.c.id == plan_id, TABLE.c.state.in_(tuple(from_states)))
@@ -125,6 +143,13 @@ def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state
 def drop_all(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime) -> None:
     """Drop the parked and approved plans of domains, expired or not."""
     tx.execute(_DROP_ALL, {'ids': domain_ids, 'why_dropped': why, 'now': now})
+
+
+def drop_changes(tx: Tx, domain_id: str, why: str, now: datetime) -> None:
+    """Drop the changes of a domain that wait for approval, expired or not, and forget what they would have changed."""
+    tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.server_id.is_(None),
+                                    TABLE.c.state == PlanState.PARKED)
+               .values({**_new_state(PlanState.DROPPED, why, now), 'document': '{}'}))
 
 
 def drop_live(tx: Tx, domain_id: str, server: str | sa.Select[Any], why: str, now: datetime) -> int:

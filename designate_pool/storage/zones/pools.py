@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.errors import UnknownPool
-from designate_pool.model import PageRequest, Pool, ServerState, Status, new_id
+from designate_pool.model import Freeze, PageRequest, Pool, ServerState, Status, new_id
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import lost_race
@@ -26,7 +26,8 @@ _LISTS = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
 ATTRIBUTE = 'attribute.'
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
                                             'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
-                                            'count_joining_servers', 'published_at'))
+                                            'count_joining_servers', 'published_at', 'freeze',
+                                            'requires_approval'))
 _WITH_ATTRIBUTES = (
     sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value, pool_attributes.c.position)
     .select_from(pools.outerjoin(pool_attributes, pool_attributes.c.pool_id == pools.c.id))
@@ -41,6 +42,10 @@ _ALSO_NOTIFIES = (sa.select(pool_attributes.c.value).join_from(pool_attributes, 
                   .order_by(pool_attributes.c.position, pool_attributes.c.id))
 _HAS_SERVERS = sa.exists().where(pool_servers.c.pool_id == pools.c.id, pool_servers.c.state.in_(
     (ServerState.JOINING, ServerState.ACTIVE))).label('has_servers')
+_FROZEN = pools.alias('frozen_pools')
+#: Of a domain's row: whether servers may not have its newest version, since a pool is frozen.
+IS_HELD = domains.c.held_by.is_not(None) & domains.c.held_by.in_(
+    sa.select(_FROZEN.c.freeze_id).where(_FROZEN.c.freeze_id.is_not(None)))
 #: Key, value and position.
 _Row = tuple[str | None, str, int]
 _SORT_KEYS = {name: pools.c[name] for name in ('name', 'id', 'created_at', 'updated_at')}
@@ -153,11 +158,23 @@ def save(tx: Tx, pool: Pool, now: datetime) -> None:
     tsigkeys.count_change(tx)  # MiniDNS knows the pool of a key by its name
 
 
+def set_freeze(tx: Tx, pool_id: str, freeze: Freeze | None, now: datetime) -> None:
+    """Begin, change or end the freeze of a locked pool."""
+    tx.execute(sa.update(pools).where(pools.c.id == pool_id).values(
+        freeze_id=freeze and freeze.id, freeze=freeze and freeze.text, updated_at=now, version=pools.c.version + 1))
+
+
+def frozen(tx: Tx) -> dict[str, Freeze]:
+    """The freezes that last, by the ids of their pools."""
+    rows = tx.execute(sa.select(pools.c.id, pools.c.freeze).where(pools.c.freeze_id.is_not(None)))
+    return {pool_id: freeze for pool_id, text in rows if (freeze := Freeze.parse(text))}
+
+
 def publish(tx: Tx, pool: Pool, now: datetime) -> None:
     """Store the pool's settings from the configuration, for programs without it."""
     tx.execute(sa.update(pools).where(pools.c.name == pool.name).values(
         threshold_percentage=pool.threshold_percentage, catalog_zone=pool.catalog_zone,
-        count_joining_servers=pool.count_joining_servers, published_at=now))
+        count_joining_servers=pool.count_joining_servers, requires_approval=pool.requires_approval, published_at=now))
 
 
 def count_domains(tx: Tx, pool_id: str) -> int:
@@ -174,6 +191,7 @@ def delete(tx: Tx, pool_id: str) -> bool:
     """Delete a locked pool; its tombstones, which keep the serials of names, are moved to another pool.
 
     They count as abandoned there: zones of these names on the servers of that pool are not what the deleted one left.
+    They keep the id of the deleted pool as that of their former one, and are not restored.
 
     :returns: False when there are tombstones and no other pool
     """
@@ -183,7 +201,8 @@ def delete(tx: Tx, pool_id: str) -> bool:
                            .order_by(pools.c.created_at, pools.c.id).limit(1)).scalar()
         if other is None:
             return False
-        tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(pool_id=other, abandoned=True))
+        tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(
+            pool_id=other, abandoned=True, former_pool_id=pool_id))
     tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool_id))
     tx.execute(sa.delete(pool_servers).where(pool_servers.c.pool_id == pool_id))
     tsigkeys.delete_of_pool(tx, pool_id)

@@ -12,8 +12,9 @@ import sqlalchemy as sa
 
 from designate_pool.model import Status, Task
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import count, lost_race
-from designate_pool.storage.sql.schema import ALIVE, domains, quotas, records, recordsets
+from designate_pool.storage.sql.entities import count, delete_all, lost_race
+from designate_pool.storage.sql.schema import ALIVE, domains, project_deletes, quotas, records, recordsets
+from designate_pool.storage.zones.domains import DELETED
 
 _KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
 
@@ -43,10 +44,39 @@ def delete(tx: Tx, project_id: str) -> None:
     tx.execute(sa.delete(quotas).where(quotas.c.project_id == project_id))
 
 
-def count_domains(tx: Tx, project_id: str, most: int) -> int:
-    """How many live domains a project has; counted up to *most*."""
-    return count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, domains.c.deleted == ALIVE),
-                 most)
+def lock_recent_deletes(tx: Tx, project_id: str, now: datetime) -> str:
+    """A project's deletes, which nobody else can count until this transaction ends.
+
+    :raises LostRace: as :func:`save`
+    """
+    deletes = tx.execute(sa.select(project_deletes.c.recent_deletes).where(
+        project_deletes.c.project_id == project_id).with_for_update()).scalar()
+    if deletes is None:
+        with lost_race(f'deletes of {project_id}'):
+            tx.execute(sa.insert(project_deletes), {'project_id': project_id, 'updated_at': now})
+    return deletes or ''
+
+
+def save_recent_deletes(tx: Tx, project_id: str, deletes: str, now: datetime) -> None:
+    """Write the deletes of a project, which are locked."""
+    tx.execute(sa.update(project_deletes).where(project_deletes.c.project_id == project_id)
+               .values(recent_deletes=deletes, updated_at=now))
+
+
+def expire_recent_deletes(tx: Tx, before: datetime, limit: int) -> int:
+    """Delete the counts of at most *limit* projects that have deleted nothing since then; of how many."""
+    ids = list(tx.execute(sa.select(project_deletes.c.project_id).where(project_deletes.c.updated_at < before)
+                          .limit(limit).with_for_update(skip_locked=True)).scalars())
+    delete_all(tx, project_deletes.c.project_id, ids)
+    return len(ids)
+
+
+def count_domains(tx: Tx, with_deleted: bool, project_id: str, most: int) -> int:
+    """How many live domains a project has, also those that can be restored if *with_deleted*; counted up to *most*."""
+    counted = domains.c.deleted == ALIVE
+    if with_deleted:
+        counted |= sa.and_(*DELETED)
+    return count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, counted), most)
 
 
 def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:

@@ -9,23 +9,26 @@ from __future__ import annotations
 import collections
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from designate_pool.deadline import Turns
 from designate_pool.model import PageRequest, Record, RecordSet, Status, Task, new_ids
+from designate_pool.model.names import at_or_above
+from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.serial import HALF, SPACE
 from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.bulk import Insertion
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import chunks, count
+from designate_pool.storage.sql.entities import CHUNK, chunks, count
 from designate_pool.storage.sql.schema import ALIVE, domains, records, recordsets
-from designate_pool.storage.zones import zone_shares
+from designate_pool.storage.zones import zone_ancestry, zone_shares
 
 _SET_FIELDS = ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'version', 'created_at',
-               'updated_at', 'project_id')
+               'updated_at', 'project_id', 'given_name', 'lock_reason', 'locked_by_admin')
 _SET_COLUMNS = tuple(recordsets.c[name] for name in _SET_FIELDS)
 _RECORD_COLUMNS = (records.c.data, records.c.id, records.c.serial_number, records.c.task, records.c.status)
 _KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
@@ -35,10 +38,10 @@ _WITH_RECORDS = (
     .where(recordsets.c.deleted == ALIVE))
 _BY_ID = _WITH_RECORDS.where(recordsets.c.id == sa.bindparam('id'), recordsets.c.domain_id == sa.bindparam('domain_id'))
 _BY_IDS = _WITH_RECORDS.where(recordsets.c.id.in_(sa.bindparam('ids', expanding=True)))
-_AT_NAMES = _WITH_RECORDS.where(recordsets.c.domain_id == sa.bindparam('domain_id'),
-                                recordsets.c.name.in_(sa.bindparam('names', expanding=True)))
-_AT_NAMES_OF = _WITH_RECORDS.where(recordsets.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
-                                   recordsets.c.name.in_(sa.bindparam('names', expanding=True)))
+_AT_NAMES = _WITH_RECORDS.where(
+    recordsets.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
+    recordsets.c.name.in_(sa.bindparam('or_above', expanding=True)),
+    sa.or_(recordsets.c.type == 'DNAME', recordsets.c.name.in_(sa.bindparam('names', expanding=True))))
 _OF_DOMAIN = sa.select(*_SET_COLUMNS).where(recordsets.c.domain_id == sa.bindparam('domain_id'),
                                             recordsets.c.deleted == ALIVE)
 _RECORDS_OF = (sa.select(records.c.recordset_id, *_RECORD_COLUMNS)
@@ -72,26 +75,51 @@ def deleted(tx: Tx, domain_id: str, recordset_id: str, serial: int) -> RecordSet
     return RecordSet(**row._mapping, records=_in_order(gone)) if row is not None and gone else None
 
 
+def last_deleted(tx: Tx, domain_id: str, names: Iterable[str]) -> dict[tuple[str, str], RecordSet]:
+    """The recordset that was deleted last of each name and type in a domain, without records."""
+    rows = [row for part in chunks(names) for row in tx.execute(sa.select(*_SET_COLUMNS).where(
+        recordsets.c.domain_id == domain_id, recordsets.c.name.in_(part), recordsets.c.deleted != ALIVE))]
+    return {(row.name, row.type): RecordSet(**row._mapping)
+            for row in sorted(rows, key=operator.attrgetter('updated_at'))}
+
+
 def of_domain(tx: Tx, domain_id: str) -> list[RecordSet]:
     """Every recordset of a domain."""
     return _read(tx, _WITH_RECORDS.where(recordsets.c.domain_id == domain_id))
 
 
 def at_names(tx: Tx, domain_id: str, names: Iterable[str]) -> list[RecordSet]:
-    """Every recordset that has one of *names*."""
-    return [recordset for part in chunks(dict.fromkeys(names))
-            for recordset in _read(tx, _AT_NAMES, domain_id=domain_id, names=part)]
+    """Every recordset that has one of *names*, and the DNAMEs above them."""
+    return _at_or_above(tx, {(domain_id, name) for name in names})
 
 
 def at_names_of(tx: Tx, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[RecordSet]]:
-    """Every recordset that is in a domain at a name, by the domain's id and the name."""
+    """Every recordset that is in a domain at a name, and the DNAMEs above it, by the domain's id and the name."""
     at_name: dict[tuple[str, str], list[RecordSet]] = {key: [] for key in wanted}
-    for part in chunks(at_name):
-        ids, names = zip(*part)
-        for recordset in _read(tx, _AT_NAMES_OF, ids=sorted(set(ids)), names=sorted(set(names))):
-            if (recordset.domain_id, recordset.name) in at_name:
-                at_name[recordset.domain_id, recordset.name].append(recordset)
+    for recordset in _at_or_above(tx, at_name.keys()):
+        if (recordset.domain_id, recordset.name) in at_name:
+            at_name[recordset.domain_id, recordset.name].append(recordset)
+        if recordset.type == 'DNAME':
+            for (domain_id, name), sets in at_name.items():
+                if domain_id == recordset.domain_id and name != recordset.name and lies_in(name, recordset.name):
+                    sets.append(recordset)
     return at_name
+
+
+def _at_or_above(tx: Tx, wanted: Collection[tuple[str, str]]) -> list[RecordSet]:
+    """The recordsets at names of domains, and the DNAMEs above; and some of the same names of others of the domains."""
+    ids = sorted({domain_id for domain_id, _ in wanted})
+    own = {name for _, name in wanted}
+    every = dict.fromkeys(upper for name in Turns().between(own) for upper in at_or_above(name))
+    return [recordset for part in chunks(every)
+            for recordset in _read(tx, _AT_NAMES, ids=ids, or_above=part, names=[name for name in part if name in own])]
+
+
+def some_below(tx: Tx, domain_id: str, name: str, most: int) -> list[RecordSet]:
+    """Some recordsets of a domain below a name, without their records."""
+    return [RecordSet(lower, rtype, domain_id=domain_id)
+            for lower, rtype in zone_ancestry.recordsets_at_or_below(tx, [domain_id], name, most=most)
+            if lower != name]
 
 
 def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
@@ -180,7 +208,8 @@ def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str
 
 def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
     """Insert recordsets, without their records."""
-    insertion(tx.dialect, sets, now)(tx)
+    for part in chunks(sets, _AT_ONCE):
+        insertion(tx.dialect, part, now)(tx)
 
 
 def insertion(dialect: sa.Dialect, sets: Sequence[RecordSet], now: datetime) -> Insertion:
@@ -188,7 +217,7 @@ def insertion(dialect: sa.Dialect, sets: Sequence[RecordSet], now: datetime) -> 
     return bulk.insertion(dialect, recordsets, {
         'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
         name: [getattr(recordset, name) for recordset in sets]
-        for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'project_id')})
+        for name in ('id', 'domain_id', 'name', 'given_name', 'type', 'ttl', 'description', 'managed', 'project_id')})
 
 
 def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, bytes]], now: datetime) -> list[str]:
@@ -218,6 +247,23 @@ def change(tx: Tx, ids: Iterable[str], ttl: int | None, description: str | None,
     """Set the TTL and description of recordsets."""
     for part in chunks(ids):
         tx.execute(_CHANGE, {'ids': part, 'new_ttl': ttl, 'new_description': description, 'now': now})
+
+
+def save_lock(tx: Tx, recordset: RecordSet) -> None:
+    """Write whether a recordset is locked, and its version."""
+    tx.execute(sa.update(recordsets).where(recordsets.c.id == recordset.id).values(
+        {name: getattr(recordset, name) for name in ('lock_reason', 'locked_by_admin', 'version', 'updated_at')}))
+
+
+def locked(tx: Tx, domain_id: str, inheriting: bool = False) -> RecordSet | None:
+    """One of a domain's recordsets that its owner or an administrator has locked, and not a guest.
+
+    :param inheriting: only one that has its TTL from the domain
+    """
+    return next(iter(_read(tx, _WITH_RECORDS.where(
+        recordsets.c.domain_id == domain_id, recordsets.c.lock_reason.is_not(None),
+        sa.or_(recordsets.c.project_id.is_(None), recordsets.c.locked_by_admin),
+        recordsets.c.ttl.is_(None) if inheriting else sa.true()))), None)
 
 
 def delete(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
@@ -334,12 +380,14 @@ def _read(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[Recor
     first_rows: dict[str, Any] = {}
     records_of: dict[str, list[Record]] = collections.defaultdict(list)
     width = len(_SET_FIELDS)
-    for row in tx.execute(statement, parameters):
-        first_rows.setdefault(row[0], row)
-        if row[width] is not None:
-            records_of[row[0]].append(Record(*row[width:]))
+    turns = Turns()
+    for rows in tx.execute(statement, parameters).partitions(CHUNK):
+        for row in turns.between(rows):
+            first_rows.setdefault(row[0], row)
+            if row[width] is not None:
+                records_of[row[0]].append(Record(*row[width:]))
     return [RecordSet(**dict(zip(_SET_FIELDS, row)), records=_in_order(records_of[key]))
-            for key, row in first_rows.items()]
+            for key, row in turns.between(first_rows.items())]
 
 
 def _in_order(found: Iterable[Record]) -> tuple[Record, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Domain, RefreshState, RefreshTask
+from designate_pool.model import Domain, Endpoint, RefreshState, RefreshTask
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities
@@ -29,8 +29,10 @@ HAS_DUE = sa.exists().where(_IS_DUE, sa.exists().where(_IS_SERVED))
 #: When the first zone of ``:pool_name`` is due, claimed or not; NULL if that is after ``:until``.
 FIRST_AT = (sa.select(TABLE.c.next_at).where(TABLE.c.next_at <= sa.bindparam('until'), sa.exists().where(_IS_SERVED))
             .order_by(TABLE.c.next_at).limit(1).scalar_subquery())
-_NEXT = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.serial, domains.c.transferred_at)
-         .join_from(TABLE, domains, _IS_SERVED).where(_IS_DUE)
+_NEXT = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.serial, domains.c.transferred_at,
+                   domains.c.project_id)
+         .join_from(TABLE, domains, _IS_SERVED)
+         .where(_IS_DUE, domains.c.project_id.not_in(sa.bindparam('projects', expanding=True)))
          .order_by(TABLE.c.next_at).limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True))
 _BY_NAMES = (sa.select(domains.c.id, domains.c.name, domains.c.masters)
              .where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE,
@@ -56,14 +58,22 @@ def save(tx: Tx, domain: Domain) -> None:
                .values({name: getattr(domain, name) for name in _COLUMNS}))
 
 
-def claim(tx: Tx, pool_name: str, by: str, now: datetime, until: datetime, most: int) -> list[RefreshTask]:
-    """Claim domains that are due, the longest due first; rows locked by others are skipped."""
-    due = tx.execute(_NEXT, {'pool_name': pool_name, 'now': now, 'most': most}).all()
+def claim(tx: Tx, pool_name: str, by: str, now: datetime, until: datetime, most: int,
+          but_projects: Sequence[str] = (), but_masters: Sequence[str] = ()) -> list[RefreshTask]:
+    """Claim domains that are due, the longest due first; rows locked by others are skipped.
+
+    :param but_projects: see :meth:`designate_pool.rpc.central.CentralClient.claim_refreshes`
+    """
+    # The port is the last part of a master's text.
+    statement = _NEXT.where(*(domains.c.masters.not_like(f'{Endpoint(address, 0)}'[:-1] + '%')
+                              for address in but_masters))
+    due = tx.execute(statement, {'pool_name': pool_name, 'now': now, 'most': most,
+                                 'projects': list(but_projects)}).all()
     if due:
         tx.execute(TABLE.update().where(TABLE.c.domain_id.in_([row.id for row in due]))
                    .values(claimed_by=by, claimed_until=until, is_requested=False, updated_at=now))
     return [RefreshTask(row.id, row.name, tuple(row.masters.split(',')), by,
-                        None if row.transferred_at is None else row.serial) for row in due]
+                        None if row.transferred_at is None else row.serial, row.project_id) for row in due]
 
 
 def holds(tx: Tx, domain_id: str, by: str) -> bool:

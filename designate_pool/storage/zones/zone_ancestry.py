@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from designate_pool.errors import LostRace
-from designate_pool.model import names
+from designate_pool.model import Task, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks, lost_race
-from designate_pool.storage.sql.schema import ALIVE, domains, name_locks, pool_attributes, recordsets
+from designate_pool.storage.sql.pages import ESCAPE, escaped
+from designate_pool.storage.sql.schema import ALIVE, domains, name_locks, pool_attributes, records, recordsets
 from designate_pool.storage.zones.domains import NEWEST_FIRST
 
 #: Rows of ``name_locks``; a name and the names below it use the same one.
@@ -26,6 +27,8 @@ _NAMED = 10
 _LIVE = domains.c.deleted == ALIVE
 #: Types that delegate a zone, and belong to the zone above it (RFC 1034 section 4.2.1, RFC 4035 section 2.4).
 DELEGATION = ('NS', 'DS')
+#: Types of glue: at the names that the NS records of a delegation point to, it belongs to the zone above too.
+GLUE = ('A', 'AAAA')
 
 
 class Neighbour(NamedTuple):
@@ -40,7 +43,7 @@ class Neighbourhood(NamedTuple):
     """The live domains above and below a name.
 
     :ivar below: at most one domain of other projects if those of one project were asked for
-    :ivar is_server: whether the name is that of a pool's name server, or lies below one
+    :ivar is_server: whether the name is that of a pool's name server, or lies above or below one
     :ivar former: the id of the last domain that had the name and was deleted; '' if there was none
     """
 
@@ -60,6 +63,7 @@ def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
     prefix = names.from_the_root(name)
     for kind, *row in tx.execute(_AROUND if project_id is None else _AROUND_OF_PROJECT, {
             'name': name, 'upper': upper, 'at_or_above': [name, *upper], 'first': prefix, 'end': f'{prefix[:-1]}/',
+            'server_below': f'%.{escaped(name)}',
             **({} if project_id is None else {'project_id': project_id})}):
         neighbours[kind].append(Neighbour(*row))
     return Neighbourhood(tuple(sorted(neighbours['above'])), tuple(sorted(neighbours['below'])),
@@ -67,26 +71,26 @@ def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
 
 
 def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
-    """Those of a chunk of names above or below which there is a live domain, or a name server at or above,
+    """Those of a chunk of names above or below which there is a live domain, or a name server at, above or below,
     or that a deleted domain had.
 
     They are found by one statement, and at most one domain below each is read.
     """
     upper = {name: names.above(name) for name in wanted}
     every = {name_ for name, above in upper.items() for name_ in (name, *above)}
-    near: dict[str, set[str]] = {'domain': set(), 'former': set(), 'server': set()}
+    near: dict[str, set[str]] = {'domain': set(), 'former': set()}
+    servers = set(tx.execute(_NAME_SERVERS).scalars())
+    above_servers = {upper_ for server in servers for upper_ in names.above(server)}
     for part in chunks(every):
         for kind, name_ in tx.execute(sa.union_all(
                 _labelled('domain', sa.select(domains.c.name).where(domains.c.name.in_(part), _LIVE)),
                 _labelled('former', sa.select(domains.c.name).where(
-                    domains.c.name.in_([name_ for name_ in part if name_ in upper]), ~_LIVE)),
-                _labelled('server', sa.select(pool_attributes.c.value).where(
-                    pool_attributes.c.key == 'name_server', pool_attributes.c.value.in_(part))))):
+                    domains.c.name.in_([name_ for name_ in part if name_ in upper]), ~_LIVE)))):
             near[kind].add(name_)
     below = _any_below(tx, [names.from_the_root(name) for name in wanted])
     return {name for number, name in enumerate(wanted)
             if number in below or name in near['former'] or not near['domain'].isdisjoint(upper[name])
-            or not near['server'].isdisjoint([name, *upper[name]])}
+            or name in above_servers or not servers.isdisjoint([name, *upper[name]])}
 
 
 def _any_below(tx: Tx, prefixes: list[str]) -> set[int]:
@@ -143,18 +147,36 @@ def _locks_of(name: str) -> Iterable[int]:
     return [zlib.crc32(suffixes[-2].encode()) % LOCKS] if len(suffixes) > 1 else range(LOCKS)
 
 
-def recordsets_at_or_below(tx: Tx, domain_ids: list[str], name: str) -> list[tuple[str, str]]:
-    """Name and type of some recordsets of these domains at or below *name*, except for the delegation of *name*."""
+def recordsets_at_or_below(tx: Tx, domain_ids: list[str], name: str, *conditions: Any,
+                           most: int = _NAMED) -> list[tuple[str, str]]:
+    """Name and type of some recordsets of these domains at or below *name*, except for the delegation of *name*.
+
+    :param conditions: further ones of the recordsets
+    """
     # Without escaped backslashes, a backslash before the dot escapes the dot, which is then inside a label.
     bare, suffix = sa.func.replace(recordsets.c.name, r'\\', ''), name.replace(r'\\', '')
     matches = tx.execute(
         sa.select(recordsets.c.name, recordsets.c.type)
-        .where(recordsets.c.domain_id.in_(domain_ids), recordsets.c.deleted == ALIVE,
+        .where(recordsets.c.domain_id.in_(domain_ids), recordsets.c.deleted == ALIVE, *conditions,
                sa.or_(sa.and_(recordsets.c.name == name, recordsets.c.type.not_in(DELEGATION)),
                       sa.and_(recordsets.c.name.endswith(f'.{name}', autoescape=True),
                               sa.not_(bare.endswith(f'\\.{suffix}', autoescape=True)))))
-        .order_by(recordsets.c.name, recordsets.c.type).limit(_NAMED))
+        .order_by(recordsets.c.name, recordsets.c.type).limit(most))
     return [(row[0], row[1]) for row in matches]
+
+
+def targets_of_delegations(tx: Tx, domain_ids: list[str], cuts: list[str]) -> set[str]:
+    """What the NS records of these domains at *cuts* point to, in lower case."""
+    return {data.lower() for data in tx.execute(
+        sa.select(records.c.data).join(recordsets, recordsets.c.id == records.c.recordset_id)
+        .where(recordsets.c.domain_id.in_(domain_ids), recordsets.c.name.in_(cuts), recordsets.c.type == 'NS',
+               recordsets.c.deleted == ALIVE, records.c.task != Task.DELETE)).scalars()}
+
+
+def no_glue(tx: Tx, domain_ids: list[str], name: str) -> Any:
+    """The condition that a recordset is no glue of the delegation of *name* in these domains."""
+    targets = sorted(targets_of_delegations(tx, domain_ids, [name]))
+    return sa.not_(sa.and_(recordsets.c.name.in_(targets), recordsets.c.type.in_(GLUE)))
 
 
 def live_domains(tx: Tx, wanted: list[str]) -> list[Neighbour]:
@@ -163,6 +185,7 @@ def live_domains(tx: Tx, wanted: list[str]) -> list[Neighbour]:
             for row in tx.execute(_LIVE_NEIGHBOURS, {'names': part})]
 
 
+_NAME_SERVERS = sa.select(pool_attributes.c.value).where(pool_attributes.c.key == 'name_server').distinct()
 _NEIGHBOURS = sa.select(domains.c.id, domains.c.name, domains.c.project_id)
 _LIVE_NEIGHBOURS = _NEIGHBOURS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), _LIVE)
 _LOCK = (sa.update(name_locks).where(name_locks.c.number.in_(sa.bindparam('numbers', expanding=True)))
@@ -180,7 +203,8 @@ def _around(*below: sa.Select[Any]) -> sa.CompoundSelect[Any]:
     return sa.union_all(
         _labelled('server', sa.select(sa.literal(''), pool_attributes.c.value, sa.literal('')).where(
             pool_attributes.c.key == 'name_server',
-            pool_attributes.c.value.in_(sa.bindparam('at_or_above', expanding=True)))),
+            sa.or_(pool_attributes.c.value.in_(sa.bindparam('at_or_above', expanding=True)),
+                   pool_attributes.c.value.like(sa.bindparam('server_below'), escape=ESCAPE)))),
         _labelled('above', _NEIGHBOURS.where(domains.c.name.in_(sa.bindparam('upper', expanding=True)), _LIVE)),
         _labelled('former', _NEIGHBOURS.where(domains.c.name == sa.bindparam('name'), ~_LIVE)
                   .order_by(*NEWEST_FIRST).limit(1)),

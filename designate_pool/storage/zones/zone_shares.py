@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,12 +11,14 @@ from sqlalchemy import exc
 from designate_pool.errors import Refused
 from designate_pool.model import PageRequest, ZoneShare
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities
-from designate_pool.storage.sql.schema import ALIVE, recordsets
+from designate_pool.storage.sql.entities import Entities, chunks
+from designate_pool.storage.sql.schema import ALIVE, domains, recordsets
 from designate_pool.storage.sql.schema import zone_shares as SHARES
 
 _ENTITIES = Entities(ZoneShare, SHARES, ('created_at', 'id', 'updated_at', 'target_project_id'), {
     'target_project_id': SHARES.c.target_project_id})
+#: Those of a deleted domain, which is not shared, are kept for its restoration.
+_DOMAINS = domains.alias()
 _OF_TARGET = sa.select(SHARES.c.id).where(SHARES.c.target_project_id == sa.bindparam('project_id')).limit(1)
 
 
@@ -69,14 +72,27 @@ def is_target(tx: Tx, project_id: str) -> bool:
 
 
 def ids_for(project_id: str) -> sa.Select[Any]:
-    """The statement that finds the ids of the domains that are shared with a project."""
-    return sa.select(SHARES.c.domain_id).where(SHARES.c.target_project_id == project_id)
+    """The statement that finds the ids of the domains that are shared with a project; deleted ones are not."""
+    return (sa.select(SHARES.c.domain_id).join(_DOMAINS, _DOMAINS.c.id == SHARES.c.domain_id)
+            .where(SHARES.c.target_project_id == project_id, _DOMAINS.c.shared))
 
 
 def has_recordsets(tx: Tx, domain_id: str, project_id: str) -> bool:
     """Whether a domain has recordsets of a project that is not its owner."""
     return _is_there(tx, recordsets, recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE,
                      recordsets.c.project_id == project_id)
+
+
+def of_others(project_id: str) -> Any:
+    """The condition for recordsets that are not of *project_id*, which a domain is shared with."""
+    return sa.or_(recordsets.c.project_id.is_(None), recordsets.c.project_id != project_id)
+
+
+def at(tx: Tx, domain_id: str, project_id: str, names: Iterable[str]) -> list[tuple[str, str, bool]]:
+    """Name and type of the recordsets at *names* in a domain, and whether others than *project_id* have them."""
+    return [(row.name, row.type, row.project_id != project_id) for part in chunks(names) for row in tx.execute(
+        sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.project_id).where(
+            recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, recordsets.c.name.in_(part)))]
 
 
 def leave_recordsets(tx: Tx, domain_id: str) -> None:

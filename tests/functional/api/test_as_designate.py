@@ -101,6 +101,42 @@ def test_what_is_not_there_is_named_as_it_was_asked_for(place: Place) -> None:
     assert answer.json['message'] == f'There is no zone {ABSENT}.'
 
 
+class TestNames:
+    """They are answered as they were given, and compared without case."""
+
+    def test_of_a_zone_with_recordsets(self, place: Place) -> None:
+        zone = create_zone(place, name='MiXed.Example.', recordsets=[
+            {'name': 'API.mixed.EXAMPLE.', 'type': 'A', 'records': ['192.0.2.1']},
+            {'name': 'www.mixed.example.', 'type': 'A', 'records': ['192.0.2.1']}])
+        path = f'/v2/zones/{zone["id"]}'
+        assert zone['name'] == place.ask('GET', path).json['name'] == 'MiXed.Example.'
+        for name in ('mixed.example.', 'MIXED.*'):
+            assert [each['name'] for each in place.ask('GET', f'/v2/zones?name={name}').json['zones']] == [zone['name']]
+        found = place.ask('GET', f'{path}/recordsets?sort_key=name').json['recordsets']
+        assert [each['name'] for each in found] == ['API.mixed.EXAMPLE.', *['MiXed.Example.'] * 2, 'www.mixed.example.']
+        assert {each['zone_name'] for each in found} == {'MiXed.Example.'}
+        changed = place.ask('PATCH', path, json={'ttl': 60, 'name': 'mixed.example.'}, status=202).json
+        assert changed['name'] == 'MiXed.Example.'
+        place.ask('POST', '/v2/zones', json={'name': 'mixed.EXAMPLE.', **ZONE}, status=409)
+
+    def test_of_a_recordset(self, place: Place, zone: Any) -> None:
+        path = f'/v2/zones/{zone["id"]}/recordsets'
+        body = {'name': f'WwW.{zone["name"]}', 'type': 'A', 'records': ['192.0.2.1']}
+        made = place.ask('POST', path, json=body, status=202).json
+        assert made['name'] == place.ask('GET', f'{path}/{made["id"]}').json['name'] == body['name']
+        assert place.ask('PUT', f'{path}/{made["id"]}', json={'ttl': 60}, status=202).json['name'] == body['name']
+        place.ask('POST', path, json={**body, 'name': body['name'].lower()}, status=409)
+        place.ask('POST', f'/v2/zones/{zone["id"]}/changes', status=202, json={'changes': [
+            {'name': body['name'].upper(), 'type': 'A', 'records': ['192.0.2.2']},
+            {'name': f'New.{zone["name"]}', 'type': 'A', 'records': ['192.0.2.2']}]})
+        found = place.ask('GET', f'/v2/recordsets?name=*.{zone["name"]}&type=A&sort_key=name').json['recordsets']
+        assert [(each['name'], each['records']) for each in found] == [
+            (f'New.{zone["name"]}', ['192.0.2.2']), (body['name'], ['192.0.2.2'])]
+        assert place.ask('DELETE', f'{path}/{made["id"]}', status=202).json['name'] == body['name']
+        again = place.ask('POST', path, json={**body, 'name': body['name'].lower()}, status=202).json
+        assert again['name'] == body['name'].lower()
+
+
 class TestManagedRecords:
     HEADER = {'X-Designate-Edit-Managed-Records': 'true'}
 

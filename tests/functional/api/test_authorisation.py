@@ -18,7 +18,7 @@ import pytest
 from designate_pool.api import operation_registry
 from designate_pool.api.auth.token_file import digest
 from designate_pool.api.schema.operation import ApiOperation
-from designate_pool.model import Context, dashed
+from designate_pool.model import Context, dashed, new_id
 from tests.fixtures.api import ROLES, Place, opened, token
 
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
@@ -53,11 +53,20 @@ LINES = {
     'show_zone': Line(READER, OWN), 'update_zone': Line(MEMBER, OWN, {'ttl': 300}), 'delete_zone': Line(MEMBER, OWN),
     'give_zone': Line(ADMIN, OWN, {'project_id': '{project_id}'}),
     'move_zone': Line(ADMIN, OWN, {'pool_id': '{other_pool_id}'}),
-    'abandon_zone': Line(ADMIN, OWN),
+    'abandon_zone': Line(ADMIN, OWN), 'lock_zone': Line(MEMBER, OWN, {'reason': 'x'}), 'unlock_zone': Line(MEMBER, OWN),
+    'lock_recordset': Line(MEMBER, OWN, {'reason': 'x'}), 'unlock_recordset': Line(MEMBER, OWN),
+    'unfreeze_zone': Line(ADMIN, OWN, {'reason': 'x'}, status=409),  # nothing waits
+    **dict.fromkeys(('list_zone_versions', 'show_zone_version', 'list_zone_version_recordsets', 'export_zone_version',
+                     'show_zone_difference'), Line(READER, OWN)),
+    'revert_zone': Line(MEMBER, OWN, {'to': '0s'}),
+    'list_deleted_zones': Line(READER, LIST), 'show_deleted_zone': Line(READER, OWN),
+    'restore_zone': Line(MEMBER, OWN), 'purge_zone': Line(MEMBER, OWN),
     'xfr_zone': Line(MEMBER, OWN, status=400),  # it is a primary zone
     'change_zone': Line(MEMBER, OWN, {'changes': [A]}), 'list_zone_servers': Line(READER, OWN),
-    'explain_zone': Line(READER, OWN), 'wait_for_zone': Line(READER, OWN, query={'timeout': '0'}),
+    'explain_zone': Line(READER, OWN), 'validate_zone': Line(READER, OWN),
+    'wait_for_zone': Line(READER, OWN, query={'timeout': '0'}),
     'list_recordset_servers': Line(READER, OWN), 'list_zone_nameservers': Line(READER, OWN),
+    'show_pool_limits': Line(READER),
     'list_recordsets': Line(READER, OWN), 'create_recordset': Line(MEMBER, OWN, A),
     'show_recordset': Line(READER, OWN), 'update_recordset': Line(MEMBER, OWN, {'ttl': 300}),
     'patch_recordset': Line(MEMBER, OWN, {'ttl': 300}), 'delete_recordset': Line(MEMBER, OWN),
@@ -88,9 +97,12 @@ LINES = {
     'create_plan': Line(OPERATOR, body={'zone_name': '{zone_name}', 'target': 'one', 'document': {}}),
     'show_plan': Line(OPERATOR), 'drop_plan': Line(OPERATOR), 'approve_plan': Line(OPERATOR),
     'settle_plan': Line(OPERATOR, body={'state': 'DROPPED'}, status=409),  # it is a pool manager's
+    'list_changes': Line(READER, LIST), 'show_change': Line(READER, OWN), 'approve_change': Line(ADMIN, OWN),
+    'refuse_change': Line(MEMBER, OWN),
     'create_pool': Line(ADMIN, body={'name': 'pool-of-{zone_name}'}),
     'update_pool': Line(ADMIN, body={'description': 'x'}),
     'delete_pool': Line(ADMIN, status=409),  # it has zones
+    'freeze_pool': Line(ADMIN, body={'reason': 'x'}), 'unfreeze_pool': Line(ADMIN),
     'list_pools': Line(OPERATOR), 'show_pool': Line(OPERATOR), 'list_audits': Line(OPERATOR),
     'list_audit_findings': Line(OPERATOR),
     'list_tsigkeys': Line(ADMIN), 'show_tsigkey': Line(ADMIN), 'delete_tsigkey': Line(ADMIN),
@@ -109,6 +121,7 @@ LINES = {
     'admin_reset_quotas': Line(ADMIN), 'show_counts': Line(ADMIN), 'show_count': Line(ADMIN),
     'list_tenants': Line(ADMIN), 'show_tenant': Line(ADMIN), 'admin_export_zone': Line(ADMIN, OWN),
     'list_service_statuses': Line(OPERATOR), 'show_service_status': Line(OPERATOR),
+    'delete_service_status': Line(OPERATOR),
     'show_status': Line(OPERATOR), 'show_status_style': Line(ANYONE), 'show_status_script': Line(ANYONE),
     'find_status_of_zone': Line(READER, query={'name': '{zone_name}'}),
     'show_status_of_zone': Line(READER, OWN),
@@ -122,11 +135,14 @@ FORBIDDEN = ('show_quotas', 'set_quotas', 'create_transfer_accept')
 
 #: What the member of a project gets that a zone is shared with, by the status; None is the answer of the operation.
 GUESTS = {
-    **dict.fromkeys(('show_zone', 'change_zone', 'wait_for_zone', 'list_recordsets', 'create_recordset',
+    **dict.fromkeys(('show_zone', 'change_zone', 'revert_zone', 'wait_for_zone', 'list_recordsets', 'create_recordset',
                      'show_recordset', 'find_recordset', 'list_zone_shares')),
     **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'move_zone', 'abandon_zone', 'admin_export_zone',
-                     'xfr_zone', 'list_zone_servers', 'explain_zone', 'list_recordset_servers',
-                     'list_zone_nameservers', 'update_recordset', 'patch_recordset', 'delete_recordset',
+                     'unfreeze_zone', 'lock_zone', 'unlock_zone', 'lock_recordset', 'unlock_recordset',
+                     'xfr_zone', 'list_zone_servers', 'explain_zone', 'validate_zone', 'list_recordset_servers',
+                     'list_zone_nameservers', 'list_zone_versions', 'show_zone_version', 'list_zone_version_recordsets',
+                     'export_zone_version', 'show_zone_difference',
+                     'update_recordset', 'patch_recordset', 'delete_recordset',
                      'create_transfer_request', 'create_zone_share', 'create_zone_export', 'show_status_of_zone'), 403),
     # The shares with others, and exports, are the owner's.
     **dict.fromkeys(('show_zone_share', 'delete_zone_share', 'fetch_zone_export'), 404),
@@ -221,6 +237,25 @@ def test_by_role_on_what_is_shared_with_one(place: Place, role: str) -> None:
         place.central.delete_domain(who, things['zone_id'], delete_shares=True)  # nothing is left in beta's lists
 
 
+def test_a_lock_of_an_administrator_is_lifted_by_one(place: Place) -> None:
+    things = place.things('alpha')
+    zone = f'/v2/zones/{things["zone_id"]}'
+    for path in (zone, f'{zone}/recordsets/{things["recordset_id"]}'):
+        locked = place.ask('POST', f'{path}/tasks/lock', 'admin', json={'reason': 'an incident'}, status=200).json
+        assert (locked['lock_reason'], locked['locked_by_admin']) == ('an incident', True)
+        refusal = place.ask('PATCH', path, json={'ttl': 77}, status=409).json
+        assert refusal['type'] == 'locked' and refusal['message'].endswith(
+            'is locked: an incident; only an administrator may unlock it.')
+        for verb, body in (('unlock', None), ('lock', {'reason': 'mine'})):
+            assert place.ask('POST', f'{path}/tasks/{verb}', json=body, status=403).json['type'] == 'forbidden'
+        if path == zone:
+            assert place.ask('GET', f'{zone}/explain').json['summary'].endswith(
+                'It is locked by an administrator: an incident')
+            assert 'It is locked by an administrator: an incident' in place.ask('GET', f'/status{zone[3:]}').text
+        assert place.ask('POST', f'{path}/tasks/unlock', 'admin', status=200).json['lock_reason'] is None
+        place.ask('PATCH', path, json={'ttl': 77}, status=202)
+
+
 def test_what_is_shared_with_one_has_an_answer_for_every_operation_on_a_zone() -> None:
     assert GUESTS.keys() == {name for name, each in OPERATIONS.items() if LINES[name].kind == OWN and (
         '{zone' in each.path or '{recordset_id}' in each.path)} | {'fetch_zone_export'}
@@ -236,12 +271,14 @@ def test_lists_hold_ones_own_alone(place: Place) -> None:
             found = place.api.simulate_get(operation.path, params={'limit': 'max'},
                                            headers={'X-Auth-Token': token('beta', role)})
             assert found.status_code == 200
-            for secret in ('alpha', *(others[key] for key in ('zone_id', 'import_id', 'export_id', 'recordset_id'))):
+            for secret in ('alpha', *(others[key] for key in (
+                    'zone_id', 'deleted_zone_id', 'import_id', 'export_id', 'recordset_id'))):
                 assert secret not in found.text.replace('-', ''), operation.name
-            assert mine['zone_id'] in found.text.replace('-', '') or 'import' in operation.name
+            own = 'deleted_zone_id' if operation.name == 'list_deleted_zones' else 'zone_id'
+            assert mine[own] in found.text.replace('-', '') or 'import' in operation.name
 
 
-@pytest.mark.parametrize('header', ['X-Auth-All-Projects', 'X-Auth-Sudo-Project-ID'])
+@pytest.mark.parametrize('header', ['X-Auth-All-Projects', 'X-Auth-Sudo-Project-ID', 'X-Auth-Sudo-Tenant-ID'])
 @pytest.mark.parametrize('role', ROLES)
 def test_by_role_with_the_headers_that_reach_further(place: Place, role: str, header: str) -> None:
     value = 'true' if header == 'X-Auth-All-Projects' else 'alpha'
@@ -273,9 +310,12 @@ def test_the_page_of_a_name_is_that_of_the_zone_that_lives(place: Place) -> None
         assert found.headers['location'] == f'/status/zones/{dashed(lives.id)}'
 
 
-def test_what_is_made_for_another_project_is_that_projects(place: Place) -> None:
-    made = place.api.simulate_post('/v2/zones', json={'name': 'made-for.example.', 'email': 'hostmaster@example.com'},
-                                   headers={'X-Auth-Token': token('beta', 'admin'), 'X-Auth-Sudo-Project-ID': 'alpha'})
+@pytest.mark.parametrize('headers', [{'X-Auth-Sudo-Project-ID': 'alpha'}, {'X-Auth-Sudo-Tenant-ID': 'alpha'},
+                                     {'X-Auth-Sudo-Project-ID': 'alpha', 'X-Auth-Sudo-Tenant-ID': 'beta'}])
+def test_what_is_made_for_another_project_is_that_projects(place: Place, headers: dict[str, str]) -> None:
+    made = place.api.simulate_post('/v2/zones', json={
+        'name': f'made-for-{new_id()}.example.', 'email': 'hostmaster@example.com'},
+        headers={'X-Auth-Token': token('beta', 'admin'), **headers})
     assert (made.status_code, made.json['project_id']) == (202, 'alpha')
 
 
@@ -325,3 +365,21 @@ def test_the_request_id_is_that_of_the_answer_and_of_the_zone(place: Place) -> N
                      json={'name': 'with-an-id.example.', 'email': 'hostmaster@example.com'})
     assert made.headers['X-Openstack-Request-Id'] == request_id
     assert place.ask('GET', f'/v2/zones/{made.json["id"]}/explain').json['request_id'] == request_id
+
+
+def test_each_write_is_one_line_of_the_log_with_who_and_what(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, 'designate_pool.api.writes')
+    body = {'name': 'written.example.', 'email': 'hostmaster@example.com'}
+    made = place.ask('POST', '/v2/zones', status=202, json=body)
+    zone = f'/v2/zones/{made.json["id"]}'
+    place.ask('GET', zone, status=200)
+    place.ask('POST', '/v2/zones', status=409, json=body)
+    place.ask('DELETE', zone, role='reader', status=403)
+    place.api.simulate_request('DELETE', '/v2/zones/a%0aforged', headers={'X-Auth-Token': 'dpt_guessed'})
+    lines = [record.getMessage() for record in caplog.records if record.name == 'designate_pool.api.writes']
+    assert [line.partition(' [req-')[0] for line in lines] == [
+        'POST /v2/zones: 202 by member-of-alpha from 127.0.0.1',
+        'POST /v2/zones: 409 by member-of-alpha from 127.0.0.1',
+        f'DELETE {zone}: 403 by reader-of-alpha from 127.0.0.1',
+        'DELETE /v2/zones/a?forged: 401 by nobody from 127.0.0.1']
+    assert f'[{made.headers["X-Openstack-Request-Id"]}]' in lines[0]

@@ -153,11 +153,11 @@ def test_a_keystone_that_answers_wrongly_is_no_wrong_token(
 
 
 def test_the_password_is_in_a_file(tmp_path: pathlib.Path, keystone: Keystone, central: ObservedCentral) -> None:
-    (tmp_path / 'password').write_text('a-password-of-ours\n')
+    (tmp_path / 'password').write_text('a-password-of-$ours\n')
     keystone.password = f'file:{tmp_path}/password'
     api = guarded(tmp_path, keystone, central)
     assert api.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
-    assert keystone.logged_in_with == ['a-password-of-ours']
+    assert keystone.logged_in_with == ['a-password-of-$ours']
     keystone.password = 'file:nowhere'
     with pytest.raises(BadConfiguration, match=r'\[keystone_authtoken\].*nowhere'):
         guarded(tmp_path, keystone, central)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import ssl
 import subprocess
@@ -104,6 +105,18 @@ def test_answers_are_those_of_the_api_with_the_urls_of_the_proxy(proxy: Proxy) -
         assert zone.json()['links']['self'].startswith(f'{url}/v2/zones/')
         assert session.post(f'{url}/v2/zones/tasks/imports', data=b';' * (33 << 20),
                             headers={'Content-Type': 'text/dns'}).status_code == 413
+
+
+def test_history_has_the_address_of_the_client_of_the_proxy(proxy: Proxy) -> None:
+    body = b'{"name": "example.net.", "email": "a@example.com"}'
+    head = (b'POST /v2/zones HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n'
+            b'X-Forwarded-For: 192.0.2.1\r\nContent-Length: %d\r\n\r\n' % len(body))
+    with proxy.encrypted(head + body, '127.0.0.9') as client, client.makefile('rb') as answer:
+        zone = json.loads(answer.read().rpartition(b'\r\n\r\n')[2])
+    with requests.Session() as session:
+        session.trust_env = session.verify = False
+        version, = session.get(f'https://127.0.0.1:{proxy.port}/v2/zones/{zone["id"]}/versions').json()['versions']
+    assert version['address'] == '127.0.0.9'
 
 
 def test_silent_and_slow_clients_end_at_the_proxy(proxy: Proxy) -> None:

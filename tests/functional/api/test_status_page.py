@@ -105,10 +105,11 @@ def test_one_domain(stack: Stack, zone: str, page: Browser, servers: list[Second
     assert 'is ACTIVE at serial' in page.driver.find_element(By.ID, 'summary').text
     for server in servers:
         assert 'SUCCESS' in row(page, 'servers', label(server))
-        assert f'{label(server)}\nIt serves serial' in page.driver.find_element(By.ID, 'servers').text
+        assert f'{label(server)}\nIt was last seen to serve serial' in page.driver.find_element(By.ID, 'servers').text
     facts = page.driver.find_element(By.ID, 'facts').text
     assert 'Recordsets\n2' in facts and zone in facts
     assert 'The pool agreed on serial' in page.driver.find_element(By.ID, 'history').text
+    assert 'CREATE' in page.driver.find_element(By.ID, 'versions').text
 
 
 def test_a_domain_that_is_not_there(stack: Stack, zone: str, page: Browser) -> None:
@@ -155,12 +156,16 @@ def test_a_stopped_server_turns_up_and_so_does_its_return(stack: Stack, zone: st
 
 
 @pytest.mark.parametrize('path', ['/status', f'/status/zones/{ZONE}', '/status/zones/nowhere'])
-@pytest.mark.parametrize(('width', 'scheme'), [(USUAL, LIGHT), (USUAL, DARK), (NARROW, LIGHT), (NARROW, DARK)])
+@pytest.mark.parametrize(('width', 'scheme'), [(USUAL, LIGHT), (USUAL, DARK), (900, LIGHT), (NARROW, LIGHT),
+                                               (NARROW, DARK)])
 def test_nobody_is_kept_out(stack: Stack, zone: str, page: Browser, path: str, width: int, scheme: str) -> None:
     page.look(width, scheme)
     show(page, stack, path)
     assert page.faults() == []
     assert page.run('return document.documentElement.scrollWidth') <= width
+    if width > NARROW:  # nothing lies beyond the edge of a table's frame
+        assert page.run('return [...document.querySelectorAll(".scroll")].filter(frame => frame.scrollWidth > '
+                        'frame.clientWidth).map(frame => frame.textContent)') == []
     if path == '/status' and (width, scheme) in ((NARROW, LIGHT), (USUAL, DARK)):
         picture(page, f'status-pool-{"narrow" if width == NARROW else scheme}', min(width, 900))
 

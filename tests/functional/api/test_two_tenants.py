@@ -86,7 +86,7 @@ def test_ids_of_two_tenants_in_one_address_lead_nowhere(place: Place, theirs: di
     before = rows(place, theirs)
     tried = 0
     for operation in OPERATIONS.values():
-        used = [key for key in mine if f'{{{key}}}' in operation.path]
+        used = [key for key in mine if f'{{{key}}}' in operation.path and key not in ('at', 'to')]
         for chosen in itertools.product((mine, theirs), repeat=len(used)) if len(used) > 1 else ():
             if all(each is mine for each in chosen):
                 continue

@@ -142,7 +142,17 @@ def test_what_is_served_is_answered_at_once_and_again(system: System, zone: Doma
             'zone_id': str(answer['zone_id']), 'zone_name': zone.name, 'serial': zone.serial,
             'zone_serial': zone.serial, 'reported_serial': zone.serial, 'status': 'ACTIVE', 'action': 'NONE',
             'needed': 2, 'current': 2, 'servers_current': ['fake:192.0.2.1:53', 'fake:192.0.2.2:53'], 'done': True,
-            'timed_out': False, 'failed': False}
+            'timed_out': False, 'failed': False, 'freeze': None}
+
+
+def test_a_project_that_a_zone_is_shared_with_is_told_no_servers(system: System, zone: Domain) -> None:
+    for server in (0, 1):
+        system.seen(zone, server)
+    system.agreed(zone)
+    system.central.share_domain(EVERYBODY, zone.id, {'target_project_id': 'guest'})
+    answer = requests.get(f'{system.url}/v2/zones/{zone.id}/wait', headers={'X-Project-Id': 'guest'},
+                          timeout=60).json()
+    assert (answer['done'], answer['current'], answer['servers_current']) == (True, 2, [])
 
 
 def test_what_is_served_later_and_the_next_change(system: System, zone: Domain) -> None:

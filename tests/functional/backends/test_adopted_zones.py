@@ -74,12 +74,7 @@ def adopt(server: Daemon, primary: Primary, facts: dict[str, Any], between: str 
             wait_until(lambda: backend.create_domain(a_domain()).ok, 'it is a secondary zone')
         for _ in range(2):
             assert backend.create_domain(a_domain()).error is None
-
-        def is_new() -> bool:
-            server.notify('example.com.', NEW)
-            return server.serial('example.com.') == NEW
-
-        wait_until(is_new, 'it is transferred')
+        wait_until(lambda: server.follows('example.com.', NEW), 'it is transferred')
         assert 'example.com.' not in backend.list_primary_zones().serials
         # NSD answers before the process that lists zones has learnt of the new contents.
         wait_until(lambda: backend.list_zones(['example.com.']).serials['example.com.'] == NEW, 'it is listed')

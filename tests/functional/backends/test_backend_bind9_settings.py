@@ -41,12 +41,6 @@ def wait_for(server: Named, serial: int) -> None:
     wait_until(lambda: server.serial('example.com.') == serial, f'serial {serial} is served')
 
 
-def is_told_and_serves(server: Named, serial: int) -> bool:
-    """BIND keeps a NOTIFY for after a refresh that is under way; other refreshes are lost then."""
-    server.notify('example.com.', serial)
-    return server.serial('example.com.') == serial
-
-
 def settings(server: Named, name: str = 'example.com.', view: str = '_default') -> str:
     return ' '.join(server.command(f'showzone "{name}" IN {view}').text.split())
 
@@ -69,13 +63,12 @@ def test_created_again_with_other_primaries_and_another_key(named: Start, primar
     assert create(server.server([second.endpoint], tsig_key=OTHER_KEY)).ok
     assert f'primaries {{ 127.0.0.1 port {second.port} key "other.example."; }};' in settings(server)
     second.publish('example.com.', zone_text(3))
-    server.notify('example.com.', 3)
-    wait_for(server, 3)
+    wait_until(lambda: server.follows('example.com.', 3), 'it is fetched with the other key')
     assert "TSIG 'other.example'" in server.log
 
     server.restart()  # which may lose what was not yet written to its disk, but not where it fetches
     second.publish('example.com.', zone_text(4))
-    wait_until(lambda: is_told_and_serves(server, 4), 'it still fetches from there')
+    wait_until(lambda: server.follows('example.com.', 4), 'it still fetches from there')
     assert 'other.example.' in settings(server)
 
 
@@ -130,7 +123,7 @@ def test_zone_added_by_hand_gets_the_primaries_and_keeps_the_rest(named: Start, 
     assert server.command(f'addzone "example.com" {{ type secondary; {file}{rest}primaries {{ ::1; }}; }};').result == 0
     facts = server.server([primary.endpoint])
     assert create(facts).ok
-    wait_until(lambda: is_told_and_serves(server, 1), 'it is fetched')
+    wait_until(lambda: server.follows('example.com.', 1), 'it is fetched')
     assert create(facts).ok
     for statement in (*file.split('; '), *rest.split('; '), f'primaries {{ 127.0.0.1 port {primary.port}'):
         assert statement in settings(server)
@@ -187,8 +180,7 @@ def test_zone_that_named_has_lost_from_its_list_is_put_back_or_deleted_with_its_
     server.restart()
     wait_for(server, 1)
     primary.publish('example.com.', zone_text(2))
-    server.notify('example.com.', 2)
-    wait_for(server, 2)
+    wait_until(lambda: server.follows('example.com.', 2), 'it follows')
     server.lose_from_list('example.com')
     assert delete(facts).ok
     wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')

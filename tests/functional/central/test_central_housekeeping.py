@@ -31,7 +31,7 @@ class TestHousekeeping:
                                                for table in (schema.domains, schema.recordsets, schema.records)]))
 
     def turn(self, database: Storage, clock: Clock) -> None:
-        keeper = Purger(database, CentralSettings(deleted_retention=1000))
+        keeper = Purger(database, CentralSettings(deleted_retention=1000, history_days=1))
         while keeper.purge():
             pass
 
@@ -63,19 +63,22 @@ class TestHousekeeping:
         assert self.count(database)[0] == 3
         clock.now += 5000
         self.turn(database, clock)
+        assert self.count(database) == (3, 0, 0), 'their history is kept'
+        clock.now += 86400
+        self.turn(database, clock)
         assert self.count(database) == (1, 0, 0)
         again = create(central)
         assert again.generation == gone.generation + 1
 
     def test_what_belongs_to_a_domain_goes_with_it(self, central: Central, database: Storage, clock: Clock) -> None:
-        ids = []
+        ids, owner = [], Context(project_id=CentralSettings().managed_resource_tenant_id)
         for _ in range(2):  # the newest tombstone of a name stays
-            domain = create(central, '2.0.192.in-addr.arpa.', who=RED)
+            domain = create(central, '2.0.192.in-addr.arpa.', who=owner)
             ids.append(domain.id)
             central.set_floating_ip(RED, {'region': 'one', 'id': new_id(), 'address': '192.0.2.7'},
                                     {'ptrdname': 'host.example.com.'})
-            ZoneTaskStore(database).store_export(RED, domain)
-            request = central.create_transfer_request(RED, domain.id, {})
+            ZoneTaskStore(database).store_export(owner, domain)
+            request = central.create_transfer_request(owner, domain.id, {})
             central.create_transfer_accept(BLUE, request.id, request.key)
             database.run(plans.put, StoredPlan(new_id(), 'default', domain.name, 'fake:1', PlanState.PARKED,
                                                domain.id, '1' * 32, document='{}'), utcnow())
@@ -83,7 +86,7 @@ class TestHousekeeping:
             gone = central.delete_domain(BLUE, domain.id)
             database.run(zone_shares.insert, ZoneShare(new_id(), domain.id, 'blue', 'red', utcnow(), utcnow()), '')
             central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
-        clock.now += 5000
+        clock.now += 90000
         self.turn(database, clock)
         assert [row.id for row in database.read(lambda tx: tx.execute(sa.select(schema.domains.c.id)).all())] == ids[1:]
         for table in (schema.managed_records, schema.zone_tasks, schema.zone_transfer_requests, schema.plans,
@@ -99,7 +102,7 @@ class TestHousekeeping:
         database.run(server_statuses.write, [row], utcnow())
         central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
         create(central)
-        clock.now += 5000
+        clock.now += 90000
         before = self.count(database)
         self.turn(database, clock)
         assert self.count(database) == before

@@ -13,6 +13,7 @@ import pytest
 
 from designate_pool import errors
 from designate_pool.central import recordset_changes
+from designate_pool.central.domain_creator import NewZone
 from designate_pool.central.recordset_changes import RecordSetRequest
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
@@ -78,13 +79,6 @@ def test_one_who_may_nests_across_projects(central: Central) -> None:
     assert 'in use' in refused(lambda: create(central, 'y.example.com.', who=RED))
 
 
-def test_names_of_name_servers_are_reserved(central: Central) -> None:
-    for name in ('ns1.example.net.', 'x.ns2.example.net.'):
-        assert "a pool's name server" in refused(lambda name=name: create(central, name, who=RED))
-    create(central, 'example.net.', who=RED)
-    assert create(central, 'ns1.example.net.', who=CHIEF).name == 'ns1.example.net.'
-
-
 def test_a_name_of_one_label_is_for_those_who_may_nest(central: Central) -> None:
     for work in (lambda: create(central, 'com.', who=RED), lambda: import_zone(central, RED, ZONE_FILE.format('com.'))):
         assert 'the policy nest_zones' in refused(work)
@@ -113,6 +107,51 @@ def test_records_at_or_below_a_childs_name_are_refused(central: Central) -> None
         'name': 'x.sub.example.com.', 'type': 'NS', 'records': ['ns.example.net.']})
 
 
+def test_glue_is_in_the_zone_above_too(central: Central) -> None:
+    """A referral has to have it (RFC 9471 section 3), whatever servers serve the zone above alone."""
+    ns1, ns2 = 'ns1.sub.example.com.', 'ns2.sub.example.com.'
+    parent = create(central, 'example.com.', ('sub.example.com.', 'NS', ['NS1.sub.example.com.']),
+                    (ns1, 'A', ['192.0.2.53']), (ns2, 'A', ['192.0.2.54']), who=RED)
+    assert refused(lambda: create(central, 'sub.example.com.', who=RED)).endswith(f'first: {ns2} A.')
+    central.apply_changes(RED, parent.id, [RecordChange(ns2, 'A')])
+    create(central, 'sub.example.com.', who=RED)
+    central.create_recordset(RED, parent.id, {'name': ns1, 'type': 'AAAA', 'records': ['2001:db8::53']})
+    for name, rtype, data in ((ns2, 'A', '192.0.2.54'), (ns1, 'TXT', '"x"')):
+        assert 'it lies in the zone sub.example.com.' in refused(
+            central.create_recordset, RED, parent.id, {'name': name, 'type': rtype, 'records': [data]})
+    create(central, 'sub.other.example.com.', who=RED)
+    central.apply_changes(RED, parent.id, [
+        RecordChange('ns.sub.other.example.com.', 'A', ('192.0.2.55',)),
+        RecordChange('sub.other.example.com.', 'NS', ('ns.sub.other.example.com.',))])
+
+
+@pytest.mark.parametrize('ns_comes_first', [True, False])
+def test_glue_may_come_with_the_change_of_its_delegation(central: Central, ns_comes_first: bool) -> None:
+    old, new = 'ns1.sub.example.com.', 'ns2.sub.example.com.'
+    parent = create(central, 'example.com.', ('sub.example.com.', 'NS', [old]), who=RED)
+    create(central, 'sub.example.com.', who=RED)
+    delegation = RecordChange('sub.example.com.', 'NS', (new,))
+
+    def apply(*changes: RecordChange) -> None:
+        central.apply_changes(RED, parent.id, changes if ns_comes_first else changes[::-1])
+
+    assert 'it lies in the zone sub.example.com.' in refused(apply, delegation, RecordChange(old, 'A', ('192.0.2.53',)))
+    apply(delegation, RecordChange(new, 'A', ('192.0.2.54',)))
+
+
+@pytest.mark.parametrize('is_glue', [True, False])
+def test_a_zone_file_of_the_zone_above_has_glue(central: Central, is_glue: bool) -> None:
+    """The name server may come long before the delegation that points to it."""
+    create(central, 'sub.example.com.', who=RED)
+    target = 'a.sub' if is_glue else 'b.sub'
+    text = (f'{ZONE_FILE.format("example.com.")}\na.sub.example.com. A 192.0.2.53\n'
+            + f'sub.example.com. NS {target}.example.com.\n')
+    if is_glue:
+        import_zone(central, RED, text)
+    else:
+        assert 'it lies in the zone sub.example.com.' in refused(lambda: import_zone(central, RED, text))
+
+
 def test_a_child_over_records_of_its_parent_is_refused_and_they_are_named_to_their_owner(central: Central) -> None:
     parent = create(central, 'example.com.', ('sub.example.com.', 'NS', ['ns.example.net.']),
                     ('sub.example.com.', 'TXT', ['"x"']), ('a.sub.example.com.', 'A', ['192.0.2.1']),
@@ -136,6 +175,27 @@ def test_names_with_escaped_dots_hide_no_record_that_is_in_a_childs_way(central:
     assert refused(lambda: create(central, 'sub.example.com.', who=RED)).endswith(f'above it first: {way} A.')
     central.apply_changes(RED, parent.id, [RecordChange(way, 'A')])
     create(central, 'sub.example.com.', who=RED)
+
+
+@pytest.mark.parametrize('name', [
+    'ns1.example.net.', 'x.ns1.example.net.', 'example.net.', 'net.', 'in-addr.arpa.', 'ip6.arpa.', 'co.uk.', 'nhs.uk.',
+    'org.nz.', 'ne.jp.', 'com.br.'])
+def test_names_of_all_and_names_around_the_name_servers_are_for_who_may_nest(central: Central, name: str) -> None:
+    for work in (lambda: create(central, name, who=RED), lambda: import_zone(central, RED, ZONE_FILE.format(name)),
+                 lambda: create(central, name)):
+        assert 'the policy nest_zones says who may create it, with --all-projects' in refused(work)
+    zones = [NewZone(new_id(), requests.new_domain({'name': each, 'email': 'a@example.com'}), ())
+             for each in (name, 'free.example.')]
+    assert [each.name for each in central.creator.create_many(RED, zones, also=lambda tx, made: None)] == [
+        'free.example.']
+    assert create(central, name, who=CHIEF).name == name
+
+
+@pytest.mark.parametrize('name', ['example.org.', 'ns3.example.net.', 'ns.example.', 'example.co.uk.', 'co.example.',
+                                  '10.in-addr.arpa.', 'a_b.net.', 'net.de.', 'or.de.', 'co.de.'])
+def test_other_names_are_free(central: Central, name: str) -> None:
+    central.update_pool(WHO, {'id': central.find_pools(WHO)[0].id, 'name_servers': ['ns1.example.net.', 'x.axb.net.']})
+    assert create(central, name, who=RED).name == name
 
 
 def test_a_parent_with_records_that_lie_in_a_child_is_refused(central: Central) -> None:

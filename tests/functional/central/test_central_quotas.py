@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from designate_pool import errors
+from designate_pool.central.purger import Purger
 from designate_pool.central.rules.quotas import CACHED
 from designate_pool.central.service import Central
 from designate_pool.central.validation import names_and_rdata
 from designate_pool.central.zonefile_parser import RecordSetSpool
-from designate_pool.model import Context, Domain, PageRequest, RecordChange
+from designate_pool.model import Actor, Context, Domain, PageRequest, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import project_deletes
+from designate_pool.storage.zones import quotas
 from testing.databases import count_statements
 from testing.settings import central_settings
-from tests.fixtures.central import WHO, Caller, Clock, create, import_zone, started
+from tests.fixtures.central import WHO, Caller, Clock, at_once, create, import_zone, noted, started, together
 
-RED = Context(project_id='red')
+RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 ADMIN = Context(project_id='admin', all_projects=True)
 
 
@@ -37,7 +43,7 @@ def host(number: int, records: int = 1) -> dict[str, Any]:
             'records': [f'192.0.2.{number * 16 + each}' for each in range(records)]}
 
 
-def refused(quota: str, found: int, work: Any, *arguments: Any) -> None:
+def refused(quota: str, found: int | str, work: Any, *arguments: Any) -> None:
     with pytest.raises(errors.OverQuota) as caught:
         work(*arguments)
     assert (caught.value.kwargs['quota'], caught.value.kwargs['found']) == (quota, found)
@@ -58,8 +64,8 @@ def test_zones_of_a_project(limited: Central) -> None:
 
 
 def test_a_zone_that_would_begin_too_large(limited: Central) -> None:
-    for quota, found, sets in (('zone_recordsets', 4, [host(each) for each in range(4)]),
-                               ('zone_records', 6, [host(each, 3) for each in range(2)]),
+    for quota, found, sets in (('zone_recordsets', 'at least 4', [host(each) for each in range(4)]),
+                               ('zone_records', 'at least 6', [host(each, 3) for each in range(2)]),
                                ('recordset_records', 4, [host(1, 4)])):
         refused(quota, found, limited.create_domain, RED,
                 {'name': 'example.com.', 'email': 'hostmaster@example.com'}, sets)
@@ -168,12 +174,13 @@ def test_what_is_too_large_already_may_change_and_shrink(central: Central, limit
     limited.update_recordset(RED, zone.id, first.id, {'records': ['192.0.2.250', '192.0.2.251', '192.0.2.252']})
     limited.update_recordset(RED, zone.id, first.id, {'records': ['192.0.2.250'], 'ttl': 5})
     limited.delete_recordset(RED, zone.id, first.id)
-    refused('zone_recordsets', 4, limited.create_recordset, RED, zone.id, host(9))
+    refused('zone_recordsets', 5, limited.create_recordset, RED, zone.id, host(9))  # not only one beyond the quota
 
 
 def test_what_was_set_for_a_project_goes_before_the_configuration(limited: Central, clock: Clock) -> None:
     assert limited.set_quotas(ADMIN, 'red', {'zones': 0, 'api_export_size': 7}) == {
-        'zones': 0, 'zone_recordsets': 3, 'zone_records': 5, 'recordset_records': 3, 'api_export_size': 7}
+        'zones': 0, 'zone_recordsets': 3, 'zone_records': 5, 'recordset_records': 3, 'api_export_size': 7,
+        'deletes_per_hour': -1, 'zone_deletes_per_hour': -1}
     with pytest.raises(errors.OverQuota):
         create(limited, 'one.example.', who=RED)
     limited.set_quotas(ADMIN, 'red', {'zones': -1})
@@ -212,6 +219,8 @@ def test_no_statement_more_where_nothing_is_limited(central: Central, limited: C
             counts.append(counter.total())
         return counts
 
+    for service, name in ((central, 'one.example.'), (limited, 'two.example.')):
+        create(service, name)  # what servers do not take is remembered from then on
     (nobodys,) = cost(central, WHO, 'nobodys.example.')
     assert cost(central, RED, 'first.example.', 'second.example.') == [nobodys + 1, nobodys]
     assert cost(limited, Context(project_id='blue'), 'third.example.', 'fourth.example.') == [nobodys + 2, nobodys + 1]
@@ -222,3 +231,100 @@ def test_no_statement_more_where_nothing_is_limited(central: Central, limited: C
             service.create_recordset(RED, zone.id, host(number))
         counts.append(counter.total())
     assert counts == [counts[0], counts[0] + 3, counts[0] + 2], 'what was set for the project, then two counts'
+
+
+@pytest.fixture
+def sparing(database: Storage, caller: Caller, clock: Clock) -> Iterator[Central]:
+    """A Central where few recordsets are deleted in an hour."""
+    with started(database, caller, quota_deletes_per_hour=4, quota_zone_deletes_per_hour=3) as service:
+        yield service
+
+
+def ids(central: Central, zone: Domain) -> list[str]:
+    return [each.id for each in central.find_recordsets(WHO, zone.id, PageRequest({'type': 'A'}))]
+
+
+def test_the_deletes_of_a_zone_in_an_hour(sparing: Central, clock: Clock) -> None:
+    zone, other = (sparing.create_domain(RED, {'name': name, 'email': 'hostmaster@example.com'}, [
+        {**host(each), 'name': f'h{each}.{name}'} for each in range(7)]) for name in ('example.com.', 'two.example.'))
+    first, second, *_ = ids(sparing, zone)
+    sparing.delete_recordset(RED, zone.id, first)
+    gone = [RecordChange(f'h{each}.example.com.', 'A') for each in range(1, 4)]
+    refused('zone_deletes_per_hour', 4, sparing.apply_changes, RED, zone.id, gone)
+    assert len(ids(sparing, zone)) == 6  # none of them
+    sparing.apply_changes(RED, zone.id, gone[1:])
+    refused('zone_deletes_per_hour', 4, sparing.delete_recordset, RED, zone.id, second)
+    sparing.update_recordset(RED, zone.id, second, {'records': ['192.0.2.250']})  # that is no delete
+    sparing.delete_recordset(RED, other.id, ids(sparing, other)[0])
+    refused('deletes_per_hour', 5, sparing.delete_recordset, RED, other.id, ids(sparing, other)[0])
+    clock.now += 3300
+    refused('deletes_per_hour', 5, sparing.delete_recordset, RED, other.id, ids(sparing, other)[0])
+    clock.now += 700
+    sparing.delete_recordset(RED, zone.id, second)
+
+
+def test_deletes_of_guests_are_not_the_owners(sparing: Central) -> None:
+    zones = [sparing.create_domain(RED, {'name': f'z{each}.example.', 'email': 'hostmaster@example.com'}, [
+        {**host(each), 'name': f'own.z{each}.example.'}]) for each in range(2)]
+    for zone in zones:
+        sparing.share_domain(RED, zone.id, {'target_project_id': 'blue'})
+        made = [sparing.create_recordset(BLUE, zone.id, {**host(each), 'name': f'h{each}.{zone.name}'}).id
+                for each in range(2)]
+        for recordset_id in made:
+            sparing.delete_recordset(BLUE, zone.id, recordset_id)
+    sparing.delete_recordset(RED, zones[0].id, ids(sparing, zones[0])[0])
+    sparing.delete_domain(RED, zones[1].id, delete_shares=True)
+
+
+def test_a_zone_that_is_deleted_counts_as_its_recordsets(sparing: Central, clock: Clock) -> None:
+    large, small, empty = (sparing.create_domain(RED, {'name': name, 'email': 'hostmaster@example.com'}, [
+        {**host(each), 'name': f'h{each}.{name}'} for each in range(size)]) for name, size in (
+        ('example.com.', 5), ('two.example.', 3), ('three.example.', 0)))
+    refused('deletes_per_hour', 5, sparing.delete_domain, RED, large.id)
+    sparing.delete_domain(RED, small.id)
+    sparing.delete_domain(RED, small.id)  # it is going already
+    sparing.delete_domain(RED, empty.id)
+    refused('deletes_per_hour', 5, sparing.delete_recordset, RED, large.id, ids(sparing, large)[0])
+    sparing.set_quotas(ADMIN, 'red', {'deletes_per_hour': 9})
+    sparing.delete_domain(RED, large.id)
+
+
+def test_deletes_that_come_together_are_counted_one_by_one(sparing: Central) -> None:
+    zones = [sparing.create_domain(RED, {'name': f'd{each}.example.', 'email': 'hostmaster@example.com'}, [
+        {'name': f'h.d{each}.example.', 'type': 'A', 'records': ['192.0.2.1']}]) for each in range(8)]
+    ends = at_once(*(functools.partial(sparing.delete_recordset, RED, zone.id, ids(sparing, zone)[0])
+                     for zone in zones[:6]), *(functools.partial(sparing.delete_domain, RED, zone.id)
+                                               for zone in zones[6:]))
+    assert sorted(ends) == [''] * 4 + ['over_quota'] * 4
+
+
+@pytest.mark.parametrize('what', ['zones', 'recordsets'])
+def test_deletes_of_several_projects_that_come_together(sparing: Central, monkeypatch: pytest.MonkeyPatch,
+                                                        what: str) -> None:
+    """Each is its own requester's, and their counts are locked in one order, since two such transactions may meet."""
+    zones = {name: create(sparing, f'{name}.example.', (f'h.{name}.example.', 'A', ['192.0.2.1']),
+                          who=Context(project_id=name)) for name in 'hgfedcba'}
+    locked = noted(monkeypatch, quotas, 'lock_recent_deletes', lambda tx, project_id, now: project_id)
+    for result in together(sparing._deletions if what == 'zones' else sparing._changes, *(
+            functools.partial(sparing.delete_domain, Context(project_id=name, user=f'user {name}'), zone.id)
+            if what == 'zones' else functools.partial(
+                sparing.delete_recordset, Context(project_id=name, user=f'user {name}'), zone.id, ids(sparing, zone)[0])
+            for name, zone in zones.items())):
+        result.result()
+    assert locked == list('abcdefgh')
+    assert {name: sparing.find_versions(WHO, zone.id, 1)[0].actor for name, zone in zones.items()} == {
+        name: Actor(f'user {name}', name) for name in zones}
+
+
+def test_counts_of_deletes_are_purged_when_they_count_no_more(sparing: Central, database: Storage,
+                                                              clock: Clock) -> None:
+    keeper = Purger(database, CentralSettings())
+    sparing.delete_domain(RED, create(sparing, 'example.com.', who=RED).id)
+
+    def counted() -> int:
+        keeper.purge()
+        return len(database.read(lambda tx: tx.execute(sa.select(project_deletes)).all()))
+
+    assert counted() == 1
+    clock.now += 7300
+    assert counted() == 0

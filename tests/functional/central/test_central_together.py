@@ -71,7 +71,8 @@ class TestDoneTwice:
         return run
 
     def test_a_change_of_the_domain(self, central: Central, domain: Domain, twice: Callable[..., Any]) -> None:
-        first, second = twice(domain_changes.update_domain, domain, {'email': 'b@example.com'}, utcnow())
+        first, second = twice(domain_changes.update_domain, domain, {'email': 'b@example.com'}, utcnow(),
+                              Journal(10, 10))
         assert first == second == [True]
 
     def test_a_create_of_a_recordset(self, domain: Domain, twice: Callable[..., Any]) -> None:
@@ -97,20 +98,20 @@ class TestDoneTwice:
                                     with_serial: bool) -> None:
         wanted = requests.changes([RecordChange('a.example.com.', 'A'),
                                    RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
-        first, second = twice(recordset_changes.apply_changes, domain, wanted, utcnow(), allowance(), Journal(10),
+        first, second = twice(recordset_changes.apply_changes, domain, wanted, utcnow(), allowance(), Journal(10, 10),
                               domain.serial if with_serial else None)
         assert first == second == [True]
         with pytest.raises((errors.RecordSetNotFound, errors.SerialMoved)):
-            twice(recordset_changes.apply_changes, domain, wanted, utcnow(), allowance(), Journal(10),
+            twice(recordset_changes.apply_changes, domain, wanted, utcnow(), allowance(), Journal(10, 10),
                   domain.serial if with_serial else None)
 
     def test_a_change_does_not_undo_what_came_after_it(self, central: Central, database: Storage,
                                                        domain: Domain) -> None:
         who = dataclasses.replace(WHO, operation_id=new_id())
         first = requests.changes([RecordChange('a.example.com.', 'A', ('192.0.2.8',))])
-        database.run(recordset_changes.apply_changes, who, domain.id, first, utcnow(), allowance(), Journal(10))
+        database.run(recordset_changes.apply_changes, who, domain.id, first, utcnow(), allowance(), Journal(10, 10))
         central.apply_changes(WHO, domain.id, [RecordChange('a.example.com.', 'A', ('192.0.2.9',))])
-        database.run(recordset_changes.apply_changes, who, domain.id, first, utcnow(), allowance(), Journal(10))
+        database.run(recordset_changes.apply_changes, who, domain.id, first, utcnow(), allowance(), Journal(10, 10))
         assert [each.data for each in recordset(central, domain, 'a').records] == ['192.0.2.9']
 
     def test_a_change_of_a_domain_that_was_deleted_since(self, central: Central, database: Storage,
@@ -118,16 +119,16 @@ class TestDoneTwice:
         who = dataclasses.replace(WHO, operation_id=new_id())
         wanted = requests.changes([RecordChange('a.example.com.', 'A')])
         changed, _ = database.run(recordset_changes.apply_changes, who, domain.id, wanted, utcnow(), allowance(),
-                                  Journal(10))
+                                  Journal(10, 10))
         going = central.delete_domain(WHO, domain.id)
         again, _ = database.run(recordset_changes.apply_changes, who, domain.id, wanted, utcnow(), allowance(),
-                                Journal(10))
+                                Journal(10, 10))
         assert again == dataclasses.replace(going, serial=changed.serial)
 
 
 def change(tx: Any, who: Context, domain_id: str, *what: Any) -> RecordSetResult:
     return recordset_changes.change_recordset(tx, RecordSetRequest(who, domain_id, *what), utcnow(), allowance(),
-                                              Journal(10))
+                                              Journal(10, 10))
 
 
 def allowance() -> Allowance:
@@ -181,7 +182,7 @@ class TestTogether:
         with ThreadPoolExecutor(1) as threads:
 
             def change(tx: Any) -> Any:
-                pool_rules.update(tx, pool.id, {'name_servers': ['ns8.example.net.']}, utcnow(), new_id(), '')
+                pool_rules.update(tx, WHO, pool.id, {'name_servers': ['ns8.example.net.']}, utcnow(), new_id())
                 made = threads.submit(create, central, 'example.com.')
                 if database.engine.dialect.name != 'sqlite':  # where writers queue in front of the database
                     wait_until(lambda: lock_waits(database), 'the new domain waits for the pool', pause=0.01)

@@ -15,7 +15,7 @@ from designate_pool.central import recordset_changes
 from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, PageRequest, RecordChange, RecordSet
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains, journal
+from designate_pool.storage.zones import domains, versions
 from testing.databases import count_statements
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Caller, contents, create, noted, together
@@ -92,7 +92,7 @@ def test_they_are_journalled_as_if_each_were_alone(central: Central, database: S
         (central.create_recordset, WHO, there[2].id, new('new', there[2], '192.0.2.7', '192.0.2.8'))])
     found = []
     for domain in there:
-        step, = database.read(journal.difference, domain.id, domain.serial, 100).steps or ()
+        step, = database.read(versions.difference, domain.id, domain.serial, 100).steps or ()
         found.append(([(name, ttl) for name, _, ttl, _ in step.gone], [(name, ttl) for name, _, ttl, _ in step.added]))
     assert found == [([('www.d0.example.', 3600)], [('www.d0.example.', 77)]),
                      ([('txt.d1.example.', 3600)] * 2, []), ([], [('new.d2.example.', 3600)] * 2)]
@@ -118,6 +118,20 @@ def test_each_gets_the_error_that_it_would_get_by_itself(central: Central, monke
     assert single == []
     after = [contents(central, domain) for domain in there]
     assert [number for number in range(7) if after[number] != before[number]] == [5]
+
+
+def test_each_has_its_own_condition(central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = zones(central, 4)
+    single = alone(monkeypatch)
+    sets = [recordset(central, domain, 'www') for domain in there]
+    with_tag = [dataclasses.replace(WHO, if_match=tag) for tag in (sets[0].etag, '"old"', there[2].etag, '"1-old"')]
+    made = changed(central, [
+        (central.update_recordset, with_tag[0], there[0].id, sets[0].id, {'ttl': 77}),
+        (central.update_recordset, with_tag[1], there[1].id, sets[1].id, {'ttl': 77}),
+        (central.create_recordset, with_tag[2], there[2].id, new('new', there[2])),
+        (central.create_recordset, with_tag[3], there[3].id, new('new', there[3]))])
+    assert [type(each.exception()) for each in made] == [type(None), errors.PreconditionFailed] * 2
+    assert single == []
 
 
 def test_two_changes_of_one_domain_are_both_made(central: Central, monkeypatch: pytest.MonkeyPatch) -> None:

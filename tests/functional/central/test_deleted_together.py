@@ -34,7 +34,7 @@ def deleted(central: Central, requests: Sequence[tuple[Any, ...]]) -> list[Futur
 def test_they_are_one_transaction(central: Central, caller: Caller, database: Storage,
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     there = [create(central, f'd{number}.example.') for number in range(9)]
-    single = noted(monkeypatch, domain_changes, 'delete_domain', lambda tx, request, now: request.domain_id)
+    single = noted(monkeypatch, domain_changes, 'delete_domain', lambda tx, request, *rest: request.domain_id)
     with count_statements(database) as one:
         central.delete_domain(WHO, there[8].id)
     with count_statements(database) as counted:
@@ -55,7 +55,7 @@ def test_each_ends_as_by_itself(central: Central, monkeypatch: pytest.MonkeyPatc
     central.delete_domain(RED, going.id)
     for domain in (shared, agreed):
         central.share_domain(RED, domain.id, {'target_project_id': 'blue'})
-    single = noted(monkeypatch, domain_changes, 'delete_domain', lambda tx, request, now: request.domain_id)
+    single = noted(monkeypatch, domain_changes, 'delete_domain', lambda tx, request, *rest: request.domain_id)
     made = deleted(central, [(RED, plain.id), (RED, going.id), (BLUE, foreign.id), (RED, shared.id),
                              (RED, agreed.id, True), (RED, twice.id), (RED, twice.id), (RED, 'f' * 32)])
     assert [type(each.exception()) for each in made] == [

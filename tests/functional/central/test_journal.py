@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator
 import pytest
 import sqlalchemy as sa
 
+from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
-from designate_pool.model import Change, Domain, PageRequest, Status, Task, ZoneDifference, ZoneStep, new_id, utcnow
+from designate_pool.model import (Change, ChangeKind, Domain, PageRequest, Status, Task, ZoneDifference, ZoneStep,
+                                  new_id, utcnow)
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.sql.schema import domains, record_changes, records, recordsets
-from designate_pool.storage.zones import journal
+from designate_pool.storage.sql.schema import domains, records, recordsets, zone_versions
+from designate_pool.storage.zones import versions
 from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, create, started
 
 pytestmark = pytest.mark.all_databases
@@ -49,15 +51,15 @@ class Zone:
         return self.apply((label, 'A', list(addresses), None))
 
     def since(self, have: int, most: int = MOST) -> ZoneDifference | None:
-        return self.database.read(journal.difference, self.id, have, most)
+        return self.database.read(versions.difference, self.id, have, most)
 
     def leads_from(self, have: int) -> bool:
         """Whether the journal leads from *have* to now; then it has to lead there rightly."""
         found = self.since(have)
         assert found is not None and found.head.serial == next(reversed(self.served))
-        span = journal.Span(self.id, have, found.head.serial)
+        span = versions.Span(self.id, have, found.head.serial)
         both = [span, span._replace(domain_id=new_id())]
-        together = self.database.read(journal.steps, both, MOST)
+        together = self.database.read(versions.steps, both, MOST)
         assert together is not None and list(together) == [span]
         assert unordered(together[span]) == unordered(found.steps or [])
         if found.steps is None:
@@ -74,7 +76,8 @@ class Zone:
 
     def rows(self) -> int:
         return self.database.read(lambda tx: tx.execute(
-            sa.select(sa.func.count()).where(record_changes.c.domain_id == self.id)).scalar_one())
+            sa.select(sa.func.coalesce(sa.func.sum(zone_versions.c.gone + zone_versions.c.added), 0))
+            .where(zone_versions.c.domain_id == self.id, zone_versions.c.difference.is_not(None))).scalar_one())
 
 
 def unordered(steps: Iterable[ZoneStep]) -> list[tuple[int, set[Change], set[Change]]]:
@@ -108,7 +111,7 @@ def test_a_new_domain_has_nothing_to_tell_but_its_present_serial(zone: Zone) -> 
     (serial,) = zone.served
     assert zone.rows() == 0
     assert not zone.leads_from(serial)
-    assert zone.database.read(journal.difference, new_id(), serial, MOST) is None
+    assert zone.database.read(versions.difference, new_id(), serial, MOST) is None
 
 
 def test_random_changes_lead_from_every_serial_to_now(zone: Zone, clock: Clock) -> None:
@@ -142,7 +145,7 @@ def test_what_changes_the_soa_cuts_the_journal(zone: Zone, values: dict[str, obj
     before = [zone.put('a.', '192.0.2.1'), zone.put('a.', '192.0.2.2')]
     zone.central.update_domain(WHO, zone.id, values)
     cut = zone.remember()
-    assert not any(zone.leads_from(serial) for serial in before) and zone.rows() == 0
+    assert not any(zone.leads_from(serial) for serial in before)
     zone.put('a.', '192.0.2.3')
     assert not any(zone.leads_from(serial) for serial in before)
     assert zone.leads_from(cut)
@@ -170,16 +173,16 @@ def test_a_serial_that_the_zone_never_had_tells_nothing(zone: Zone, clock: Clock
     for serial in (first + 1, first - 1000, first + 5000, 0):
         found = zone.since(serial)
         assert found is not None and found.steps is None
-        span = journal.Span(zone.id, serial, found.head.serial)
-        assert zone.database.read(journal.steps, [span], MOST) == {span: []}
+        span = versions.Span(zone.id, serial, found.head.serial)
+        assert zone.database.read(versions.steps, [span], MOST) == {span: []}
 
 
 def test_until_a_domain_has_a_serial_for_a_new_primary_nothing_leads_to_its_present_one(
         zone: Zone, clock: Clock) -> None:
     first = zone.put('a.', '192.0.2.1')
     pool_id = zone.central.get_domain(WHO, zone.id).pool_id
-    zone.database.run(pool_rules.update, pool_id, {'name_servers': ['ns9.example.net.', *SERVERS]}, utcnow(), new_id(),
-                      '')
+    zone.database.run(pool_rules.update, WHO, pool_id, {'name_servers': ['ns9.example.net.', *SERVERS]}, utcnow(),
+                      new_id())
     clock.now += 10
     second = zone.put('a.', '192.0.2.2')
     assert not zone.leads_from(first) and not zone.leads_from(second)
@@ -194,8 +197,8 @@ def test_until_a_domain_has_a_serial_for_a_new_primary_nothing_leads_to_its_pres
 def test_name_servers_with_the_same_primary_leave_the_journal_as_it_is(zone: Zone, clock: Clock) -> None:
     first = zone.put('a.', '192.0.2.1')
     pool_id = zone.central.get_domain(WHO, zone.id).pool_id
-    zone.database.run(pool_rules.update, pool_id, {'name_servers': [*SERVERS, 'ns9.example.net.']}, utcnow(), new_id(),
-                      '')
+    zone.database.run(pool_rules.update, WHO, pool_id, {'name_servers': [*SERVERS, 'ns9.example.net.']}, utcnow(),
+                      new_id())
     clock.now += 10
     zone.put('a.', '192.0.2.2')
     assert zone.leads_from(first)
@@ -207,15 +210,15 @@ def test_differences_of_several_zones_are_read_together(central: Central, databa
         clock.now += 60
         for zone in zones[number % 3:]:
             zone.put('a.', f'192.0.2.{number}')
-    spans = [journal.Span(zone.id, serial, max(zone.served)) for zone in zones for serial in zone.served]
-    together = database.read(journal.steps, spans, MOST)
-    alone = {span: database.read(journal.difference, span.domain_id, span.have, MOST) for span in spans}
+    spans = [versions.Span(zone.id, serial, max(zone.served)) for zone in zones for serial in zone.served]
+    together = database.read(versions.steps, spans, MOST)
+    alone = {span: database.read(versions.difference, span.domain_id, span.have, MOST) for span in spans}
     assert together is not None
     assert {span: unordered(steps) for span, steps in together.items()} == {
         span: unordered(found.steps or []) for span, found in alone.items() if found is not None}
     records = sum(zone.rows() for zone in zones)
-    assert database.read(journal.steps, spans, records) == together
-    assert database.read(journal.steps, spans, records - 1) is None
+    assert database.read(versions.steps, spans, records) == together
+    assert database.read(versions.steps, spans, records - 1) is None
 
 
 def test_a_difference_longer_than_wanted_is_not_read(zone: Zone) -> None:
@@ -230,7 +233,7 @@ def test_no_journal_is_longer_than_the_configuration_says(small: Central, databa
     zone = Zone(small, database, create(small, 'example.com.', WWW))
     for number in range(1, 60):
         zone.put('a.', f'192.0.2.{number}')
-        assert zone.rows() == small.get_domain(WHO, zone.id).journal_records <= 20
+        assert small.get_domain(WHO, zone.id).journal_records <= 20
     serials = list(zone.served)
     assert not zone.leads_from(serials[0])
     reached = [serial for serial in serials if zone.leads_from(serial)]
@@ -241,29 +244,29 @@ def test_a_change_larger_than_a_whole_journal_cuts_it(small: Central, database: 
     zone = Zone(small, database, create(small, 'example.com.', WWW))
     before = zone.put('a.', '192.0.2.1')
     large = zone.put('b.', *(f'192.0.2.{number}' for number in range(1, 22)))
-    assert not zone.leads_from(before) and zone.rows() == 0
+    assert not zone.leads_from(before)
     zone.put('a.', '192.0.2.2')
     assert zone.leads_from(large)
     (found,) = zone.central.find_recordsets(WHO, zone.id, PageRequest({'name': 'b.*'}))
     zone.central.delete_recordset(WHO, zone.id, found.id)
     zone.remember()
-    assert not zone.leads_from(large) and zone.rows() == 0
+    assert not zone.leads_from(large)
 
 
 def test_what_is_too_old_goes_and_the_rest_still_leads(zone: Zone, database: Storage, clock: Clock) -> None:
     old = [zone.put('a.', f'192.0.2.{number}') for number in range(1, 6)]
     clock.now += 3000
     new = [zone.put('a.', f'192.0.2.{number}') for number in range(6, 11)]
-    keeper = Purger(database, CentralSettings(deleted_retention=1000, journal_age=4000))
+    keeper = Purger(database, CentralSettings(deleted_retention=1000, history_days=1))
     keeper.purge()
     assert zone.rows() == 19 and all(zone.leads_from(serial) for serial in old)
-    clock.now += 2000
+    clock.now += 85000
     while keeper.purge():
         pass
     assert zone.rows() == zone.central.get_domain(WHO, zone.id).journal_records == 10
     assert [zone.leads_from(serial) for serial in old] == [False] * 4 + [True]
     assert all(zone.leads_from(serial) for serial in new)
-    clock.now += 5000
+    clock.now += 90000
     while keeper.purge():
         pass
     assert zone.rows() == 0 and zone.leads_from(new[-1])
@@ -284,3 +287,75 @@ def test_a_change_by_one_who_keeps_no_journal_leaves_no_gap(zone: Zone) -> None:
     assert not zone.leads_from(before)
     zone.put('a.', '192.0.2.3')
     assert not zone.leads_from(before) and zone.leads_from(after)
+
+
+class History(Zone):
+    """A domain, with its TTL at each of its serials."""
+
+    def remember(self) -> int:
+        serial = super().remember()
+        self.ttls = getattr(self, 'ttls', {}) | {serial: self.central.get_domain(WHO, self.id).ttl}
+        return serial
+
+    def contents_at(self, serial: int) -> set[Change]:
+        head, rows = self.database.read(versions.contents_at, self.id, serial)
+        assert (head.serial, head.ttl) == (serial, self.ttls[serial])
+        return {(name, rtype, head.ttl if ttl is None else ttl, wire) for name, rtype, ttl, wire in rows}
+
+
+def test_contents_are_known_at_every_serial_whatever_changed_them(central: Central, database: Storage,
+                                                                  clock: Clock) -> None:
+    dice = random.Random(2038)
+    zone = History(central, database, create(central, 'example.com.', WWW))
+    pool_id = central.get_domain(WHO, zone.id).pool_id
+    for number in range(40):
+        clock.now += 10
+        kind = dice.choice(('records', 'records', 'records', 'ttl', 'name servers', 'serial', 'project'))
+        if kind == 'records':
+            zone.apply((dice.choice('ab') + '.', 'A', [f'192.0.2.{dice.randint(1, 3)}', f'192.0.2.{10 + number}'],
+                        dice.choice((None, 60, 300))))
+        elif kind == 'ttl':
+            central.update_domain(WHO, zone.id, {'ttl': dice.choice((60, 300, 3600))})
+        elif kind == 'name servers':
+            central.update_pool(WHO, {'id': pool_id, 'name_servers': dice.sample([*SERVERS, 'ns3.example.net.'], 2)})
+        elif kind == 'serial':
+            central.raise_serial_above(WHO, zone.id, central.get_domain(WHO, zone.id).serial + 5)
+        else:
+            central.give_domain(WHO, zone.id, dice.choice(('red', 'blue')))
+        zone.remember()
+    assert len(zone.served) > 25
+    for serial, former in zone.served.items():
+        assert zone.contents_at(serial) == former
+    found = database.read(versions.find, zone.id)
+    assert [version.serial for version in found][-1] == min(zone.served) and len(found) > 30
+    assert found[-1].kind is ChangeKind.CREATE and found[0].number > found[1].number
+    pages = [database.read(versions.find, zone.id, 7)]
+    while len(pages[-1]) == 7:
+        pages.append(database.read(versions.find, zone.id, 7, pages[-1][-1].number))
+    assert [version for page in pages for version in page] == found
+    last = max(zone.served)
+    central.delete_domain(WHO, zone.id)
+    assert zone.contents_at(last) == zone.served[last]
+    assert database.read(versions.find, zone.id, 1)[0].kind is ChangeKind.DELETE
+    central.restore_domain(WHO, zone.id)
+    zone.remember()
+    zone.put('c.', '192.0.2.1')
+    assert all(zone.contents_at(serial) == former for serial, former in zone.served.items())
+    assert [version.kind for version in database.read(versions.find, zone.id, 3)] == [
+        ChangeKind.API, ChangeKind.RESTORE, ChangeKind.DELETE]
+
+
+def test_contents_before_what_is_not_kept_are_refused(database: Storage, clock: Clock) -> None:
+    with started(database, Caller(), history_records=5) as service:
+        zone = History(service, database, create(service, 'example.com.', WWW))
+        first = zone.put('a.', '192.0.2.1')
+        large = zone.put('b.', *(f'192.0.2.{number}' for number in range(1, 8)))
+        last = zone.put('a.', '192.0.2.2')
+        assert zone.contents_at(large) == zone.served[large] and zone.contents_at(last) == zone.served[last]
+        with pytest.raises(errors.ContentsNotKept, match=f'since serial {large} '):
+            zone.contents_at(first)
+        for number in range(3, 9):
+            zone.put('a.', f'192.0.2.{number}')
+        assert zone.rows() == service.get_domain(WHO, zone.id).history_records <= 5
+        with pytest.raises(errors.ContentsNotKept):
+            zone.contents_at(large)

@@ -14,6 +14,7 @@ from designate_pool.settings import CentralSettings
 from tests.fixtures.central import NS, WHO, Caller, Clock, at_once, contents, create, refused, succeed
 
 RED, BLUE = (Context(project_id=each) for each in ('red', 'blue'))
+OWNER = Context(project_id=CentralSettings().managed_resource_tenant_id)
 CHIEF = dataclasses.replace(WHO, may_edit_managed=True)
 FIRST = {'region': 'one', 'id': 'f-1', 'address': '198.51.100.10'}
 SECOND = {'region': 'one', 'id': 'f-2', 'address': '198.51.100.11'}
@@ -46,8 +47,17 @@ class TestFloatingIps:
         assert [each for each in contents(central, reverse_zone(central)) if ' PTR ' in each] == [
             f'{number}.{ZONE} PTR a.example.com.' for number in (10, 11)]
 
+    @pytest.mark.parametrize('project_id', ['blue', ''])
+    def test_a_zone_of_another_project_gets_no_record(self, central: Central, project_id: str) -> None:
+        domain = create(central, ZONE, who=Context(project_id=project_id, all_projects=True))
+        before = contents(central, domain)
+        assert refused(central.set_floating_ip, RED, FIRST, {'ptrdname': 'a.example.com.'}) == 'reverse_zone_in_use'
+        assert contents(central, domain) == before and central.find_managed_records(WHO) == []
+        central.give_domain(WHO, domain.id, OWNER.project_id)
+        assert central.set_floating_ip(RED, FIRST, {'ptrdname': 'a.example.com.'}).ptrdname == 'a.example.com.'
+
     def test_a_zone_that_there_is_has_the_record(self, central: Central) -> None:
-        domain = create(central, ZONE, (f'10.{ZONE}', 'PTR', ['by-hand.example.com.']), who=BLUE)
+        domain = create(central, ZONE, (f'10.{ZONE}', 'PTR', ['by-hand.example.com.']), who=OWNER)
         shown = central.set_floating_ip(RED, FIRST, {'ptrdname': 'a.example.com.', 'ttl': 60, 'description': 'x'})
         assert shown == FloatingIp('one', 'f-1', '198.51.100.10', 'a.example.com.', 'x', 60, shown.action, 'PENDING')
         assert [each for each in contents(central, domain) if ' PTR ' in each] == [f'10.{ZONE} PTR a.example.com.']
@@ -56,20 +66,20 @@ class TestFloatingIps:
             dataclasses.replace(shown, action='NONE', status='ACTIVE'), FloatingIp('one', 'f-2', '198.51.100.11')]
 
     def test_a_secondary_zone_keeps_the_records_of_its_masters(self, central: Central) -> None:
-        central.create_domain(BLUE, {'name': ZONE, 'masters': ['192.0.2.1']})
+        central.create_domain(OWNER, {'name': ZONE, 'masters': ['192.0.2.1']})
         assert refused(central.set_floating_ip, RED, FIRST, {'ptrdname': 'a.example.com.'}) == 'forbidden'
 
     def test_no_record_is_put_beside_an_alias(self, central: Central) -> None:
         """Servers would refuse the whole zone."""
         alias = f'10.{ZONE}', 'CNAME', [f'10.sub.{ZONE}']  # RFC 2317
-        domain = create(central, ZONE, alias, who=BLUE)
+        domain = create(central, ZONE, alias, who=OWNER)
         before = contents(central, domain)
         assert refused(central.set_floating_ip, RED, FIRST, {'ptrdname': 'a.example.com.'}) == 'invalid_object'
         assert contents(central, domain) == before and central.find_managed_records(WHO) == []
 
     def test_the_name_of_a_zone_below_is_left_to_it(self, central: Central) -> None:
-        domain = create(central, ZONE, who=BLUE)
-        create(central, f'10.{ZONE}', who=BLUE)
+        domain = create(central, ZONE, who=OWNER)
+        create(central, f'10.{ZONE}', who=OWNER)
         assert refused(central.set_floating_ip, RED, FIRST, {'ptrdname': 'a.example.com.'}) == 'invalid_object'
         assert central.find_managed_records(WHO) == []
         assert central.set_floating_ip(RED, SECOND, {'ptrdname': 'a.example.com.'}).ptrdname == 'a.example.com.'
@@ -173,11 +183,11 @@ class TestInstances:
         assert contents(central, domain) == sorted([f'{NAME} A 192.0.2.1', *NS])
 
     def test_it_moves_with_the_zone_of_the_configuration(self, central: Central) -> None:
-        former, present = create(central), create(central, 'example.net.')
+        former, present = create(central), create(central, 'example.info.')
         instance(central, former, (NAME, '192.0.2.1'))
-        instance(central, present, ('web.example.net.', '192.0.2.1'))
+        instance(central, present, ('web.example.info.', '192.0.2.1'))
         assert contents(central, former) == NS
-        assert 'web.example.net. A 192.0.2.1' in contents(central, present)
+        assert 'web.example.info. A 192.0.2.1' in contents(central, present)
         instance(central, None)
         assert central.find_managed_records(WHO) == []
         assert succeed(central, central.get_domain(WHO, present.id)).status is Status.ACTIVE

@@ -67,6 +67,10 @@ class TestKept:
         assert database.read(plans.get, plan.id) == kept
         assert database.read(plans.get, new_id()) is None
 
+    def test_who_asked_is_cut_to_its_column(self, central: Central) -> None:
+        central.put_plan(dataclasses.replace(WHO, user='u' * 300), kept := stored())
+        assert central.get_plan(WHO, kept.id).asked_by == 'u' * 255  # SQLite would take it all
+
     def test_one_that_is_kept_stays_as_it_is(self, central: Central, database: Storage, clock: Clock) -> None:
         kept = put(database, parked(create(central)), at(clock))
         assert kept.expires_at == at(clock) + plans.DEFAULT_LIFE

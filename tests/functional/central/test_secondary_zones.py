@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 
 from designate_pool.central.service import Central
-from designate_pool.errors import OverQuota, TransferRejected
-from designate_pool.model import Context, Domain, MasterRecord, Outcome, RefreshTask, Status, ZoneTransferIn, new_id
-from designate_pool.storage.serving import zone_snapshot
+from designate_pool.errors import ContentsNotKept, OverQuota, TransferRejected
+from designate_pool.model import (ChangeKind, Context, Domain, MasterRecord, Outcome, RefreshTask, Status,
+                                  ZoneTransferIn, new_id)
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains, journal, secondary_zones
+from designate_pool.storage.zones import domains, secondary_zones, versions
 from tests.fixtures.central import WHO, Caller, Clock, refused, succeed
 
 RED, BLUE = (Context(project_id=each) for each in ('red', 'blue'))
@@ -53,7 +53,7 @@ def transferred(central: Central, domain: Domain) -> Domain:
 
 
 def served(database: Storage, domain: Domain) -> list[tuple[str, str, str]] | None:
-    found = database.read(zone_snapshot.texts, domain.id)
+    found = database.read(versions.permitted_texts, domain.id)
     return found and sorted((name, rtype, text) for name, rtype, _, text in found[1])
 
 
@@ -85,16 +85,16 @@ def test_zones_of_its_name_are_not_explained_before_the_first_transfer_if_one_wa
     central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
     assert explained(database) == set() and newest(database) == first.id
     second = central.create_domain(RED, {'name': NAME, 'masters': ['192.0.2.1']})
-    central.create_domain(RED, {'name': 'example.net.', 'masters': ['192.0.2.1']})
-    assert explained(database) == {'example.net.'} and newest(database) == first.id
+    central.create_domain(RED, {'name': 'example.info.', 'masters': ['192.0.2.1']})
+    assert explained(database) == {'example.info.'} and newest(database) == first.id
     tasks = {each.domain_id: each for each in central.claim_refreshes(WHO, 'default', 60, 10)}
     central.store_transfer(WHO, second.id, tasks[second.id].claim, MASTER, whole(7))
-    assert explained(database) == {NAME, 'example.net.'} and newest(database) == second.id
+    assert explained(database) == {NAME, 'example.info.'} and newest(database) == second.id
 
 
 def explained(database: Storage) -> set[str]:
     """Names of zones on servers that the domains explain."""
-    return database.read(domains.explaining_zones, [NAME, 'example.net.', 'other.example.'])
+    return database.read(domains.explaining_zones, [NAME, 'example.info.', 'other.example.'])
 
 
 def newest(database: Storage) -> str | None:
@@ -116,6 +116,17 @@ def test_one_claims_what_is_due(central: Central, clock: Clock, domain: Domain) 
     assert central.claim_refreshes(WHO, 'default', 60, 10) == []
     clock.now += 3601
     assert claim(central).serial == 7
+
+
+@pytest.mark.all_databases
+@pytest.mark.parametrize(('but_projects', 'but_masters', 'claimed'), [
+    (['red'], [], 'blue'), (['blue'], [], 'red'), (['red', 'blue'], [], ''), ([], ['192.0.2.1'], 'blue'),
+    ([], ['2001:db8::1'], 'red'), ([], ['192.0.2.11', '192.0.2.2'], 'red blue')])
+def test_projects_and_masters_that_have_places_enough(central: Central, domain: Domain, but_projects: list[str],
+                                                      but_masters: list[str], claimed: str) -> None:
+    central.create_domain(BLUE, {'name': 'blue.example.', 'masters': ['[2001:db8::1]:853', '192.0.2.1']})
+    tasks = central.claim_refreshes(WHO, 'default', 60, 10, but_projects, but_masters)
+    assert {task.project_id for task in tasks} == set(claimed.split())
 
 
 def test_what_is_asked_for_during_a_refresh_is_done_after_it(central: Central, domain: Domain) -> None:
@@ -147,6 +158,18 @@ def test_a_change_that_comes_twice_is_made_once(central: Central, clock: Clock, 
     assert (found.description, found.serial) == ('second', 8)
 
 
+def test_the_first_transfer_is_no_difference(central: Central, clock: Clock, database: Storage,
+                                             transferred: Domain) -> None:
+    rows = database.read(versions.find, transferred.id)
+    assert [(row.kind, row.is_kept) for row in rows] == [(ChangeKind.REFRESH, False), (ChangeKind.CREATE, True)]
+    assert rows[0].added > 0 and central.get_domain(WHO, transferred.id).history_records == 0
+    renew(central, clock, transferred)
+    store(central, difference(7, 8, added=((f'new.{NAME}', 'A', 300, '192.0.2.8'),)))
+    assert len(database.read(versions.contents_at, transferred.id, 7)[1]) == rows[0].added
+    with pytest.raises(ContentsNotKept):
+        database.read(versions.contents_at, transferred.id, rows[1].serial)
+
+
 def test_a_difference(central: Central, clock: Clock, database: Storage, transferred: Domain) -> None:
     """It is stored, and served as a difference."""
     renew(central, clock, transferred)
@@ -154,7 +177,7 @@ def test_a_difference(central: Central, clock: Clock, database: Storage, transfe
     store(central, difference(7, 9, changed, (WWW,)))
     assert served(database, transferred) == [(f'api.{NAME}', 'A', '192.0.2.8'), (NAME, 'NS', 'ns1.example.net.'),
                                              (f'www.{NAME}', 'A', '192.0.2.7')]
-    found = database.read(journal.difference, transferred.id, 7, 100)
+    found = database.read(versions.difference, transferred.id, 7, 100)
     assert found is not None and found.steps is not None
     step, = found.steps
     assert sorted((name, ttl) for name, _, ttl, _ in step.gone) == [(f'www.{NAME}', 60)]
@@ -166,16 +189,18 @@ def test_a_difference(central: Central, clock: Clock, database: Storage, transfe
     (difference(7, 9, gone=((f'www.{NAME}', 'A', 60, '192.0.2.9'),)), 'does not fit'),
     (difference(7, 9, added=(WWW,)), 'does not fit'),
     (difference(7, 9, gone=(NS,)), 'no NS'),
-    (difference(7, 9, added=((f'www.{NAME}', 'CNAME', 60, NAME),)), 'CNAME and other'),
+    (difference(7, 9, added=((f'www.{NAME}', 'CNAME', 60, NAME),)), 'has A already; a CNAME must be'),
     (whole(7), 'not newer than 7'), (whole(6), 'not newer than 7'), (whole(7 + 2 ** 31), 'not newer'),
     (whole(8, NS, (NAME, 'CNAME', 60, 'example.net.')), 'a CNAME at example.com.'),
     (whole(8, NS, (f'a.{NAME}', 'SOA', 60, SOA.format(1))), 'a SOA at a.example.com.'),
     (whole(8, NS, ('www.example.net.', 'A', 60, '192.0.2.1')), 'does not lie in'),
     (whole(8, WWW), 'no name servers'),
     (whole(8, NS, (f'a.{NAME}', 'CNAME', 60, NAME), (f'a.{NAME}', 'CNAME', 60, f'www.{NAME}')), 'more than one CNAME'),
+    (difference(7, 9, added=((NAME, 'DNAME', 60, 'example.net.'),)), 'DNAME: www.example.com. A: it lies below'),
+    (whole(8, NS, (f'a.{NAME}', 'X25', 60, '"12a"')), 'not four digits'),
 ], ids=['another start', 'gone is not there', 'added is there', 'no NS left', 'CNAME beside A', 'same serial',
         'older serial', 'serial without order', 'CNAME at the apex', 'second SOA', 'another apex', 'no NS',
-        'two CNAME'])
+        'two CNAME', 'DNAME above A', 'wrong data'])
 def test_what_is_no_zone_is_refused_whole(central: Central, clock: Clock, database: Storage, transferred: Domain,
                                           transfer: ZoneTransferIn, why: str) -> None:
     renew(central, clock, transferred)
@@ -226,9 +251,9 @@ def test_what_other_projects_may_not(central: Central, transferred: Domain) -> N
 
 
 def test_new_masters(central: Central, transferred: Domain) -> None:
-    changed = central.update_domain(RED, transferred.id, {'masters': ['192.0.2.9:5300'], 'description': 'moved'})
-    assert (changed.masters, changed.serial, changed.status) == ('192.0.2.9:5300', 7, transferred.status)
-    assert claim(central).masters == ('192.0.2.9:5300',)
+    changed = central.update_domain(RED, transferred.id, {'masters': ['192.0.2.9:853'], 'description': 'moved'})
+    assert (changed.masters, changed.serial, changed.status) == ('192.0.2.9:853', 7, transferred.status)
+    assert claim(central).masters == ('192.0.2.9:853',)
 
 
 def test_changes_of_the_pool_leave_the_serial_of_the_master(central: Central, transferred: Domain) -> None:

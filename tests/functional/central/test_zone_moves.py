@@ -268,7 +268,7 @@ def test_attributes_choose_where_it_moves_and_name_its_pool(central: Central, si
     central.update_domain(WHO, domain.id, {'attributes': json.dumps({'tier': 'silver'})})
     assert central.move_domain(WHO, domain.id).pool_name == 'silver'
     named = succeed(central, central.create_domain(WHO, {
-        'name': 'example.net.', 'email': 'a@example.com', 'attributes': json.dumps({'pool_id': domain.pool_id})}))
+        'name': 'example.info.', 'email': 'a@example.com', 'attributes': json.dumps({'pool_id': domain.pool_id})}))
     moved = central.move_domain(WHO, named.id, silver.id)
     assert json.loads(moved.attributes) == {'pool_id': str(uuid.UUID(silver.id))}
 
@@ -296,10 +296,10 @@ def test_the_catalogs_of_both_pools(central: Central, silver: Pool, database: St
         assert found is not None and found.changes is not None
         return found.changes
 
-    domain, other = succeed(central, create(central)), succeed(central, create(central, 'example.net.'))
+    domain, other = succeed(central, create(central)), succeed(central, create(central, 'example.info.'))
     here, there = changes('default'), changes('silver')
     moved = central.move_domain(WHO, domain.id, silver.id)
-    assert sorted(look('default', here)[0]) == ['example.com.', 'example.net.']
+    assert sorted(look('default', here)[0]) == ['example.com.', 'example.info.']
     assert look('silver', there) == (['example.com.'], [domain.id])
     succeed(central, moved)
     members, changed = look('default', here)

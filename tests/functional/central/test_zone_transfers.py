@@ -41,6 +41,12 @@ def test_a_zone_moves_with_its_recordsets_to_who_accepts(central: Central) -> No
     assert refused(central.get_transfer_accept, RED, accepted.id) == 'zone_transfer_accept_not_found'
 
 
+def test_a_zone_above_a_name_server_may_be_given_to_who_may_not_create_it(central: Central) -> None:
+    domain = create(central, 'example.net.', who=CHIEF)  # the pool has ns1.example.net.
+    request = ask(central, domain, 'blue', CHIEF)
+    assert central.create_transfer_accept(BLUE, request.id, request.key).status is COMPLETE
+
+
 @pytest.mark.parametrize('key', ['', 'x', 'X' * 16, 'é'])
 def test_without_the_key_nothing_moves(central: Central, key: str) -> None:
     domain = create(central, who=RED)

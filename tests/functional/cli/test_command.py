@@ -52,11 +52,11 @@ class Place:
         assert found, told
         return found[0]
 
-    def run(self, *words: str, code: int = 0) -> Ran:
+    def run(self, *words: str, code: int = 0, stdin: str = '') -> Ran:
         """A command of the default cloud, which is of project blue."""
         os.environ['DESIGNATE_POOL_CONFIG'] = str(self.folder / 'clouds.yaml')
         try:
-            return Folder(self.folder, url='').run(*words, code=code)
+            return Folder(self.folder, url='').run(*words, code=code, stdin=stdin)
         finally:
             del os.environ['DESIGNATE_POOL_CONFIG']
 
@@ -88,6 +88,9 @@ def test_who_may_see_other_projects_zones_is_told_that_there_are_some(place: Pla
     assert place.run('--cloud', 'olga', '--all-projects', 'zone', 'list', '-f', 'table').err == ''
     assert place.run('--cloud', 'olga', 'zone', 'list', '--name', 'nothing.example', '-f', 'table').err == ''
     assert place.run('zone', 'list', '-f', 'table').err == ''
+    elsewhere = 'There is no zone example.com. in this project, but there is one in another: --all-projects finds it.\n'
+    assert place.run('--cloud', 'olga', 'zone', 'show', 'example.com', code=1).err == elsewhere
+    assert '--all-projects' not in place.run('--cloud', 'olga', 'zone', 'show', 'nothing.example', code=1).err
     # The screen counts and lists those of all projects, as the list does then.
     shown = place.run('--cloud', 'olga', 'status', '-f', 'json').json
     everything = place.run('--cloud', 'olga', '--all-projects', 'zone', 'list', '-f', 'json').json
@@ -131,7 +134,7 @@ def test_a_refusal_is_one_line_that_says_what_to_do(place: Place, zone: str, wor
 def test_a_quota_is_set_met_and_unset(place: Place, zone: str) -> None:
     assert place.run('--cloud', 'olga', 'quota', 'set', 'blue', '--zones', '1', '-f', 'json').json['zones'] == 1
     assert place.run('quota', 'show', '-f', 'value', '-c', 'zones').out == '1\n'
-    ran = place.run('zone', 'create', 'example.org', '--email', 'a@example.org', code=1)
+    ran = place.run('zone', 'create', 'example.info', '--email', 'a@example.org', code=1)
     assert "'designate-pool quota show'" in ran.err and ran.err.count('\n') == 1
     place.run('--cloud', 'olga', 'quota', 'unset', 'blue')
     assert place.run('quota', 'show', '-f', 'json').json['zones'] != 1
@@ -199,6 +202,30 @@ def test_recordsets_of_a_zone_and_of_all(place: Place, zone: str) -> None:
     assert by_name.out == 'www.example.com.\n'
 
 
+def test_a_zone_is_reverted_when_that_is_agreed_to(place: Place) -> None:
+    created = place.run('zone', 'create', 'undo.example', '--email', 'a@example.com', '-f', 'json').json
+    place.run('recordset', 'create', 'undo.example', 'www', 'A', '--record', '192.0.2.1', '--record', '192.0.2.2')
+    full = place.run('zone', 'show', 'undo.example', '-f', 'json').json['serial']
+    place.run('recordset', 'set', 'undo.example', 'www', 'A', '--record', '192.0.2.2', '--ttl', '60')
+    last = place.run('zone', 'show', 'undo.example', '-f', 'json').json['serial']
+    back = 'zone', 'revert', 'undo.example', '--to', str(full), '-f', 'json'
+    for answer in ('', 'n\n'):
+        asked = place.run(*back, code=1, stdin=answer)
+        assert asked.err.splitlines() == [
+            f'undo.example. from serial {last} to the contents of {full}:', '  - www.undo.example. 60 A 192.0.2.2',
+            '  + www.undo.example. A 192.0.2.1', '  + www.undo.example. A 192.0.2.2',
+            'Make these changes? [y/N] Nothing was changed; answer y, or give --yes.']
+    assert place.run(*back, stdin='y\n').json['serial'] > last
+    assert place.run(*back, '--yes').err == f'undo.example. has the contents of serial {full}.\n'
+    only = 'zone', 'revert', 'undo.example', '--to', str(created['serial']), '--yes', '-f', 'json'
+    assert 'has the contents' in place.run(*only, '--name', 'www', '--type', 'aaaa').err
+    assert place.run(*only, '--name', 'WWW').err.splitlines()[1:] == [
+        '  - www.undo.example. A 192.0.2.1', '  - www.undo.example. A 192.0.2.2']
+    assert place.run('zone', 'history', 'undo.example', '-f', 'value', '-c', 'kind').out.split()[:2] == ['UNDO', 'UNDO']
+    assert 'at 2001-02-03 00:00:00 UTC' in place.run(
+        'zone', 'revert', 'undo.example', '--to', '2001-02-03', code=1).err
+
+
 def test_a_wait_ends_as_the_pool_does(place: Place, zone: str) -> None:
     failed = place.run('zone', 'wait', 'example.com', '--timeout', '60', '-f', 'json', code=3)
     assert (failed.json['failed'], failed.json['current']) == (True, 0)
@@ -216,7 +243,7 @@ def test_the_pool_on_one_screen(place: Place, zone: str) -> None:
         assert part in told, told
     machine = place.run('--cloud', 'olga', 'status', '-f', 'json').json
     assert (machine['status'], len(machine['servers']), machine['refused']) == ('ok', 2, {})
-    assert set(place.run('status', '-f', 'json').json['refused']) == {'servers', 'services', 'findings'}
+    assert set(place.run('status', '-f', 'json').json['refused']) == {'servers', 'services', 'findings', 'frozen'}
 
 
 @pytest.mark.parametrize('key', ['q', None], ids=['q', 'Ctrl-C'])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import shutil
 import uuid
@@ -9,12 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from designate_pool.planner import config_file
+from testing import warm
 from testing.bind import Named
 from testing.processes import wait_until
 from testing.stack import Stack
 from tests.fixtures import documentation
 from tests.fixtures.bind_pool import BindPool
-from tests.fixtures.commands import Folder, Ran
+from tests.fixtures.commands import Folder, Ran, wait
 from tests.fixtures.documentation import PAGES, ROOT
 from tests.fixtures.updates import KEY, NEW, named_with
 
@@ -45,8 +47,10 @@ def test_the_example_works(tmp_path: pathlib.Path) -> None:
     with BindPool(tmp_path / 'pool') as pool:
         folder = Folder(tmp_path, pool.stack.url)
         words = '--config', 'example-sync.yaml'
-        applied = folder.run('apply', folder.run('plan', *words).plan, *words, '--wait', '30')
-        assert 'example.com. is ACTIVE at serial' in applied.err
+        plan = folder.run('plan', *words).plan
+        for _ in range(2):  # a wait that was interrupted can be resumed
+            applied = folder.run('apply', plan, *words, wait())
+            assert 'example.com. is ACTIVE at serial' in applied.err
         assert pool.served('ftp.example.com', 'CNAME') == ['www.example.com.']
         assert pool.served('www.example.net', 'CNAME') == ['www.example.com.']
         assert folder.run('plan', *words, '--detailed-exitcode').out.startswith('Nothing to do')
@@ -72,11 +76,27 @@ def test_a_parked_plan_is_found_looked_at_and_approved(named: Callable[..., Name
         def plans(*words: str) -> list[Any]:
             return list(folder.run('plan', 'list', *words, '-f', 'json').json)
 
-        bring(CONTENTS + HOSTS, '--wait', '30')
+        bring(CONTENTS + HOSTS, wait())
         assert ns2.texts('host100.example.com.', 'A') == ['192.0.2.100']
-        told = bring(CONTENTS, '--force', 'example.com', '--wait', '30', code=3)
+        # What the operator forces needs no second approval on the server that is fed.
+        told = bring(CONTENTS, '--force', 'example.com', wait())
+        assert 'is approved, since the zone is forced' in told.err and 'on 2 of 2 servers' in told.err
+        assert ns2.texts('host100.example.com.', 'A') == [] and plans('--state', 'parked') == []
+        bring(CONTENTS + HOSTS, wait())
+        folder.write('zones/example.com.zone', CONTENTS)
+        told = warm.run('designate_pool.cmd.programs.sync', '--config', 'designate-pool-sync.yaml', '--once', '--force',
+                        'example.com', cwd=folder.path, env={**os.environ, 'DESIGNATE_POOL_URL': stack.url})
+        assert told.returncode == 0 and 'is approved, since the zone is forced' in told.stderr, told.stderr
+        assert ns2.texts('host100.example.com.', 'A') == [] and plans('--state', 'parked') == []
+        bring(CONTENTS + HOSTS, wait())
+
+        folder.change('designate-pool-sync.yaml', 'class: pool', 'class: pool, delete_pcent_threshold: 1.0')
+        told = bring(CONTENTS, wait(), code=3)
         (plan,) = plans('--state', 'parked')
         assert f"Approve it with 'designate-pool apply {plan['id'].replace('-', '')}'" in told.err
+        told = bring(CONTENTS + 'new A 192.0.2.1\n', '--force', 'example.com', wait(), code=3)
+        assert 'is parked' in told.err
+        (plan,) = plans('--state', 'parked')  # it has more than what was forced
         short = plan['id'][:8]
         explained = folder.run('zone', 'explain', 'example.com').out
         assert f"decide on the plan: 'designate-pool plan show {short}' shows it" in explained
@@ -90,9 +110,10 @@ def test_a_parked_plan_is_found_looked_at_and_approved(named: Callable[..., Name
         assert again['id'] != plan['id']
         assert ns2.texts('host100.example.com.', 'A') == ['192.0.2.100']
 
-        done = folder.run('apply', again['id'], '--wait', '30')
-        assert f'Plan {again["id"]} is approved' in done.out
-        assert 'example.com. is ACTIVE at serial' in done.err and 'on 2 of 2 servers' in done.err
+        assert f'Plan {again["id"]} is approved' in folder.run('apply', again['id']).out
+        for _ in range(2):
+            done = folder.run('apply', again['id'], wait())
+            assert 'example.com. is ACTIVE at serial' in done.err and 'on 2 of 2 servers' in done.err
         assert ns2.texts('host100.example.com.', 'A') == []
         refused = folder.run('apply', again['id'], code=1)
         assert 'only a parked plan can be approved' in refused.err

@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY
 
 from designate_pool.central import domain_changes, domain_creator
 from designate_pool.central.rules import pools
+from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain
 from designate_pool.errors import PoolError
@@ -170,7 +171,7 @@ def pooled(cluster: GaleraCluster) -> Iterator[list[Storage]]:
     storages = [Storage(url) for url in urls]
 
     def prepare(tx: Tx) -> None:
-        pools.update(tx, pool_id(tx), {'name_servers': ['ns1.example.org.']}, utcnow(), new_id(), '')
+        pools.update(tx, Context(), pool_id(tx), {'name_servers': ['ns1.example.org.']}, utcnow(), new_id())
 
     storages[0].run(prepare)
     yield storages
@@ -199,7 +200,7 @@ def test_a_zone_that_is_made_at_one_node_while_name_servers_change_at_the_other(
     """Locks of rows that are only read end at their node, so it may have the former ones, until the pool is renewed."""
     key, new = new_id(), ['ns2.example.org.']
     outcomes = at_once(pooled, lambda tx: create(tx, key, 'one', 'example.com.'), lambda tx: bool(
-        pools.update(tx, pool_id(tx), {'name_servers': new}, utcnow(), new_id(), '')))
+        pools.update(tx, Context(), pool_id(tx), {'name_servers': new}, utcnow(), new_id())))
     assert outcomes == [None, True]
 
     def name_servers(tx: Tx) -> list[str]:
@@ -209,7 +210,7 @@ def test_a_zone_that_is_made_at_one_node_while_name_servers_change_at_the_other(
     # It has the new ones when its transaction was refused at COMMIT, and made again.
     assert pooled[0].read(name_servers) in (['ns1.example.org.'], new)
     pooled[0].run(lambda tx: domain_changes.update_name_servers(
-        tx, NameserverUpdate(pool_id(tx), new_id(), True, ''), '', 100, utcnow(), utcnow()))
+        tx, NameserverUpdate(pool_id(tx), new_id(), True, ''), '', 100, utcnow(), utcnow(), Journal(100, 100)))
     assert pooled[1].read(name_servers) == new
 
 

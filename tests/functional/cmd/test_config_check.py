@@ -6,6 +6,7 @@ import contextlib
 import json
 import pathlib
 import socket
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -134,6 +135,36 @@ class TestMakes:
         findings = [line.strip().removeprefix('error: ') for line in printed.splitlines() if ' error: ' in line]
         assert tuple(findings) == OTHER_SECRET[server.make]
         assert listed(server) == {}
+
+    def test_a_key_that_it_does_not_have(self, server: Any, about: Callable[..., tuple[int, str]]) -> None:
+        code, printed = about(TsigKey('other.example.', KEY.algorithm, OTHER))
+        assert code == 1
+        assert 'other.example' in printed
+
+
+def test_each_of_three_keys_of_a_bind(check: Check, named: Callable[..., Named]) -> None:
+    keys = [TsigKey(f'{name}.example.', KEY.algorithm, KEY.secret) for name in ('first', 'second', 'third')]
+    bind = named(keys=keys)
+    for key in keys:
+        code, printed = check(bind.section(str(uuid.uuid4()), [PRIMARY], tsig_key=keyed(key)))
+        assert (code, printed.partition('MiniDNS at')[0]) == (0, f'ok  bind9:127.0.0.1:{bind.port}\n')
+
+
+@pytest.mark.parametrize(('sections', 'why'), [
+    ('[database]\nsecrets_key_file = {folder}/key\n', 'secrets_key_file: it needs the library cryptography'),
+    ('[oslo_policy]\npolicy_file = {folder}/none.yaml\n', 'there is no file {folder}/none.yaml'),
+    ('[service:api]\nauth = keystone\n', 'auth: keystone needs more packages'),
+], ids=['secrets', 'policy', 'keystone'])
+def test_what_programs_load(sections: str, why: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
+                            capsys: pytest.CaptureFixture[str], scripted: Callable[..., Scripted]) -> None:
+    for missing in ('cryptography.fernet', 'keystonemiddleware'):
+        monkeypatch.setitem(sys.modules, missing, None)
+    (tmp_path / 'key').write_text('A' * 43 + '=\n')
+    (tmp_path / 'key').chmod(0o600)
+    path = tmp_path / 'pool.conf'
+    path.write_text(f'{sections.format(folder=tmp_path)}{a_section(scripted(refused))}')
+    assert program.main(['--config-file', str(path), 'config', 'check', '--offline'], cfg.ConfigOpts()) == 1
+    assert why.format(folder=tmp_path) in capsys.readouterr().err
 
 
 def listed(server: Any) -> dict[str, int | None]:

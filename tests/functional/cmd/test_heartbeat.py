@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 
 import pytest
@@ -10,6 +12,7 @@ import sqlalchemy as sa
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.lifecycle import Heartbeat
+from designate_pool.errors import NotFound, Refused
 from designate_pool.model import PageRequest, utcnow
 from designate_pool.runtime import Threads
 from designate_pool.settings import CentralSettings
@@ -66,15 +69,69 @@ def beat(database: Storage, pool_name: str, parts: tuple[str, ...] = ('minidns',
 
 
 def test_programs_of_two_pools_on_one_host_are_told_apart(central: Central, database: Storage) -> None:
-    for pool_name in ('default', 'silver'):
-        beat(database, pool_name)
+    beat(database, 'default')
+    silver = Heartbeat(database, ('minidns', 'pool_manager', 'central'), 'one.example.com', 'silver')
+    silver._write_status('UP')
     assert set(statuses(central)) == {
         'central one.example.com', *(f'{service} one.example.com {pool_name}' for service in ('minidns', 'pool_manager')
                                      for pool_name in ('default', 'silver'))}
     assert len(central.find_service_statuses(WHO, PageRequest({
         'pool_name': 'silver', 'service_name': 'minidns', 'hostname': 'one.example.com'}))) == 1
-    Heartbeat(database, ['minidns'], 'one.example.com', 'silver')._write_status('DOWN')
+    silver._parts = ('minidns',)
+    silver._write_status('DOWN')
     assert {key for key, status in statuses(central).items() if status == 'DOWN'} == {'minidns one.example.com silver'}
+
+
+def test_two_of_a_kind_on_a_host_are_two_and_a_restarted_one_takes_over_its_row(central: Central,
+                                                                                database: Storage) -> None:
+    child = subprocess.Popen(['sleep', '1000'])
+    try:
+        first, other = (Heartbeat(database, ['minidns'], 'one.example.com', 'default') for _ in range(2))
+        other._stats |= {'pid': child.pid}
+        first._write_status('UP')
+        other._write_status('UP')
+        first._write_status('UP')
+        assert [each.status for each in central.find_service_statuses(WHO)] == ['UP', 'UP']
+        rows = {each.id for each in central.find_service_statuses(WHO)}
+        third = Heartbeat(database, ['minidns'], 'one.example.com', 'default')
+        third._stats |= {'pid': 1}
+        first._write_status('DOWN')
+        third._write_status('UP')
+        assert {each.id: each.status for each in central.find_service_statuses(WHO)} == dict.fromkeys(rows, 'UP')
+    finally:
+        child.kill()
+        child.wait()
+    again = Heartbeat(database, ['minidns'], 'one.example.com', 'default')
+    again._stats |= {'pid': os.getppid()}
+    again._write_status('UP')  # the child was killed, and has not been silent for long
+    assert {each.id for each in central.find_service_statuses(WHO)} == rows
+
+
+def test_containers_of_one_host_name_are_two_and_leave_no_row_behind(central: Central, database: Storage,
+                                                                     clock: Clock) -> None:
+    killed, other, again = (Heartbeat(database, ['minidns'], 'one.example.com', 'default') for _ in range(3))
+    for _ in range(2):
+        killed._write_status('UP')
+        other._write_status('UP')
+    assert [each.status for each in central.find_service_statuses(WHO)] == ['UP', 'UP'], 'their pids are the same'
+    again._write_status('UP')
+    clock.now += SILENCE + 1
+    other._write_status('UP')
+    again._write_status('UP')
+    assert [each.status for each in central.find_service_statuses(WHO)] == ['UP', 'UP'], 'the killed one has no row'
+
+
+def test_the_row_of_a_program_that_was_renamed_can_be_removed(central: Central, database: Storage) -> None:
+    heart = Heartbeat(database, ['api'], 'old.example.com', '')
+    heart._write_status('UP')
+    (service,) = central.find_service_statuses(WHO)
+    with pytest.raises(Refused, match='is running'):
+        central.delete_service_status(WHO, service.id)
+    heart._write_status('DOWN')
+    central.delete_service_status(WHO, service.id)
+    assert statuses(central) == {}
+    with pytest.raises(NotFound):
+        central.delete_service_status(WHO, service.id)
 
 
 @pytest.mark.parametrize('length', [204, 205, 300])
@@ -89,7 +146,7 @@ def test_a_long_host_and_a_long_pool(central: Central, database: Storage, length
 def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, database: Storage, clock: Clock) -> None:
     clock.now = utcnow().timestamp()
     beat(database, 'silver', ('minidns', 'central'))
-    keeper = Purger(database, CentralSettings(deleted_retention=0))
+    keeper = Purger(database, CentralSettings(deleted_retention=10 ** 7))
     clock.now += 80000
     keeper.purge()
     assert set(statuses(central).values()) == {'DOWN'}

@@ -38,7 +38,7 @@ class Repository(Folder):
     def once(self, *words: str, code: int = 0) -> str:
         """What one run tells."""
         done = warm.run(*COMMAND, '--once', *words, cwd=self.path)
-        assert done.returncode == code, done
+        assert done.returncode == code, f'{words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}'
         return done.stderr
 
 
@@ -145,6 +145,36 @@ class TestLoop:
         running.until(lambda: running.runs > before, 'the removed file is seen')
         assert '192.0.2.3' in git.target('example.net')
         assert running.ends() < 10
+
+    def test_what_a_run_writes_itself_is_no_event(self, git: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(git.path)
+        git.change('sync.yaml', 'providers:', 'manager:\n  plan_outputs: {page: {class: html, output_filename: '
+                   'zones/plan.html}}\nproviders:')
+        runs = SyncRuns('sync.yaml', (), dry_run=False)
+        before = runs.stamps()
+        runs.repeat()
+        assert (git.path / 'zones' / 'plan.html').exists() and runs.stamps() == before
+        git.write(f'zones/{ZONE}.zone', 'www 300 A 192.0.2.4\n')
+        assert runs.stamps() != before
+
+    def test_files_that_are_included_are_watched_and_read(self, git: Repository,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(git.path)
+        git.change('sync.yaml', 'directory: zones, file_extension: .zone', 'file: all.zone')
+        git.change('sync.yaml', "  '*'", f"  '{ZONE}.'")
+        git.change('sync.yaml', '{class: yaml, directory: out, root_ns_warnings: false}', '!include target.yaml')
+        git.write('target.yaml', '{class: yaml, directory: out, root_ns_warnings: false}\n')
+        git.write('all.zone', f'$INCLUDE zones/{ZONE}.zone\n')
+        runs = SyncRuns('sync.yaml', (), dry_run=False)
+        runs.repeat()
+        before = runs.stamps()
+        git.write(f'zones/{ZONE}.zone', 'www 300 A 192.0.2.40\n')
+        assert runs.stamps() != before
+        before = runs.stamps()
+        git.write('target.yaml', '{class: yaml, directory: elsewhere, root_ns_warnings: false}\n')
+        assert runs.stamps() != before
+        runs.repeat()
+        assert '192.0.2.40' in (git.path / 'elsewhere' / f'{ZONE}.yaml').read_text()
 
     def test_when_files_change_too_often(self, git: Repository, loop: Callable[..., Loop]) -> None:
         running = loop('--interval', '1000', '--events', '--min-event-interval', '1000')

@@ -6,6 +6,7 @@ import pathlib
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,14 +15,17 @@ from oslo_config import cfg
 
 from designate_pool.cmd.manage import app
 from designate_pool.cmd.takeover import zone_copy
-from designate_pool.model import ServerState
+from designate_pool.errors import ContentsNotKept
+from designate_pool.model import ServerState, utcnow
+from designate_pool.protocol import rules
 from designate_pool.storage.designate import tables
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import tsigkeys
+from designate_pool.storage.zones import tsigkeys, versions
 from testing import designate as theirs
 from testing.designate import CREATED, POOL_ID, SERIAL, UPDATED
+from tests.fixtures import hostile_records
 
 Manage = Callable[..., tuple[int, str, str]]
 POOLS = """
@@ -109,6 +113,12 @@ def test_a_copy_has_what_designate_has(ours: Storage, designate: Storage, manage
     assert (domain.status, domain.action, domain.serial, domain.reported_serial) == ('ACTIVE', 'NONE', SERIAL, SERIAL)
     assert (domain.created_at, domain.updated_at, domain.version) == (CREATED, UPDATED, 5)
     assert (domain.refresh, domain.attributes) == (3587, '{"tier": "gold"}')
+    version, = ours.read(versions.find, zone)
+    assert (version.kind, version.actor.user, version.serial) == ('TAKEOVER', 'takeover', SERIAL)
+    assert version.created_at and version.created_at > utcnow() - timedelta(hours=1)
+    assert ours.read(versions.contents_at, zone, utcnow())[0].serial == SERIAL
+    with pytest.raises(ContentsNotKept, match='it was taken over at 20'):
+        ours.read(versions.contents_at, zone, version.created_at - timedelta(seconds=1))
     their_sets, our_sets = rows(designate, tables.recordsets), rows(ours, schema.recordsets)
     assert {key: (row.name, row.type, row.ttl) for key, row in their_sets.items()} == {
         key: (row.name, row.type, row.ttl) for key, row in our_sets.items()}
@@ -149,7 +159,8 @@ def test_a_copy_has_the_pool_and_the_lists(ours: Storage, designate: Storage, ma
     designate.run(fill)
     code, _, errors = manage('copy')
     assert (code, errors) == (1, 'not copied: quota cats of some-project: unknown; known are zones, zone_recordsets, '
-                                 'zone_records, recordset_records, api_export_size\n')
+                                 'zone_records, recordset_records, api_export_size, deletes_per_hour, '
+                                 'zone_deletes_per_hour\n')
     pool, = rows(ours, schema.pools).values()
     assert (pool.id, pool.name, pool.description, pool.version) == (POOL_ID, 'default', 'The pool', 3)
     assert {(row.key, row.position, row.value) for row in rows(ours, schema.pool_attributes).values()} == {
@@ -564,7 +575,7 @@ RESOURCE = 'instance 22222222-2222-2222-2222-222222222222: its '
 @pytest.mark.parametrize(('values', 'found', 'managed', 'why'), [
     ({'status': 'ERROR', 'action': 'UPDATE'}, {}, {}, 'UPDATE is in ERROR in Designate; have it repaired there'),
     ({'email': 'nobody'}, {}, {}, 'email: not an e-mail address'),
-    ({}, {('www', 'A'): ['192.0.2.300']}, {}, 'A record at www.bad.example.[0]: not A data'),
+    ({}, {('www', 'A'): ['192.0.2.300']}, {}, 'A record at www.bad.example.[0]: not an IPv4 address: 192.0.2.300'),
     ({}, {('www', 'A'): ['192.0.2.1'], ('WWW', 'A'): ['192.0.2.2']}, {},
      'it has two A recordsets at www.bad.example.'),
     ({}, {}, {'plugin_name': 'p' * 33}, f'{RESOURCE}plugin {"p" * 33} is not of up to 32 ASCII characters'),
@@ -723,3 +734,28 @@ def test_a_pool_that_designate_does_not_have_is_told(ours: Storage, designate: S
     code, _, errors = manage('copy')
     assert (code, errors) == (1, 'The request is wrong: Designate has no pool default, which [service:pool_manager] '
                                  'pool_name says; it has other.\n')
+
+
+def test_hostile_records_are_refused_or_against_no_rule(ours: Storage, designate: Storage, manage: Manage) -> None:
+    def fill(tx: Tx) -> None:
+        for case in hostile_records.RECORDS:
+            zone = theirs.insert_zone(tx, f'{case}.example.com.')
+            for recordset in hostile_records.recordsets(case, f'{case}.example.com.'):
+                theirs.add_recordset(tx, zone, recordset['name'], recordset['type'], recordset['records'])
+
+    designate.run(fill)
+    _, _, complaints = manage('copy')
+    sets = rows(ours, schema.recordsets)
+    zones: dict[str, dict[str, dict[str, tuple[int, list[str]]]]] = {}
+    for record in rows(ours, schema.records).values():
+        recordset = sets[record.recordset_id]
+        zones.setdefault(record.domain_id, {}).setdefault(recordset.name, {}).setdefault(
+            recordset.type, (300, []))[1].append(record.data)
+    copied = {row.name: zones[row.id] for row in rows(ours, schema.domains).values()}
+    refused = {f'{case}.example.com.' for case in hostile_records.RECORDS} - copied.keys()
+    assert all(f'{name}: ' in complaints for name in refused), complaints
+    assert {'dname-below.example.com.', 'cname-and-other.example.com.', 'ns-wildcard.example.com.',
+            'x25-short.example.com.'} <= refused
+    assert {'naptr.example.com.', 'a-500.example.com.', 'dname-apex.example.com.'} <= copied.keys()
+    assert [str(violation) for name, contents in copied.items() for violation in rules.of_zone(name, contents)
+            if violation.rule.level is rules.Level.ERROR] == []

@@ -31,9 +31,19 @@ TICK = 'designate_pool_last_tick_timestamp_seconds{instance="a",loop="%s"}'
 RATE = '{instance="a",%s}'
 AUDIT = 'designate_pool_audit_%s{pool="default",kind="SERIALS"}'
 
+BEAT = 'designate_pool_heartbeat_timestamp_seconds{service="%s",pool="%s"}'
+ALIVE = {BEAT % (service, pool): '0+60x60' for service, pool in (
+    ('api', ''), ('central', ''), ('minidns', 'default'), ('pool_manager', 'default'))}
+
 #: By alert: series by which it fires after half an hour, and series by which it does not.
 Series = dict[str, str]
 SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
+    'DesignatePoolServiceDown': (
+        [{**ALIVE, BEAT % ('minidns', 'silver'): '0+60x10 _x50'},
+         {**ALIVE, BEAT % ('minidns', 'silver'): '0+60x10 600x50'},
+         *({series: values for series, values in ALIVE.items() if service not in series}
+           for service in ('api', 'minidns', 'pool_manager')), {}],
+        [ALIVE]),
     'DesignatePoolManagerStuck': (
         [{TICK % 'due': '0+60x3 180x40', TICK % 'probes': '0+60x60'}, {}],
         [{TICK % 'due': '0+60x60', TICK % 'serial_audit': '0x60'}]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ import dns.xfr
 import dns.zone
 import pytest
 
+from designate_pool.cmd.compose.services import tls_context
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Endpoint, PollResult, Pool, Server, TsigKey
@@ -97,9 +99,12 @@ class LocalMiniDns:
         self._ends = ends
 
     def start(self, *servers: Server, hosts: tuple[str, ...] = ('127.0.0.1',), packed_zones_bytes: int = 1 << 28,
-              **options: Any) -> MiniDns:
+              settings: MiniDnsSettings = MiniDnsSettings(), **options: Any) -> MiniDns:
         pool = a_pool(*servers or (PLAIN, PLAIN6, KEYED))
-        settings = MiniDnsSettings(tuple(Endpoint(host, 0) for host in hosts), packed_zones_bytes=packed_zones_bytes)
+        settings = dataclasses.replace(settings, listen=tuple(Endpoint(host, 0) for host in hosts),
+                                       packed_zones_bytes=packed_zones_bytes)
+        if settings.listen_tls:
+            options['tls_context'] = tls_context(settings)
         service = MiniDns(self.storage, pool, settings, self.pool_manager,  # type: ignore[arg-type]
                           Threads(), **options)
         service.start()

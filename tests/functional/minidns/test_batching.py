@@ -21,7 +21,7 @@ from designate_pool.minidns.zones import loader as minidns_zones
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records
-from designate_pool.storage.zones import journal
+from designate_pool.storage.zones import versions
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_zone
 from tests.fixtures.central import WHO, Clock, create
@@ -65,7 +65,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
 
 @pytest.fixture
 def differences(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    yield from held_up(monkeypatch, journal, 'steps')
+    yield from held_up(monkeypatch, versions, 'steps')
 
 
 def add(storage: Storage, text: str, *names: str) -> list[str]:
@@ -199,13 +199,13 @@ def test_a_long_difference_among_them_is_read_by_itself(minidns: LocalMiniDns, c
     changed = Changed(minidns, central, clock, hosts=100)
     monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 80)
     alone = []
-    read = journal.difference
+    read = versions.difference
 
     def difference(tx: Tx, domain_id: str, client_serial: int, most: int) -> Any:
         alone.append((domain_id, client_serial))
         return read(tx, domain_id, client_serial, most)
 
-    monkeypatch.setattr(journal, 'difference', difference)
+    monkeypatch.setattr(versions, 'difference', difference)
     assert all(ask_all_since(changed, differences).values())
     first, *others = changed.since.values()
     assert spans_of(differences)[:2] == [[first], sorted(others)]

@@ -18,11 +18,11 @@ import sqlalchemy as sa
 from prometheus_client import REGISTRY
 
 from designate_pool.central.service import Central
-from designate_pool.model import Endpoint, TsigKey
+from designate_pool.model import Endpoint, TsigKey, differences
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.sql.schema import record_changes
+from designate_pool.storage.sql.schema import zone_versions
 from testing.databases import count_statements
 from testing.processes import wait_until
 from testing.settings import central_settings
@@ -184,7 +184,7 @@ def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: L
 def test_the_second_server_costs_no_look_into_the_journal(zone: Zone) -> None:
     zone.put('new', '192.0.2.9')
     assert not zone.is_whole(zone.first)
-    zone.minidns.storage.run(lambda tx: tx.execute(record_changes.delete()) and None)
+    zone.minidns.storage.run(lambda tx: tx.execute(zone_versions.delete()) and None)
     assert not zone.is_whole(zone.first)
     zone.served_anew()
     assert zone.is_whole(zone.first)
@@ -227,15 +227,16 @@ def test_a_difference_is_made_without_a_look_at_the_whole_zone(
 
 def test_a_record_that_no_message_holds_makes_it_the_whole_zone(zone: Zone, minidns: LocalMiniDns) -> None:
     zone.put('new', '192.0.2.9')
-    minidns.storage.run(lambda tx: tx.execute(record_changes.update().values(wire=bytes(65535))) and None)
+    minidns.storage.run(lambda tx: tx.execute(zone_versions.update().values(
+        difference=differences.pack([], [(f'new.{NAME}', 'A', None, bytes(65535))]))) and None)
     assert zone.is_whole(zone.first)
 
 
 def test_a_journal_that_cannot_be_read_is_servfail(zone: Zone, minidns: LocalMiniDns) -> None:
     zone.put('new', '192.0.2.9')
-    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE record_changes RENAME TO away')) and None)
+    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE zone_versions RENAME TO away')) and None)
     assert zone.ask(zone.first).rcode() == dns.rcode.SERVFAIL
-    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO record_changes')) and None)
+    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO zone_versions')) and None)
     assert not zone.is_whole(zone.first)
 
 

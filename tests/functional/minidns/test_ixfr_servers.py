@@ -19,7 +19,7 @@ from designate_pool import backends
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Domain, Endpoint, PollRequest, Pool, TsigKey, new_id
+from designate_pool.model import Context, Domain, Endpoint, PollRequest, Pool, TsigKey, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
 from designate_pool.settings import MiniDnsSettings
@@ -239,8 +239,8 @@ def test_after_a_change_of_the_soa_they_have_it_whole_and_then_changes_again(ser
 
 def test_until_the_domain_has_a_serial_for_a_new_primary_they_have_it_whole(servers: Servers, domain: Domain) -> None:
     """A difference would delete a SOA that none of them has: BIND refuses that, and PowerDNS goes on with its SOA."""
-    servers.storage.run(pool_rules.update, domain.pool_id, {'name_servers': ['ns9.example.net.', *SERVERS]},
-                        servers.clock.moment(), new_id(), '')
+    servers.storage.run(pool_rules.update, Context(), domain.pool_id, {'name_servers': ['ns9.example.net.', *SERVERS]},
+                        servers.clock.moment(), new_id())
     taken_whole(servers, lambda: servers.apply(domain, [_change('primary', 'A', None, ['192.0.2.1'])]))
 
     def resume() -> Domain:

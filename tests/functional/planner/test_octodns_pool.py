@@ -73,7 +73,7 @@ def test_the_pool_can_be_dumped_and_what_was_dumped_is_what_is_there(octodns_poo
 
 
 def test_the_zones_of_the_pool_are_listed_for_octodns(octodns_pool: OctodnsPool) -> None:
-    for name in ('listed.example.com.', 'listed.example.net.'):
+    for name in ('listed.example.com.', 'Listed.Example.net.'):
         octodns_pool.stack.wait_for(octodns_pool.stack.create_zone(name)['id'])
     provider = DesignatePoolProvider('pool', url=octodns_pool.stack.url)
     assert {'listed.example.com.', 'listed.example.net.'} <= set(provider.list_zones())
@@ -109,9 +109,53 @@ def test_data_that_dns_cannot_have_is_told_by_a_dry_run(octodns_pool: OctodnsPoo
                        'certificate_association_data: 0123456789abcdef}\n')
     octodns_pool.configure(name)
     refused = octodns_pool.run('octodns-sync')
-    assert refused.returncode != 0 and f"host.{name} TLSA: '3 1 1 0123456789abcdef' is not" in refused.stderr
+    assert refused.returncode != 0 and f'host.{name} TLSA: not TLSA data' in refused.stderr
     octodns_pool.configure(name, more='strict_supports: false')
     assert totals(octodns_pool.sync('--doit')) == '0'
+
+
+@pytest.mark.parametrize(('wrong', 'why'), [
+    ('www:\n- {octodns: {lenient: true}, type: CNAME, value: a.example.net.}\n'
+     '- {octodns: {lenient: true}, type: A, value: 192.0.2.1}\n',
+     'a CNAME cannot be beside A'),
+    ("'*':\n  type: NS\n  value: ns1.example.net.\n", 'cannot be at a wildcard'),
+], ids=['cname-beside', 'wildcard-ns'])
+def test_what_the_pool_would_refuse_is_refused_or_left_out_by_a_dry_run(octodns_pool: OctodnsPool, wrong: str,
+                                                                        why: str) -> None:
+    name = f'{why.split()[0].lower()}.example.com.'
+    octodns_pool.write(name, 'www:\n  type: CNAME\n  value: a.example.net.\n')
+    octodns_pool.configure(name)
+    octodns_pool.sync('--doit')
+    octodns_pool.write(name, wrong + 'x:\n  type: A\n  value: 192.0.2.1\n' + (
+        '' if wrong.startswith('www') else 'www:\n  type: CNAME\n  value: a.example.net.\n'))
+    refused = octodns_pool.run('octodns-sync')
+    assert refused.returncode != 0 and why in refused.stderr
+    octodns_pool.configure(name, more='strict_supports: false')
+    log = octodns_pool.sync('--doit')
+    assert totals(log) == '1' and why in log
+    assert octodns_pool.served(f'www.{name}', 'CNAME') == ['a.example.net.']
+
+
+def test_a_dname_above_a_record_that_stays_is_left_out_too(octodns_pool: OctodnsPool) -> None:
+    name = 'dname.example.com.'
+    below = 'x.d:\n  type: A\n  value: 192.0.2.1\n'
+    octodns_pool.write(name, below)
+    octodns_pool.configure(name, more='strict_supports: false')
+    octodns_pool.sync('--doit')
+    octodns_pool.write(name, f'd:\n  type: DNAME\n  value: example.net.\nw:\n  type: A\n  value: 192.0.2.2\n{below}')
+    assert totals(octodns_pool.sync('--doit')) == '1'
+    octodns_pool.zone(name)
+    assert octodns_pool.served(f'x.d.{name}', 'A') == ['192.0.2.1']
+
+
+def test_a_name_without_a_final_dot_is_written_and_is_no_reason_to_delete(octodns_pool: OctodnsPool) -> None:
+    name = 'dot.example.com.'
+    octodns_pool.configure(name)
+    for value, changes in (('a.example.net.', '1'), ('a.example.net', '0'), ('b.example.net', '1')):
+        octodns_pool.write(name, f'www: {{octodns: {{lenient: true}}, type: CNAME, value: {value}}}\n')
+        assert totals(octodns_pool.sync('--doit', '--force')) == changes
+        octodns_pool.zone(name)
+        assert octodns_pool.served(f'www.{name}', 'CNAME') == [f'{value.rstrip(".")}.']
 
 
 def test_a_pool_that_is_away_is_an_error_in_words_and_never_an_empty_zone(octodns_pool: OctodnsPool) -> None:

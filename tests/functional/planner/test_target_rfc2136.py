@@ -13,13 +13,13 @@ import dns.tsig
 import dns.update
 import pytest
 
+from designate_pool import deadline
 from designate_pool.errors import BackendError, BackendRefused, SourceError
 from designate_pool.planner.plan.safety import dangers
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol import axfr_inbound
 from testing.bind import Named
 from testing.daemon import Daemon
 from tests.fixtures import plans
@@ -114,6 +114,17 @@ class TestEveryServer:
         bring(target, zone('@ 300 NS ns1.example.net.', 3000))
         assert server.serial(NAME) == 3000
 
+    def test_names_in_data_in_another_case_are_the_same(self, server: Daemon) -> None:
+        target = provider(server)
+        records = ('@ 300 NS ns1.example.net.\nsip 300 NAPTR 100 10 "U" "E2U+sip" "" Sip.Example.NET.\n'
+                   'www 300 HTTPS 1 Svc.Example.NET. alpn="h2"\n')
+        bring(target, zone(records, 10))
+        assert target.plan(zone(records, 10)) is None
+        for name, rtype, data in (('sip', 'NAPTR', '100 10 "U" "E2U+sip" "" SIP.Example.NET.'),
+                                  ('www', 'HTTPS', '1 SVC.Example.NET. alpn="h2"')):
+            by_hand(server, ('delete', name, rtype), ('add', name, 300, rtype, data))
+        bring(target, zone(records.replace('alpn="h2"', 'alpn="h3"').replace('sip 300', 'sip 400'), 4000))
+
     def test_an_alias_gives_way_to_an_address_and_comes_back(self, server: Daemon) -> None:
         target = provider(server)
         ns = '@ 300 NS ns1.example.net.\n'
@@ -137,7 +148,8 @@ class TestEveryServer:
                 ('add', 'new', '60', 'CNAME', 'mail'))
         result = target.apply(plan)
         assert (result.applied, result.failed, result.skipped) == (1, 3, 1), result
-        assert all('somebody else changed it meanwhile' in each for each in result.errors)
+        assert sum('somebody else changed it meanwhile' in error for error in result.errors) == 2
+        assert 'the server has CNAME there' in ''.join(result.errors)
         assert server.texts('mail.example.com.', 'A') == ['192.0.2.12']
         assert server.texts('www.example.com.', 'A') == ['192.0.2.99']
         assert server.serial(NAME) not in (10, 20)
@@ -219,8 +231,8 @@ class TestManyChanges:
     def test_others_run_while_a_large_zone_is_read(self, bind: Named, monkeypatch: pytest.MonkeyPatch) -> None:
         target, rests = provider(bind), []
         bring(target, many(3000))
-        monkeypatch.setattr(axfr_inbound, 'time', types.SimpleNamespace(
-            sleep=rests.append, monotonic=time.monotonic, time=time.time))
+        monkeypatch.setattr(deadline, 'TURN', 0.0)
+        monkeypatch.setattr(deadline, 'time', types.SimpleNamespace(sleep=rests.append, monotonic=time.monotonic))
         assert len(contents(target)) == 3002
         assert len(rests) > 1 and not any(rests)
 
@@ -287,6 +299,21 @@ class TestRefusals:
             with pytest.raises(BackendError, match='differs .* it is (999|100.) s ahead of ours .BADTIME') as caught:
                 call()
             assert caught.value.retryable
+
+    def test_an_mx_to_an_alias_is_named_and_the_rest_is_made(self, bind: Named) -> None:
+        """BIND's default, check-integrity, refuses the message that has it."""
+        target = provider(bind)
+        ns = '@ 300 NS ns1.example.net.\n' + ''.join(f'host{number} 60 A 192.0.2.{number}\n' for number in range(40))
+        desired = zone(ns + 'www 60 CNAME host1\n@ 60 MX 10 www\nhost1 60 MX 10 host2\nhost2 60 MX 10 nowhere')
+        result = target.apply(planned(target, desired))
+        assert (result.failed, result.skipped) == (2, 1), result
+        whys = ('www.example.com., which is a CNAME', 'nowhere.example.com., which has no address')
+        for error, why in zip(sorted(result.errors), whys, strict=True):
+            assert 'MX: the server refuses the update (REFUSED)' in error and f'BIND takes no MX to {why}' in error
+        again = planned(target, desired)
+        assert sorted(change.name for change in again.changes if 'MX' in change.types) == [NAME, f'host2.{NAME}']
+        with pytest.raises(BackendRefused, match='^example.com. MX: .* host2.example.com. MX: .*nowhere'):
+            target.apply(again)
 
     def test_a_policy_that_forbids_the_serial(self, named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
         """update-policy without types leaves out SOA and NS: the message with the SOA is refused, with all in it."""

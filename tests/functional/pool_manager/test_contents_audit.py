@@ -55,7 +55,7 @@ class Hands:
             self._pool.servers['pdns'].alter(self.name, ALTERED)
             return
         self._point(make, [self._rogue.endpoint])
-        self._act(make, lambda backend: backend.refetch_domain(self._domain).error)
+        self._act(make, lambda backend: backend.refetch_domains([self._domain])[0].error)
         self._pool.wait_until_served(self.name, ALTERED, [make])
 
     def leave(self, make: str) -> None:
@@ -130,6 +130,23 @@ def test_other_contents_under_the_same_serial_are_found_on_every_make_and_mended
     pool.wait_until_gone([name])
 
 
+def test_what_servers_may_change_or_leave_out_is_no_difference(pool: Mixed) -> None:
+    """NSD serves names in data in lower case, and PowerDNS leaves keys out of its transfers."""
+    name = 'capitals.example.'
+    zone, _ = pool.create(name)
+    key = '257 3 13 mdsswUyr3DPW132mOi8V9xESWE8jTo0dxCjjnopKl+GqJxpVXckHAeF+KkxLbxILfDLUT0rAK9iUzy1L53eKGQ=='
+    for owner, rtype, data in ((f'www.{name}', 'HTTPS', '1 Svc.Example.NET. alpn=h2'), (name, 'DNSKEY', key),
+                               (f'sip.{name}', 'NAPTR', '100 10 "U" "E2U+sip" "" Sip.Example.NET.'),
+                               (name, 'CDNSKEY', key), (name, 'CDS', '12345 13 2 ' + '0123456789abcdef' * 4),
+                               (name, 'NSEC3PARAM', '1 0 0 -')):
+        pool.stack.request('POST', f'/v2/zones/{zone}/recordsets', 202, json={
+            'name': owner, 'type': rtype, 'records': [data]})
+    pool.stack.wait_for(zone)
+    assert wait_for_whole_round(pool) == (4, 0, 0)
+    pool.stack.request('DELETE', f'/v2/zones/{zone}', 202)
+    pool.wait_until_gone([name])
+
+
 def test_a_server_with_other_contents_does_not_count_until_it_is_mended(pool: Mixed, rogue: NameServer) -> None:
     name = 'counted.example.'
     zone, recordset = pool.create(name)
@@ -140,9 +157,11 @@ def test_a_server_with_other_contents_does_not_count_until_it_is_mended(pool: Mi
     assert (shown['status'], shown['current'], shown['serial']) == ('ERROR', False, serial)
     explained = pool.stack.request('GET', f'/v2/zones/{zone}/explain', 200)
     assert shown['reason'] == 'DIVERGED' and any('find out who else' in each for each in explained['advice'])
+    assert explained['findings'][0]['mended'] is False and explained['findings'][0]['server_name'] == shown['name']
     assert explained['degraded'] and explained['status'] == 'ACTIVE' and shown['name'] in explained['summary']
     state = next(each['state_of'] for each in explained['servers'] if each['name'] == shown['name'])
-    assert state.startswith(f'It serves serial {serial} with other contents') and 'a forced transfer is ' in state
+    assert state.startswith(f'It was last seen to serve serial {serial} at ') and 'a forced transfer is ' in state
+    assert ' UTC with other contents (' in state
     assert f'e.g. {name} TXT, www.{name} A' in state
     assert 'DIVERGED' in pool.stack.command('zone', 'explain', name)
     assert 'DIVERGED' in pool.stack.request('GET', f'/status/zones/{zone}', 200)

@@ -46,6 +46,7 @@ ZONES = {
     'plain.example.': (HEAD + RECORDS, True),
     'large.example.': (HEAD + LARGE, True),
     'signed.example.': (HEAD + SIGNATURE, True),
+    'large-signed.example.': (HEAD + SIGNATURE + LARGE, True),
     'shut.example.': (HEAD, False),
     'told.example.': (HEAD + RECORDS + digest('told.example.', HEAD + RECORDS), False),
     'mistold.example.': (HEAD + RECORDS + digest('mistold.example.', HEAD), False),
@@ -90,7 +91,10 @@ MORE = HEAD + RECORDS.replace('192.0.2.3', '192.0.2.4') + 'more TXT "more"\n'
      'theirs; e.g. more.plain.example. TXT, www.plain.example. A'),
     ('large.example.', HEAD, 7, {}, Match.OTHER, '3 records ours, more than '),  # it is not read to its end
     ('plain.example.', HEAD, 8, {}, Match.ELSEWHERE, 'serves serial 7, not 8'),
-    ('signed.example.', HEAD, 7, {}, Match.UNKNOWN, 'it signs its zones'),
+    ('signed.example.', HEAD, 7, {}, Match.SAME, ''),
+    ('signed.example.', HEAD + 'www A 192.0.2.2\n', 7, {}, Match.OTHER, '4 records ours, 3 theirs; e.g. www.signed'),
+    ('large-signed.example.', HEAD, 7, {}, Match.UNKNOWN, 'its zones are too large to be compared: it signs'),
+    ('signed.example.', HEAD, 6, {}, Match.AHEAD, 'which is ahead of ours, 6; its serials are its own: it signs'),
     # Told of the whole server, to operators of any project, so it names no zone.
     ('shut.example.', HEAD, 7, {}, Match.UNKNOWN,
      'it does not let the zone be transferred (REFUSED), and has no ZONEMD record of this serial'),
@@ -98,12 +102,14 @@ MORE = HEAD + RECORDS.replace('192.0.2.3', '192.0.2.4') + 'more TXT "more"\n'
     ('plain.example.', HEAD + RECORDS, 7, {'tsig_key': WRONG}, Match.UNKNOWN, 'BADSIG'),
     ('absent.example.', HEAD, 7, {}, Match.UNKNOWN, ''),
     ('plain.example.', HEAD, 7, {'port': 1}, Match.SILENT, 'connection failed: Connection refused')],
-    ids=['other contents', 'much larger', 'another serial', 'signed', 'refused', 'key unknown', 'key wrong', 'absent',
-         'silent'])
+    ids=['other contents', 'much larger', 'another serial', 'signed', 'signed, other contents', 'signed, much larger',
+         'signed, with serials of its own', 'refused',
+         'key unknown', 'key wrong', 'absent', 'silent'])
 def test_what_is_not_the_same_is_told_apart(server: Server, name: str, text: str, serial: int, facts: dict[str, Any],
                                             match: Match, why: str) -> None:
     found = compare(dataclasses.replace(server, **facts), dataclasses.replace(ours(name, text), serial=serial), Pace(0))
     assert found.match is match and why in found.why, found
+    assert found.signs is ('signed' in name)
 
 
 @pytest.mark.parametrize('key', [None, KEY], ids=['no key', 'a key'])

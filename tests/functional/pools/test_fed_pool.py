@@ -153,6 +153,70 @@ def test_a_deleted_domain_and_a_drained_server_leave_what_others_have_on_shared_
         assert fed.answers(driver, f'theirs.{NAME}') == ['198.51.100.1']
 
 
+@pytest.fixture
+def with_octodns(fed: Fed, powerdns: Callable[..., PowerDns]) -> Fed:
+    """The pool with one more server, which octoDNS feeds."""
+    server, server_id = powerdns('ns4', driver='pdns-native'), str(uuid.uuid4())
+    fed.servers['octodns'], fed.ids['octodns'] = server, server_id
+    fed.sections['octodns'] = (
+        f'[backend:octodns:{server_id}]\nhost = {server.host}\nport = {server.port}\ncall_timeout = 4\n'
+        f'class = octodns_powerdns.PowerDnsProvider\n'
+        f'settings = {{host: {server.host}, port: {server.api_port}, api_key: {server.api_key}}}\n')
+    fed.stack.reload(list(fed.sections.values()))
+    wait_until(lambda: fed.stack.servers_state().get(server_id, {}).get('state') == 'active', 'it has joined')
+    return fed
+
+
+FED = 'pdns-native', 'rfc2136', 'octodns'
+
+
+def test_a_zone_is_restored_on_servers_that_are_fed(with_octodns: Fed) -> None:
+    fed, stack = with_octodns, with_octodns.stack
+
+    def served() -> dict[str, list[str]]:
+        return {driver: fed.answers(driver, f'h1.{NAME}') for driver in fed.servers}
+
+    def restore(status: str) -> None:
+        stack.request('POST', f'/v2/deleted_zones/{zone}/tasks/restore', 202)
+        stack.wait_for(zone, status)
+
+    zone = stack.create_zone(NAME)['id']
+    first = fed.change(zone, fed.hosts(1, 2, 3))
+    stack.wait_for(zone)
+    stack.delete_zone(zone)
+    stack.wait_for(zone, 'gone')
+    assert served() == dict.fromkeys(fed.servers, [])
+    restore('ACTIVE')
+    assert served() == dict.fromkeys(fed.servers, ['192.0.2.1'])
+    # The servers that are fed are dead during deletion and restoration.
+    for driver in FED:
+        fed.servers[driver].kill()
+    stack.delete_zone(zone)
+    wait_until(lambda: fed.answers('bind9', f'h1.{NAME}') == [], 'the one that transfers has deleted it')
+    restore('PENDING')
+    wait_until(lambda: fed.answers('bind9', f'h1.{NAME}') == ['192.0.2.1'], 'the one that transfers has it again')
+    for driver in FED:
+        fed.servers[driver].start()
+    stack.wait_for(zone, seconds=60)
+    assert served() == dict.fromkeys(fed.servers, ['192.0.2.1'])
+    # What it was before is given back to all of them.
+    fed.change(zone, [{'name': f'h1.{NAME}', 'type': 'A', 'records': ['192.0.2.9']}])
+    stack.request('POST', f'/v2/zones/{zone}/tasks/revert', 202, json={'to': str(first)})
+    stack.wait_for(zone)
+    assert served() == dict.fromkeys(fed.servers, ['192.0.2.1'])
+    # It is purged while servers that are fed have yet to delete it: they delete what is the zone's all the same.
+    for driver in FED:
+        fed.servers[driver].kill()
+    stack.delete_zone(zone)
+    wait_until(lambda: fed.answers('bind9', f'h1.{NAME}') == [], 'the one that transfers has deleted it')
+    stack.request('DELETE', f'/v2/deleted_zones/{zone}', 204)
+    stack.request('POST', f'/v2/deleted_zones/{zone}/tasks/restore', 404)
+    for driver in FED:
+        fed.servers[driver].start()
+    wait_until(lambda: served() == dict.fromkeys(fed.servers, []), 'all have deleted it', 60)
+    stack.wait_for(zone, 'gone')
+
+
 def test_servers_that_are_fed_leave_rest_and_join(fed: Fed) -> None:
     stack = fed.stack
     stack.reload([fed.sections['bind9'], fed.sections['pdns-native']])

@@ -13,6 +13,7 @@ import pytest
 
 from designate_pool.testing import a_domain, opened
 from testing.processes import wait_until
+from tests.fixtures.commands import wait
 from tests.fixtures.mixed import MAKES, Mixed
 
 
@@ -49,7 +50,7 @@ def test_nothing_is_sent_to_a_server_in_maintenance_and_it_catches_up_afterwards
     assert pool.listed(make, [f'created.{name}', f'changed.{name}', f'deleted.{name}']) == {
         f'changed.{name}': before, f'deleted.{name}': server.serial(f'deleted.{name}')}
 
-    pool.stack.command('server', 'resume', pool.ids[make], '--wait', '60')
+    pool.stack.command('server', 'resume', pool.ids[make], wait(60))
     assert pool.server_state(make)['state'] == 'active'
     pool.all_serve(f'created.{name}', '192.0.2.1', [make])
     pool.all_serve(f'changed.{name}', '192.0.2.2', [make])
@@ -70,10 +71,10 @@ def test_an_emptied_server_is_compared_and_mended(pool: Mixed, make: str) -> Non
     pool.servers[make].forget_zones()
     assert found(pool, make, code=1)['missing'] == sorted(everything)
     assert pool.listed(make, names) == {}, 'only looked at'
-    pool.stack.command('server', 'resync', pool.ids[make], '--fix', '--wait', '60')
+    pool.stack.command('server', 'resync', pool.ids[make], '--fix', wait(60))
     assert pool.serials(make, everything) == everything
     assert found(pool, make)['missing'] == found(pool, make)['behind'] == []
-    pool.stack.command('server', 'resync', pool.ids[make], '--fix', '--wait', '60')
+    pool.stack.command('server', 'resync', pool.ids[make], '--fix', wait(60))
 
 
 @pytest.mark.parametrize('make', MAKES)

@@ -65,3 +65,44 @@ def test_a_server_that_lost_all_zones_is_given_them_again(pool: Mixed, make: str
     for zone in zones:
         wait_until(lambda: pool.row(zone, make)['current'], 'the server is known to serve it')
         assert pool.stack.zone(zone)['status'] == 'ACTIVE'
+
+
+def restore(pool: Mixed, zone: str) -> None:
+    pool.stack.request('POST', f'/v2/deleted_zones/{zone}/tasks/restore', 202)
+    pool.stack.wait_for(zone)
+
+
+def test_a_zone_is_deleted_and_restored_twice(pool: Mixed) -> None:
+    name = 'restored.example.com.'
+    zone, _ = pool.create(name)
+    for _ in range(2):
+        pool.stack.delete_zone(zone)
+        restore(pool, zone)  # perhaps before any server has deleted it
+        pool.wait_until_served(name, '192.0.2.1')
+        pool.stack.delete_zone(zone)
+        pool.stack.wait_for(zone, 'gone')
+        pool.wait_until_gone([name])
+        restore(pool, zone)
+        pool.wait_until_served(name, '192.0.2.1')
+
+
+@pytest.mark.parametrize('is_wiped', [False, True], ids=['dead', 'dead and wiped'])
+@pytest.mark.parametrize('make', MAKES)
+def test_a_zone_is_restored_while_a_server_has_yet_to_delete_it(pool: Mixed, make: str, is_wiped: bool) -> None:
+    name = f'restored{is_wiped:d}.{make}.example.com.'
+    zone, recordset = pool.create(name)
+    pool.servers[make].kill()
+    try:
+        pool.stack.delete_zone(zone)
+        pool.stack.wait_for(zone, 'gone')
+        restore(pool, zone)
+        pool.wait_until_served(name, '192.0.2.1', [each for each in MAKES if each != make])
+    finally:
+        pool.servers[make].start()
+    if is_wiped:
+        pool.servers[make].forget_zones()
+    pool.wait_until_served(name, '192.0.2.1', [make])
+    pool.wait_for_rest(make)
+    pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+    pool.stack.wait_for(zone)
+    pool.wait_until_served(name, '192.0.2.2')

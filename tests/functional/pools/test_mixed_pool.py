@@ -41,6 +41,18 @@ def test_create_change_and_delete(pool: Mixed) -> None:
     pool.wait_until_gone(['plain.example.com.'])
 
 
+def test_data_of_a_type_by_its_number_is_served_by_all(pool: Mixed) -> None:
+    zone, _ = pool.begin('numbers.example.com.')
+    pool.stack.create_recordset(zone, 'odd.numbers.example.com.', 'TYPE65300', '\\# 4 0A000001', '\\# 0')
+    pool.stack.create_recordset(zone, 'long.numbers.example.com.', 'TXT', f'"{"x" * 300}"')
+    pool.stack.wait_for(zone)
+    for make in MAKES:
+        for name, rtype, expected in (('odd', 'TYPE65300', {'\\# 4 0a000001', '\\# 0 '}),
+                                      ('long', 'TXT', {f'"{"x" * 255}" "{"x" * 45}"'})):
+            answer = pool.servers[make].query(f'{name}.numbers.example.com.', rtype)
+            assert {rdata.to_text() for rrset in answer.answer for rdata in rrset} == expected, make
+
+
 def test_each_server_transfers_with_its_own_key_and_nothing_else_is_let_in(pool: Mixed) -> None:
     zone, _ = pool.create('keyed.example.com.')
     serial = pool.stack.zone(zone)['serial']

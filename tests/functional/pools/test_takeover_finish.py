@@ -106,6 +106,13 @@ def their_text(name: str, serial: int, *lines: str) -> str:
     return '\n'.join(['$TTL 3600', soa, *(f'@ NS {each}' for each in theirs.NAME_SERVERS), *lines]) + '\n'
 
 
+def launch(stack: Stack) -> None:
+    """Start all, and wait until MiniDNS has said that it runs: a program is ready a moment before."""
+    stack.launch('all')
+    wait_until(lambda: stack.request('GET', '/v2/service_statuses?service_name=minidns')['service_statuses'],
+               'MiniDNS has said that it runs')
+
+
 def designate_command(stack: Stack, verb: str, *words: str) -> tuple[int, str]:
     return stack._manage('designate', verb, '--designate-conf', str(stack.folder.parent / 'designate.conf'), *words)
 
@@ -116,7 +123,7 @@ def test_the_servers_are_turned_and_serve_all_the_time(stack: Stack, binds: list
     assert code == 0, told
     code, told = designate_command(stack, 'finish')
     assert (code, 'no minidns of the pool default runs; start it with this configuration' in told) == (1, True)
-    stack.launch('all')
+    launch(stack)
     zone = designate.read(lambda tx: tx.execute(sa.select(tables.zones.c.id).where(
         tables.zones.c.name == ZONES[0])).scalar_one())
     designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(status='PENDING', action='UPDATE').where(
@@ -178,7 +185,7 @@ def test_zones_that_no_server_serves_do_not_block_it(stack: Stack, binds: list[N
             add_zones(each, [name], primary, served=False)
     code, told = designate_command(stack, 'copy')
     assert code == 0, told
-    stack.launch('all')
+    launch(stack)
     code, told = designate_command(stack, 'finish', '--quiet', '0.1')
     assert (code, 'each serves all 8 zones' in told) == (0, True), told
     master.publish(late, zone_text(SECONDARY_SERIAL))
@@ -198,7 +205,7 @@ def test_a_server_that_shows_no_records_is_compared_by_serials_when_told_so(
                   upgraded_sqlite(tmp_path / 'ours.sqlite'))
     try:
         assert designate_command(stack, 'copy')[0] == 0
-        stack.launch('all')
+        launch(stack)
         code, told = designate_command(stack, 'finish', '--quiet', '0.1')
         assert (code, '8 zones as they are here, or does not show them' in told, 'REFUSED' in told,
                 'where transfers to this host cannot be allowed, --compare serials' in told) == (1, True, True, True)
@@ -259,7 +266,7 @@ def test_servers_of_other_makes_are_turned(
         ended.enter_context(monitored(servers, ZONES))
         code, told = designate_command(stack, 'copy')
         assert code == 0, told
-        stack.launch('all')
+        launch(stack)
         code, told = designate_command(stack, 'finish', '--quiet', '0.1')
         assert code == 0, told
         ids = {each['name']: each['id'] for each in stack.request('GET', '/v2/zones', 200)['zones']}
@@ -272,7 +279,7 @@ def test_it_goes_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], d
                                              primary: Primary) -> None:
     code, told = designate_command(stack, 'copy')
     assert code == 0, told
-    stack.launch('all')
+    launch(stack)
     with monitored(binds, ZONES):
         for where, when in (('zone_copy:ZoneCopy.run', 'after'), ('commands:refuse_differences', 'before'),
                             ('commands:target.begin_service', 'after'), ('commands:_wait', 'before'),

@@ -16,6 +16,7 @@ from testing.knot import Knotd
 from testing.pdns import PowerDns
 from testing.processes import wait_until
 from testing.stack import Stack
+from tests.fixtures.commands import wait
 from tests.fixtures.nameservers import SecondaryServer
 from tests.fixtures.updates import KEY, knotd_with
 
@@ -69,7 +70,7 @@ def test_from_a_server_of_the_pool(place: Place) -> None:
     source = ('--from', KNOT, '--key-file', str(place.key_file))
     assert place.adopt(*source) == dict.fromkeys(
         ('old.catalog.example.', 'one.example.', 'signed.example.', 'two.example.'), 'primary')
-    assert place.adopt(*source, 'one.example', '--wait=60') == {'one.example.': 'taken over'}
+    assert place.adopt(*source, 'one.example', wait(60)) == {'one.example.': 'taken over'}
     [found] = place.stack.request('GET', '/v2/zones')['zones']
     assert found['status'] == 'ACTIVE' and found['serial'] > SERIAL
     for server in (place.knot, place.other):
@@ -104,7 +105,7 @@ def test_from_files(place: Place) -> None:
     (files / 'three.example.zone').write_text(zone('three.example.', 'www IN A 192.0.2.3'))
     (files / 'wrong.example.zone').write_text(zone('wrong.example.', 'www IN A 192.0.2.300'))
     assert place.adopt('--from', str(files)) == dict.fromkeys(('three.example.', 'wrong.example.'), 'primary')
-    said = place.adopt('--from', str(files), '--all', '--wait=60', code=1)
+    said = place.adopt('--from', str(files), '--all', wait(60), code=1)
     assert said.pop('three.example.') == 'taken over' and 'www IN A 192.0.2.300' in said.pop('wrong.example.')
     assert str(place.other.query('www.three.example.', 'A').answer[0][0]) == '192.0.2.3'
 
@@ -132,5 +133,5 @@ def test_from_a_powerdns(place: Place, powerdns: Callable[..., PowerDns]) -> Non
         'rrsets': rrsets})
     assert answer.status == 201, answer
     assert place.adopt(*source) == {'five.example.': 'primary'}
-    assert place.adopt(*source, '--all', '--wait=60') == {'five.example.': 'taken over'}
+    assert place.adopt(*source, '--all', wait(60)) == {'five.example.': 'taken over'}
     assert str(place.other.query('www.five.example.', 'A').answer[0][0]) == '192.0.2.5'

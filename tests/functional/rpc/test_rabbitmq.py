@@ -19,6 +19,7 @@ from oslo_config import cfg
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
 from designate_pool.model import Context, new_id
 from designate_pool.rpc.central import TOPIC
+from designate_pool.rpc.client import Check
 from designate_pool.rpc.messaging import Messaging
 from testing.processes import wait_until
 from testing.proxy import Proxy
@@ -57,6 +58,27 @@ def wait_for_answer(export_zone: Callable[[str], str]) -> None:
             return False
 
     wait_until(is_answered, 'a call is answered', 60)
+
+
+def test_a_check_fails_soon_while_the_broker_is_down(broker: RabbitMq) -> None:
+    cfg.CONF([], project='test')
+    caller = Messaging(cfg.CONF, 'test', transport_url=broker.url)
+    caller.serve(TOPIC, Endpoint, Endpoint())
+    check = Check('the broker', lambda: caller.ping(TOPIC))
+
+    def is_answered() -> bool:
+        with contextlib.suppress(ServiceUnavailable):
+            return check() is None
+        return False
+
+    try:
+        wait_until(is_answered, 'it answers', 60)
+        broker.kill()
+        wait_until(lambda: not is_answered(), 'it is a failure', 60)
+        broker.restart()
+        wait_until(is_answered, 'it answers again', 60)
+    finally:
+        caller.stop()
 
 
 def test_calls_are_answered_again_after_the_broker_was_killed(broker: RabbitMq) -> None:
@@ -111,6 +133,23 @@ def test_a_cast_to_all_comes_to_every_process_that_serves_the_topic(processes: C
     caller.cast(topic, Context(), 'hear', number=2)
     wait_until(lambda: sum(len(each.heard) for each in endpoints) == 3, 'one has heard')
     assert sorted(number for each in endpoints for number in each.heard) == [1, 1, 2]
+
+
+def test_a_process_answers_no_check_of_another_one_on_its_host(processes: Callable[[str], Messaging]) -> None:
+    topic = f'central.{new_id()}'
+    callers = [processes('host'), processes('host')]
+
+    def answers(caller: Messaging) -> bool:
+        try:
+            return caller.ping(topic) is None
+        except ServiceUnavailable:
+            return False
+
+    for caller in callers:
+        caller.serve(topic, Hearing, Hearing())
+    wait_until(lambda: all(map(answers, callers)), 'each answers itself')
+    callers[0].stop_serving()
+    assert [answers(caller) for caller in callers] == [False, True]
 
 
 def cast_numbers(caller: Messaging, topic: str, numbers: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""A program ends when it is told to, although the broker is down."""
+"""A program ends when it is told to: soon while nothing happens, and although the broker is down."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import concurrent.futures
 import contextlib
 import pathlib
 import signal
+import time
 
 import pytest
 import requests
 import sqlalchemy as sa
+from oslo_config import cfg
 
+from designate_pool.rpc.direct import Direct
+from designate_pool.rpc.messaging import Messaging
 from designate_pool.storage.sql.database import Storage
 from testing import warm
 from testing.databases import PostgreSQL, upgraded_sqlite
@@ -37,6 +41,20 @@ def test_a_program_ends_that_waits_for_a_broker_before_it_is_ready(tmp_path: pat
         assert program.stop(signal.SIGTERM, patience(20)) == 0, program.tail()
     finally:
         program.kill()
+
+
+@pytest.mark.slow
+def test_idle_listeners_end_soon(rabbitmq: RabbitMq) -> None:
+    """Each waits for a message for up to five seconds by then."""
+    cfg.CONF([], project='test')
+    caller = Messaging(cfg.CONF, 'test', transport_url=rabbitmq.url)
+    for number in range(3):
+        caller.serve(f'idle-{number}', Direct, object())
+    listeners = [server.listener._poll_style_listener for _, server in caller._servers]
+    wait_until(lambda: all(listener._current_timeout == 5.0 for listener in listeners), 'they wait for long', 60)
+    began = time.monotonic()
+    caller.stop()
+    assert time.monotonic() - began < patience(2)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import socket
 import ssl
@@ -24,7 +25,8 @@ from designate_pool import errors
 from designate_pool.storage.sql.columns import Time
 from designate_pool.storage.sql.database import Storage, Tx, see_one_state
 from testing.databases import DatabaseServer, MariaDB
-from testing.processes import binary, free_port, patience
+from testing.processes import binary, free_port, patience, wait_until
+from testing.proxy import Proxy
 
 TABLE = sa.Table('counters', sa.MetaData(), sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
                  sa.Column('n', sa.Integer, nullable=False))
@@ -333,3 +335,41 @@ def test_green_threads_share_the_connections(empty_database_url: str) -> None:
                           timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout == '[60, 60]\n'
+
+
+def test_an_outage_is_one_line_when_it_begins_and_one_when_it_ends(server: DatabaseServer,
+                                                                   caplog: pytest.LogCaptureFixture) -> None:
+    url = sa.make_url(server.create_database())
+    assert url.port is not None
+    caplog.set_level(logging.INFO, 'designate_pool')
+    proxy = Proxy(url.port)
+    storage = Storage(url.set(port=proxy.port).render_as_string(hide_password=False), patience=2)
+
+    failures = []
+
+    def read() -> object:
+        return storage.read(lambda tx: tx.execute(sa.select(1)).scalar())
+
+    def fail(tx: sa.Connection | None = None) -> None:
+        with pytest.raises(errors.DatabaseUnavailable) as failure:
+            read()
+        failures.append(failure.value)
+
+    try:
+        read()
+        proxy.move(free_port())
+        for _ in range(2):
+            storage.read(fail)  # itself by a connection that was there before
+        proxy.cut()
+        for _ in range(2):
+            fail()
+        proxy.move(url.port)
+        wait_until(lambda: read() and 'answers again' in caplog.text, 'it is logged')
+    finally:
+        storage.close()
+        proxy.stop()
+    assert all(failure.is_logged and failure.code == 503 for failure in failures) and len(failures) == 4
+    begin, end = [record for record in caplog.records if record.name.startswith('designate_pool')]
+    assert begin.getMessage().startswith(f'the database at 127.0.0.1:{proxy.port} does not answer: ')
+    assert len(begin.getMessage().rpartition('does not answer: ')[2]) > 10, 'the cause'
+    assert end.getMessage().startswith(f'the database at 127.0.0.1:{proxy.port} answers again (after ')

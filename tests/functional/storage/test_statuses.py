@@ -14,11 +14,12 @@ import sqlalchemy as sa
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, PoolServer, Reason, ServerState, ServerStatus, new_id
 from designate_pool.storage.operations import pool_servers, server_statuses
-from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import name_claims, pool_manager_status
 from testing.databases import count_statements
-from testing.rows import default_pool_id, insert_domains
+from testing.rows import default_pool_id
+from testing.rows import insert_domains as insert_live_domains
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)
@@ -45,6 +46,13 @@ def claim(storage: Storage, rooms: dict[str, int], now: datetime = NOW, by: str 
 @pytest.fixture
 def domain(storage: Storage) -> str:
     return storage.run(insert_domains, 1)[0]
+
+
+def insert_domains(tx: Tx, number: int) -> list[str]:
+    """Domains that are deleted: the rows of others are not purged."""
+    ids = insert_live_domains(tx, number)
+    tx.execute(schema.domains.update().values(deleted=schema.domains.c.id))
+    return ids
 
 
 def test_every_column_comes_back_as_it_was_written(storage: Storage, domain: str) -> None:

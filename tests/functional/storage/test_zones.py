@@ -17,6 +17,7 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import recordsets as recordsets_of
+from designate_pool.storage.zones import versions
 from testing.databases import PostgreSQL, count_statements
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_zone, set_serial
@@ -46,9 +47,9 @@ def test_records_of_several_zones_are_counted_together(storage: Storage) -> None
 def test_a_zone_without_records_has_a_head_only(storage: Storage) -> None:
     only_soa = '@ IN SOA ns1.example.net. a.example.com. 4294967295 1 2 3 4\n'
     key = storage.run(lambda tx: insert_zone(tx, '$TTL 300\n' + only_soa, pool_name='two'))
-    ((head, contents),) = storage.stream(zone_snapshot.pages, key)
+    ((head, contents),) = storage.stream(versions.permitted_pages, key)
     assert (head.serial, list(contents)) == (4294967295, [])
-    assert list(storage.stream(zone_snapshot.pages, new_id())) == []
+    assert list(storage.stream(versions.permitted_pages, new_id())) == []
     assert storage.read(zone_snapshot.heads, [], 'two') == {}
 
 
@@ -64,7 +65,8 @@ def test_small_zones_are_read_together(storage: Storage) -> None:
     for key, (serial, contents) in found.items():
         head = storage.read(zone_snapshot.head, key)
         assert head is not None and head.serial == serial
-        assert sorted(contents) == sorted(row for _, page in storage.stream(zone_snapshot.pages, key) for row in page)
+        assert sorted(contents) == sorted(
+            row for _, page in storage.stream(versions.permitted_pages, key) for row in page)
     assert storage.read(zone_snapshot.small_zones, ids, 44) is None, 'they have 45 records together'
     assert storage.read(zone_snapshot.small_zones, [new_id()], 0) == {}
 
@@ -112,7 +114,7 @@ def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
             storage.run(write, serial)
 
     def look() -> bool:
-        pages = list(storage.stream(zone_snapshot.pages, key))
+        pages = list(storage.stream(versions.permitted_pages, key))
         (serial,) = {head.serial for head, _ in pages}
         seen.add(serial)
         assert {wire for _, page in pages for _, _, _, wire in page} == {serial.to_bytes(4, 'big')}

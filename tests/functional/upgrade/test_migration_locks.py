@@ -23,7 +23,7 @@ from tests.fixtures.next_release import add_revision
 pytestmark = pytest.mark.slow
 
 ROWS = 400_000
-TABLES = (schema.domains, schema.records, schema.pool_manager_status, schema.record_changes)
+TABLES = (schema.domains, schema.records, schema.pool_manager_status, schema.zone_versions)
 #: Seconds that a write may have to wait.
 LONGEST = 1.0
 

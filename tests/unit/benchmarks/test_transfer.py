@@ -15,9 +15,8 @@ from benchmarks.transfer import query, take
 from benchmarks.transfer_data import BESIDE, NAME, change, fill, raise_serial, write_zone_file
 from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import Endpoint
-from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import journal
+from designate_pool.storage.zones import versions
 
 COUNT = 300
 
@@ -33,7 +32,7 @@ def test_the_database_and_the_zone_file_have_the_same_zone(database: tuple[Stora
     storage, domain_id = database
     write_zone_file(tmp_path / 'zone', COUNT)
     zone = dns.zone.from_file(str(tmp_path / 'zone'), origin=NAME, relativize=False)
-    assert sorted((owner, rtype, wire) for _, page in storage.stream(zone_snapshot.pages, domain_id)
+    assert sorted((owner, rtype, wire) for _, page in storage.stream(versions.permitted_pages, domain_id)
                   for owner, rtype, _, wire in page) == sorted(
         (owner.to_text(), dns.rdatatype.to_text(each.rdtype), rdata.to_wire())
         for owner, each in zone.iterate_rdatasets() if each.rdtype != dns.rdatatype.SOA for rdata in each)
@@ -44,11 +43,12 @@ def test_a_change_is_in_the_zone_and_in_the_journal(database: tuple[Storage, str
     storage, domain_id = database
     raise_serial(storage, domain_id)
     have = change(storage, domain_id, 20)
-    found = storage.read(journal.difference, domain_id, have, 1000)
+    found = storage.read(versions.difference, domain_id, have, 1000)
     assert found is not None and found.steps is not None
     (step,) = found.steps
     assert (found.head.serial, len(step.gone), len(step.added)) == (have + 1, 20, 20)
-    held = {(owner, wire) for _, page in storage.stream(zone_snapshot.pages, domain_id) for owner, _, _, wire in page}
+    held = {(owner, wire) for _, page in storage.stream(versions.permitted_pages, domain_id)
+            for owner, _, _, wire in page}
     assert {(owner, wire) for owner, _, _, wire in step.added} <= held
     assert not {(owner, wire) for owner, _, _, wire in step.gone} & held
 

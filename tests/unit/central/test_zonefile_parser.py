@@ -150,12 +150,14 @@ def test_numbers_in_generate_that_no_name_has_are_refused(line: str) -> None:
     (f'{HEAD}@ SOA ns2 h 1 2 3 4 5\n', 'line 4: a second SOA record; the first is in line 3'),
     (f'{HEAD}www CNAME a\nwww CNAME b\n', 'line 4: www.example.com. has more than one CNAME'),
     (f'{HEAD}*.sub A 192.0.2.1\n*.sub NS ns1\n', 'line 5: NS records cannot be at a wildcard (RFC 4592 section 4.2)'),
+    (f'{HEAD}www.old A 192.0.2.1\nold DNAME example.net.\n', 'line 4: it lies below old.example.com., whose DNAME'),
+    (f'{HEAD}x X25 "3110"\nx X25 "12"\n', 'line 5: the address is not four digits or more'),
     (f'{HEAD}www RRSIG A 13 3 300 20260101000000 20250101000000 1 example.com. AAAA\n', 'line 4: RRSIG is made by'),
     (f'{HEAD}www CH TXT x\n', 'line 4'),
     (f'{HEAD}www TXT "open\n', 'line'),
     (f'{HEAD}www TXT ( a\n', 'line'),
     ('$ORIGIN example.com.\n@ 300 SOA ns1 . 1 2 3 4 5\n', 'line 2: . in the SOA is not an e-mail address'),
-    ('@ 300 SOA ns1 h 1 2 3 4 5\n', 'line 1: neither the root'),
+    ('@ 300 SOA ns1 h 1 2 3 4 5\n', 'line 1: the SOA is that of the root; where the file has no $ORIGIN'),
     (f'{HEAD}www 2147483648 A 192.0.2.1\n', 'line 4'),
     ('\0', 'text'),
 ])
@@ -169,9 +171,11 @@ def test_files_that_are_refused_name_the_line(text: str, words: str) -> None:
 @pytest.mark.parametrize(('lines', 'all_told'), [
     ('www.example.org. A 192.0.2.1\nalias CNAME www\nalias 60 MX 10 www\n', [
         ('line 4', "www.example.org. is not inside the zone example.com.: 'www.example.org. 300 A 192.0.2.1'"),
-        ('line 5, type', "alias.example.com. has MX already; a CNAME must be the only record at its name: "
+        ('line 5, type', "alias.example.com. has MX already; a CNAME must be the only record at its name "
+                         "(RFC 1034 section 3.6.2): "
                          "'alias.example.com. 300 CNAME www.example.com.'"),
-        ('line 6, type', "alias.example.com. has CNAME already; a CNAME must be the only record at its name: "
+        ('line 6, type', "alias.example.com. has CNAME already; a CNAME must be the only record at its name "
+                         "(RFC 1034 section 3.6.2): "
                          "'alias.example.com. 60 MX 10 www.example.com.'")]),
     ('a CNAME b\na CNAME c\nb A 1.2\n', [
         ('line 6', "expected an IPv4 address: 'b A 1.2'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from typing import Any
 
 import pytest
@@ -24,17 +25,25 @@ def plan(state: str, why: str | None = None) -> dict[str, Any]:
 
 def zone(status: str, *current: bool) -> dict[str, Any]:
     servers = [{'id': SERVER if not number else 'b', 'name': f'ns{number}', 'counts': True, 'current': each,
-                'status': 'SUCCESS' if each else 'ERROR', 'action': 'UPDATE', 'serial': 7, 'last_error': None}
+                'status': 'SUCCESS' if each else 'ERROR', 'action': 'UPDATE', 'serial': 7, 'last_error': None,
+                'plan_id': None}
                for number, each in enumerate(current)]
     return {'zone_name': 'example.com.', 'status': status, 'action': 'UPDATE', 'serial': 7, 'reported_serial': None,
             'needed': len(current), 'total': len(current), 'current': sum(current), 'servers': servers}
 
 
 class Api:
-    """Answers for plans and for zones, each in their order; the last one stays."""
+    """Answers for plans and for zones, each in their order; the last one stays.  *posted* is what was changed."""
 
     def __init__(self, plans: list[Any], zones: list[Any]) -> None:
         self._answers = {'plans': plans, 'zones': zones}
+        self.posted: list[str] = []
+
+    def zone(self, name: str) -> Any:
+        return {'id': 'a', 'name': name}
+
+    def change(self, method: str, path: str) -> None:
+        self.posted.append(f'{method} {path}')
 
     def get(self, path: str) -> Any:
         found = self._answers[path.split('/')[2]]
@@ -42,6 +51,12 @@ class Api:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+def parked(plan_id: str | None, reason: str | None = 'PARKED') -> dict[str, Any]:
+    shown = zone('ERROR', False)
+    shown['servers'][0] |= {'plan_id': plan_id, 'reason': reason, 'last_error': reason and f'It is {reason}.'}
+    return shown
 
 
 def wait(plans: list[Any], zones: list[Any], seconds: float = 10.0) -> tuple[int, str]:
@@ -76,3 +91,15 @@ def test_the_time_is_over(answer: Any, why: str) -> None:
 def test_the_plan_is_gone_with_its_zone() -> None:
     with pytest.raises(ApiRefusal, match='There is no plan'):
         wait([ApiRefusal(404, {'type': 'plan_not_found', 'message': 'There is no plan 3f2a'})], [])
+
+
+@pytest.mark.parametrize('shown, approved', [
+    ([parked('p'), parked(None), parked(None), zone('ERROR', True)], ['p']),
+    ([parked('p', None), parked(None), zone('ERROR', True)], ['p']),
+    ([parked('p'), parked(None), parked('q'), zone('ERROR', True)], ['p', 'q']),
+    ([parked(None, None), parked(None, 'REFUSED')], []),
+], ids=['applied a moment later', 'approved before the server is in ERROR', 'parked anew', 'fails of something else'])
+def test_what_is_parked_of_a_forced_change_is_waited_for(shown: list[Any], approved: list[str]) -> None:
+    api = Api([], shown)
+    plan_apply.approve_forced(api, 'example.com.', (), time.monotonic() + 30, io.StringIO())  # type: ignore[arg-type]
+    assert len(shown) == 1 and api.posted == [f'POST /v2/plans/{plan_id}/approve' for plan_id in approved]

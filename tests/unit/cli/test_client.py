@@ -57,3 +57,21 @@ def test_what_a_server_is_called(given_text, exact, perhaps):
     server = {'id': 'a86dba58-0043-4cc6-a1bb-69d5e86f3ca3', 'name': 'bind9:192.0.2.1:53', 'host': '192.0.2.1'}
     assert client.is_called(given_text, server) == exact
     assert client.may_be_called(given_text, server) == perhaps
+
+
+def test_a_recordset_that_changes_between_reading_and_writing_is_not_overwritten(run, central, monkeypatch):
+    run('zone', 'create', 'example.com', '--email', 'hostmaster@example.com')
+    run('recordset', 'create', 'example.com', 'www', 'A', '--record', '192.0.2.1')
+    send = client.Client.change
+
+    def change(asker, method, path, *rest, **options):
+        if method == 'PUT':
+            send(asker, method, path, {'records': ['192.0.2.7']})
+        return send(asker, method, path, *rest, **options)
+
+    monkeypatch.setattr(client.Client, 'change', change)
+    ran = run('recordset', 'set', 'example.com', 'www', 'A', '--record', '192.0.2.9')
+    assert ran.code == 1
+    assert 'The recordset www.example.com. A has changed since you read it' in ran.err
+    assert 'Nothing was changed.' in ran.err
+    assert '192.0.2.7' in run('recordset', 'show', 'example.com', 'www', 'A').out

@@ -90,8 +90,9 @@ def test_a_name_with_several_types_needs_one(run, zone):
      "The zone example.com. exists already. Change it with 'designate-pool zone set', or delete it first."),
     (('zone', 'create', 'example.org', '--email', ' '), 'email: must not be empty.'),
     (('zone', 'set', 'example.com'),
-     'Nothing to change; give --email, --ttl, --master, --description or --no-description.'),
-    (('zone', 'set', 'example.com', '--ttl', '-5'), 'ttl: must be from 0 to 2147483647.'),
+     'Nothing to change; give --email, --ttl, --master, --description, --no-description, --require-approval or '
+     '--no-approval.'),
+    (('zone', 'set', 'example.com', '--ttl', '2147483648'), 'ttl: must be from 0 to 2147483647.'),
     (('zone', 'import', 'no/such/file'), 'no/such/file cannot be read: No such file or directory.'),
     (('recordset', 'set', 'example.com', 'www'),
      'Nothing to change; give --record, --ttl, --no-ttl, --description or --no-description.'),

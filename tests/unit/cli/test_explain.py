@@ -68,6 +68,13 @@ To do: nothing.
 """
 
 
+@pytest.mark.parametrize(('changed_by', 'request_id', 'told_by'), [
+    ('alice of red', 'req-1', ' by alice of red, request req-1'), ('refresh', None, ' by refresh'), (None, None, '')])
+def test_who_has_changed_it(changed_by, request_id, told_by):
+    told = text([row(1, SUCCESS, 2026050100)], facts={**FACTS, 'changed_by': changed_by, 'request_id': request_id})
+    assert f'Changed last at 2026-05-01 11:59:58 UTC{told_by}, 2.0 s ago.' in told
+
+
 def test_pending():
     told = text([row(0, SUCCESS, 2026050100), row(1, None, 2026050099, attempts=1,
                                                   next_attempt_at=NOON + timedelta(seconds=1.25))])
@@ -131,7 +138,9 @@ def test_the_command_for_people(run, central, zone):
     central.fail(zone, 'connection refused')
     ran = run('zone', 'explain', 'example.com')
     assert ran.code == 0
-    assert ran.out.startswith('example.com. is in ERROR')
+    # No service of the pool has reported in this database.
+    assert ran.out.startswith('No MiniDNS of the pool runs: ') and ' No pool manager of the pool runs: ' in ran.out
+    assert ' example.com. is in ERROR' in ran.out and 'To do:\n  - Start designate-pool-minidns' in ran.out
     machine = json.loads(run('zone', 'explain', 'example.com', '-f', 'json').out)
     assert [each['last_error'] for each in machine['servers']] == ['connection refused'] * 3
     assert run('zone', 'explain', 'example.com', '-c', 'status').out == 'status: ERROR\n'

@@ -48,6 +48,42 @@ def test_each_file_has_its_outcome(batch: Batch, tmp_path: pathlib.Path, options
     assert 'not UTF-8' in found['latin.zone'][1] and 'empty' in found['empty.zone'][1]
 
 
+def test_included_files_are_expanded_and_named_in_messages(batch: Batch, run: Callable[..., Any],
+                                                           tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'zones' / 'sub').mkdir(parents=True)
+    (tmp_path / 'zones' / 'sub' / 'hosts.inc').write_text('www A 192.0.2.1\n$ORIGIN deep\na A 192.0.2.2\n')
+    (tmp_path / 'zones' / 'wrong.inc').write_text('; text\nb A nowhere\n')
+    (tmp_path / 'other').write_text('x A 192.0.2.9\n')
+    head = ZONE.format('inc.example.') + '$TTL 60\n$INCLUDE sub/hosts.inc\nc A 192.0.2.3\n'
+    files = {'good': head + '$include "sub/hosts.inc" more ; text\nd A 192.0.2.4\n',
+             'wrong': head + '$INCLUDE wrong.inc\ne A nothing\n', 'itself': head + '$INCLUDE itself.zone\n',
+             'outside': head + '$INCLUDE ../other\n', 'missing': head + '$INCLUDE nowhere\n',
+             'unnamed': head + '$INCLUDE sub/hosts.inc\n  A 192.0.2.4\n'}
+    for name, text in files.items():
+        (tmp_path / 'zones' / f'{name}.zone').write_text(text.replace('inc.example.', f'{name}.example.'))
+    code, outcomes, _ = batch(*(str(tmp_path / 'zones' / f'{name}.zone') for name in files))
+    assert code == 1
+    for name, words in {'good': 'good.example. imported', 'wrong': 'wrong.inc, line 2: ', 'itself': 'includes itself',
+                        'outside': 'line 6 cannot be read: ', 'missing': 'nowhere cannot be read',
+                        'unnamed': 'line 7 cannot be read: the name is missing'}.items():
+        assert words in outcomes[f'{name}.zone'][1], outcomes
+    assert 'line 7: ' in outcomes['wrong.zone'][1]
+    exported = run('zone', 'export', 'good.example').out
+    assert {line.split()[0] for line in exported.splitlines() if ' A ' in line} == {
+        f'{name}.good.example.' for name in ('www', 'a.deep', 'c', 'www.more', 'a.deep.more', 'd')}
+
+
+def test_a_file_without_an_origin_has_the_name_that_is_given(run: Callable[..., Any], tmp_path: pathlib.Path) -> None:
+    file = tmp_path / 'zone'
+    file.write_text('@ 60 SOA ns1.example.net. hostmaster.example.net. 1 60 60 60 60\nwww A 192.0.2.1\n$INCLUDE more\n')
+    (tmp_path / 'more').write_text('a A 192.0.2.x\n')
+    assert '--name' in run('zone', 'import', str(file)).err
+    assert 'more, line 1: ' in run('zone', 'import', str(file), '--name', 'named.example').err
+    (tmp_path / 'more').write_text('a A 192.0.2.2\n')
+    assert run('zone', 'import', str(file), '--name', 'named.example').code == 0
+    assert 'a.named.example. 60 IN A 192.0.2.2' in run('zone', 'export', 'named.example').out
+
+
 def test_the_second_time_what_is_there_is_skipped(batch: Batch, tmp_path: pathlib.Path) -> None:
     for number in range(3):
         (tmp_path / f'{number}.zone').write_text(ZONE.format(f'z{number}.example.'))

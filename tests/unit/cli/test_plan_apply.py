@@ -54,6 +54,16 @@ class TestPlansInAFolder:
         assert 'is APPLIED' in git.run('apply', ran.plan, code=1).err
         assert 'it was applied already' in git.run('plan', 'drop', ran.plan, code=1).err
 
+    def test_the_same_plan_is_stored_once(self, git: Folder) -> None:
+        first = git.run('plan')
+        assert git.run('plan').err == first.err
+        git.change(FILE, '192.0.2.2', '192.0.2.3')
+        second = git.run('plan').plan
+        assert second != first.plan
+        git.run('plan', 'drop', second)
+        assert git.run('plan').plan not in (first.plan, second)
+        assert len(list((git.path / 'plans').glob('*.json'))) == 3
+
     def test_what_moved_is_refused(self, git: Folder) -> None:
         git.run('apply', '--yes')
         git.change(FILE, '192.0.2.2', '192.0.2.3')
@@ -63,8 +73,9 @@ class TestPlansInAFolder:
         assert state(git, plan) == 'DROPPED' and '192.0.2.2' in target(git)
 
     def test_listed_beside_those_of_the_pool_if_there_is_one(self, git: Folder) -> None:
-        first, second = git.run('plan').plan, git.run('plan').plan
+        first = git.run('plan').plan
         git.run('plan', 'drop', first)
+        second = git.run('plan').plan
         listed = git.run('plan', 'list', '-f', 'json')
         assert [each['id'][:8] for each in listed.json] == [second, first]
         assert listed.err.startswith(PLANS_OF_THE_POOL)
@@ -179,12 +190,34 @@ class TestDumping:
         assert 'is the same' in git.run('compare', 'a/example.com.zone', 'b', 'example.com').out
         assert sorted(path.name for path in (git.path / 'a').iterdir()) == ['example.com.zone', 'example.net.zone']
 
+    def test_a_zone_with_a_slash_in_its_name_is_read_as_the_same(self, git: Folder) -> None:
+        git.change('designate-pool-sync.yaml', "'*'", '64/26.2.0.192.in-addr.arpa.')
+        git.write('zones/64-26.2.0.192.in-addr.arpa.zone', '65 300 PTR host65.example.com.\n')
+        git.run('dump', '--output', 'a')
+        git.run('dump', '--output', 'a', '--format', 'yaml')
+        git.change('designate-pool-sync.yaml', '64/26.2.0.192.in-addr.arpa.', "'*'")
+        git.change('designate-pool-sync.yaml', 'directory: zones', 'directory: a')
+        git.change('designate-pool-sync.yaml', 'directory: out', 'directory: a')
+        assert git.run('dump', '--output', 'b').out.startswith('64/26.2.0.192.in-addr.arpa. 1 RRset ')
+        git.run('plan', '--detailed-exitcode')
+
     def test_what_a_form_has_no_words_for_is_told(self, git: Folder) -> None:
         git.write('in/example.com.yaml', 'a:\n  octodns: {included: [one]}\n  type: A\n  value: 192.0.2.1\n')
         git.change('designate-pool-sync.yaml', 'providers:', 'providers:\n  in: {class: yaml, directory: in}')
         words = ('dump', 'example.com', '--source', 'in', '--output', 'x')
-        assert '1 RRsets have settings that a zone file has no words for' in git.run(*words).err
+        assert '1 RRsets have settings or a type that a zone file has no words for' in git.run(*words).err
         assert '1 RRsets are for some targets only' in git.run(*words, '--format', 'yaml').err
+        git.write('in/example.com.yaml', "'': {type: ALIAS, value: b.}\n")
+        assert '1 RRsets have settings or a type that a zone file has no words for' in git.run(*words).err
+
+    def test_another_source_need_not_be_there(self, git: Folder) -> None:
+        git.write('in/example.net.yaml', 'a: {type: A, value: 192.0.2.1}\n')
+        text = CONFIG.replace('providers:', 'providers:\n  in: {class: yaml, directory: in}')
+        git.write('designate-pool-sync.yaml', text.replace('directory: zones', 'directory: nowhere')
+                  + '  example.net.: {sources: [in], targets: [out]}\n')
+        for words in (('example.net',), ('--source', 'in'), ('example.net', '--source', 'in')):
+            assert git.run('dump', *words, '--output', 'x').err == ''
+        assert 'nowhere cannot be read' in git.run('dump', 'example.com', '--output', 'x', code=1).err
 
     def test_where_nothing_can_be_written(self, git: Folder) -> None:
         git.write('x', 'a file')

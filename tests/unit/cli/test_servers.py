@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
+from datetime import datetime, timezone
 
 import pytest
 
@@ -24,6 +25,8 @@ def test_list(run, central):
     assert [(each['state'], each['note']) for each in listed[1:]] == [('draining', 'drained by command'),
                                                                       ('active', None)]
     assert '512 of 1000 zones started' in run('server', 'list').out
+    central.put(SERVER_IDS[2], ServerState.ACTIVE, silent_since=datetime(2026, 5, 1, 9, 21, 10, tzinfo=timezone.utc))
+    assert run('server', 'list', '-f', 'json').json[2]['note'] == 'silent since 2026-05-01 09:21:10 UTC'
 
 
 def test_there_is_no_such_server(run):

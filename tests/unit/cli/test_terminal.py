@@ -88,8 +88,9 @@ def test_ctrl_c_says_what_goes_on(run, central, zone, monkeypatch):
 
 
 def found(servers=3, failing=0, recent=5, **values):
-    rows = [{'name': f'bind9:192.0.2.{number}:53', 'state': 'active', 'domains': 1000, 'waiting': int(number < failing),
-             'failing': int(number < failing), 'oldest_due_at': '2026-05-01T11:59:00' if number < failing else None,
+    rows = [{'name': f'bind9:192.0.2.{number}:53', 'state': 'active', 'silent_since': None, 'domains': 1000,
+             'waiting': int(number < failing), 'failing': int(number < failing),
+             'oldest_due_at': '2026-05-01T11:59:00' if number < failing else None,
              'failures': [{'zone_name': 'example.com.', 'action': 'UPDATE', 'error': 'connection refused'}]
              if number < failing else []} for number in range(servers)]
     changes = [{'name': f'{number}.example.com.', 'serial': 4294967295, 'status': 'ACTIVE', 'action': 'NONE',
@@ -100,8 +101,8 @@ def found(servers=3, failing=0, recent=5, **values):
                  'heartbeated_at': '2026-05-01T11:00:00'}]
     zones = {'domains': 1000, 'PENDING': {'count': 100, 'more': True, 'names': ['a.example.']},
              'ERROR': {'count': 1, 'more': False, 'names': ['b.example.']}}
-    return {'url': 'http://127.0.0.1:9001', 'version': '1.0', 'status': 'ok', 'central': 'ok', 'servers': rows,
-            'zones': zones, 'services': services, 'recent': changes, 'findings': [], 'refused': {},
+    return {'url': 'http://127.0.0.1:9001', 'version': '1.0', 'status': 'ok', 'central': 'ok', 'broker': 'ok',
+            'servers': rows, 'zones': zones, 'services': services, 'recent': changes, 'findings': [], 'refused': {},
             **values}
 
 
@@ -143,7 +144,29 @@ def test_central_is_away():
                      'Central: central does not answer']
 
 
+def test_a_server_that_answers_nobody_is_shown_as_such():
+    silent = found(servers=2)
+    silent['servers'][1]['silent_since'] = '2026-05-01T09:21:10.123456'
+    text = '\n'.join(status.screen_lines(silent, NOON, 80, 24, lambda text, word: text))
+    assert 'SERVERS  2, 2 active, 0 behind, 1 silent' in text
+    assert 'bind9:192.0.2.1:53  silent since 09:21:10 ' in text
+
+
 def test_what_is_due_later_is_not_due_now():
     later = found(servers=1, failing=1)
     later['servers'][0]['oldest_due_at'] = '2026-05-01T12:02:06.500000'
     assert 'in 2 min 7 s' in '\n'.join(status.screen_lines(later, NOON, 80, 24, lambda text, word: text))
+
+
+def test_no_address_is_cut():
+    shown = found(1, 1)
+    name = f'pdns:[{"2001:db8:1234:5678:" * 2}1]:5353 in a pool with a long name'
+    shown['servers'][0] |= {'name': name, 'failures': [{
+        'zone_name': 'example.com.', 'action': 'UPDATE',
+        'error': 'the server at [2001:db8:1234:5678::1]:8081 refused the connection of 192.0.2.100:5353'}]}
+    shown['recent'][0]['name'] = f'{"long." * 12}example.com.'
+    lines = status.screen_lines(shown, NOON, 80, 30, lambda text, word: text)
+    text = ' '.join(' '.join(lines).split())
+    assert max(map(terminal.width_of, lines)) <= 80
+    for part in (name, 'refused the connection of 192.0.2.100:5353', f'{"long." * 12}example.com.', 'in 500 ms'):
+        assert part in text, (part, lines)

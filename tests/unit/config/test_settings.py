@@ -91,6 +91,22 @@ def test_the_default_pool_and_the_filters_of_the_scheduler(read: Read) -> None:
     assert 'at least one filter' in line
 
 
+def test_ports_of_masters(read: Read) -> None:
+    assert load.read_settings(read('')).central.master_ports == ('53', '853')
+    assert load.read_settings(read('[service:central]\nmaster_ports = 53, 5300-5399\n')).central.master_ports == (
+        '53', '5300-5399')
+    assert mistakes(read('[service:central]\nmaster_ports = 53, 0, 9-8, x\n')) == [
+        "[service:central] master_ports: '0' is not a port from 1 to 65535",
+        "[service:central] master_ports: '9-8' is not a range of ports, such as 5300-5399",
+        "[service:central] master_ports: 'x' is not a port from 1 to 65535"]
+
+
+def test_names_that_are_reserved(read: Read) -> None:
+    assert load.read_settings(read('[service:central]\nreserved_zone_names =\n')).central.reserved_zone_names == ()
+    assert mistakes(read('[service:central]\nreserved_zone_names = co.uk., *.arpa, co..uk\n')) == [
+        "[service:central] reserved_zone_names: 'co..uk' is not the name of a zone, or a pattern with * and ?"]
+
+
 @pytest.mark.parametrize(('option', 'value'), [
     ('threshold_percentage', '0'), ('threshold_percentage', '101'), ('threshold_percentage', '66.7'),
     ('poll_timeout', '0'), ('poll_max_retries', '-1'), ('poll_retry_interval', '-1'), ('periodic_sync_interval', '0'),
@@ -271,3 +287,14 @@ def test_asking_does_not_import_what_eventlet_must_patch_first() -> None:
 def test_the_files_may_stand_anywhere_on_the_command_line() -> None:
     assert concurrency_choice.files_first(['database', '--config-file', 'a', 'upgrade', '--config-dir=b', '-x']) == [
         '--config-file=a', '--config-dir=b', 'database', 'upgrade', '-x']
+
+
+def test_transfers_over_tls_need_a_certificate_and_an_address(read: Read) -> None:
+    files = 'tls_certificate = a\ntls_key = b\n'
+    listen = 'listen_tls = 192.0.2.1, [2001:db8::1]:8853\n'
+    settings = load.read_settings(read(f'[service:minidns]\n{listen}{files}'))
+    assert [str(endpoint) for endpoint in settings.minidns.listen_tls] == ['192.0.2.1:853', '[2001:db8::1]:8853']
+    assert mistakes(read('[service:minidns]\nlisten_tls = 192.0.2.1\ntls_key = b\n')) == [
+        '[service:minidns] tls_certificate: it must be given with listen_tls']
+    assert mistakes(read(f'[service:minidns]\nrequire_tls = true\n{files}')) == [
+        '[service:minidns] require_tls: no transfer would be possible without listen_tls']

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+
 import dns.message
 import dns.rdata
+import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 import pytest
 
-from designate_pool.errors import BackendError
+from designate_pool.errors import BackendError, OverQuota
+from designate_pool.minidns import refresher
 from designate_pool.minidns.refresher import InboundContents
 from designate_pool.model import ZoneTransferIn
+from designate_pool.protocol import wire
 from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, axfr_query, ixfr_query
+from designate_pool.rpc import serializer
 from designate_pool.settings import MiniDnsSettings
 
 SOA = 'example.com. 300 IN SOA ns1.example.net. h.example.com. {} 3600 600 86400 300'
@@ -72,6 +79,36 @@ def test_what_is_refused(record: str, why: str) -> None:
     message.answer = [dns.rrset.from_text(*SOA.format(7).split(None, 4)), wrong]  # type: ignore[arg-type]
     with pytest.raises(BackendError, match=why):
         incoming.feed(message.to_wire())
+
+
+@pytest.mark.parametrize(('most', 'is_refused'), [(-1, False), (2, False), (1, True), (0, True)])
+def test_the_quota_of_the_project_ends_a_transfer(most: int, is_refused: bool) -> None:
+    contents = InboundContents('example.com.', MiniDnsSettings(), most)
+    records = [SOA.format(7), 'example.com. 60 IN NS ns1.example.net.', 'a.example.com. 60 IN A 192.0.2.1',
+               'b.example.com. 60 IN A 192.0.2.1']
+    incoming = AxfrInbound(axfr_query('example.com.'), contents.add)
+    message = dns.message.make_response(incoming.query)
+    message.answer = [dns.rrset.from_text(*each.split(None, 4)) for each in records]  # type: ignore[arg-type]
+    with pytest.raises(OverQuota) if is_refused else contextlib.nullcontext():
+        incoming.feed(message.to_wire())
+
+
+@pytest.mark.parametrize('octet', [b'\\200', b'"', b'x'])
+def test_what_no_message_to_central_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch, octet: bytes) -> None:
+    """The limit is on the message as RabbitMQ gets it: JSON in JSON in JSON."""
+    monkeypatch.setattr(refresher, 'MOST_MESSAGE', 10_000)
+    text = dns.rdata.from_text('IN', 'TXT', f'"{"x" * 200}"').to_wire() or b''
+    text = text.replace(b'x', bytes((200,)) if octet == b'\\200' else octet)
+    contents = InboundContents('example.com.', MiniDnsSettings())
+    added = 0
+    with pytest.raises(BackendError, match='more than 10000 octets as text'):
+        for added in range(100):
+            contents.add(wire.encode(f'a{added}.example.com.'), 16, 60, text, 0, len(text), {})
+    packed = serializer.pack([(f'a{number}.example.com.', 'TXT', 60, dns.rdata.from_wire(
+        dns.rdataclass.IN, dns.rdatatype.TXT, text, 0, len(text)).to_text()) for number in range(added)])
+    for _ in range(3):
+        packed = json.dumps(packed)
+    assert len(packed) <= 10_000
 
 
 def test_too_much() -> None:

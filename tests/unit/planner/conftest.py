@@ -1,16 +1,18 @@
-"""Sources and targets in memory that remember what was asked of them, and a stored plan."""
+"""Sources and targets in memory that remember what was asked of them, a stored plan, and a configuration."""
 
 from __future__ import annotations
 
 import pathlib
+import textwrap
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from designate_pool.errors import SourceError
+from designate_pool.errors import BadConfiguration, SourceError
 from designate_pool.model import PlanState
+from designate_pool.planner.config_file import read
 from designate_pool.planner.engine import RunReport, Setup, SyncEngine, ZoneSetting
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.plan.plan_store import FolderStore
@@ -173,3 +175,26 @@ class StoredPlanCase:
 @pytest.fixture
 def case(store: FolderStore) -> StoredPlanCase:
     return StoredPlanCase(store)
+
+
+class Config:
+    """A configuration file."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.path = folder / 'config.yaml'
+
+    def read(self, text: str, **environ: str) -> Setup:
+        self.path.write_text(textwrap.dedent(text))
+        return read(self.path, environ)
+
+    def mistakes(self, text: str, **environ: str) -> list[str]:
+        with pytest.raises(BadConfiguration) as caught:
+            self.read(text, **environ)
+        lines = caught.value.kwargs['listing'].strip('\n').split('\n')
+        assert caught.value.kwargs['count'] == len(lines)
+        return [line.strip().replace(str(self.path), 'FILE') for line in lines]
+
+
+@pytest.fixture
+def config(tmp_path: pathlib.Path) -> Config:
+    return Config(tmp_path)

@@ -10,13 +10,14 @@ import pytest
 
 from designate_pool.errors import BadConfiguration
 from designate_pool.planner.config_file import read
-from designate_pool.planner.engine import Setup, SyncEngine
+from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.octodns.adapter import AdaptedProcessor, AdaptedSource
 from designate_pool.planner.outputs import HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.processors import PROCESSORS
 from designate_pool.planner.providers.base import BaseProvider, BaseSource
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
+from tests.unit.planner.conftest import Config
 
 
 class Listed(BaseSource):
@@ -43,27 +44,6 @@ class Refusing(BaseProvider):
 
 
 LISTED = f'{__name__}.Listed'
-
-
-class Config:
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.path = folder / 'config.yaml'
-
-    def read(self, text: str, **environ: str) -> Setup:
-        self.path.write_text(textwrap.dedent(text))
-        return read(self.path, environ)
-
-    def mistakes(self, text: str, **environ: str) -> list[str]:
-        with pytest.raises(BadConfiguration) as caught:
-            self.read(text, **environ)
-        lines = caught.value.kwargs['listing'].strip('\n').split('\n')
-        assert caught.value.kwargs['count'] == len(lines)
-        return [line.strip().replace(str(self.path), 'FILE') for line in lines]
-
-
-@pytest.fixture
-def config(tmp_path: pathlib.Path) -> Config:
-    return Config(tmp_path)
 
 
 TARGET = '''
@@ -234,7 +214,6 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
           auto_arpa: {{ttl: 3}}
           include_meta: 1
           policy: upsert
-          validators: {{enabled: [legacy]}}
           plan_outputs:
             a: {{class: PlanLogger}}
             b: {{class: log, level: loud}}
@@ -276,14 +255,12 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
           example.net.: {{alias: nowhere.test., sources: [in]}}
           a.example.: {{alias: example.net.}}
           b.example.:
-          c.example.: {{sources: [in], targets: [], validators: {{disable_validators: [x]}}}}
+          c.example.: {{sources: [in], targets: []}}
         ''') == [
         'maneger: there is no such key (did you mean manager?)',
         'manager.enable_checksum: plans are not applied by a checksum here; keep the plan in a store, and apply it by '
         'its id',
         'manager.auto_arpa: zones below arpa. are not made from others here; write them, or have octoDNS dump them',
-        "manager.validators: octoDNS's validators are not known here; records are always checked, unless the zone is "
-        'lenient',
         'providers.a.class: must be given, as a string',
         'providers.b.class: there is no class yml (did you mean yaml?); there are axfr, fake, pool, powerdns, rfc2136, '
         'yaml, zonefile, and dotted paths',
@@ -340,8 +317,6 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
         'zones.b.example..targets: must be given',
         'zones.b.example..sources: must be given; without it a zone comes from the pool, and for that there has '
         'to be one provider of the class pool that is none of its targets',
-        "zones.c.example..validators: octoDNS's validators are not known here; records are always checked, unless the "
-        'zone is lenient',
         'zones.example.net..alias: nowhere.test. is no zone of this file',
         'zones.a.example..alias: example.net. is an alias itself',
         'manager.processors[0]: there is no processor nobody',

@@ -98,7 +98,7 @@ def test_a_file_of_the_root_zone() -> None:
     (SOA + 'a\\.example.com. A 192.0.2.1\n', 'line 2 cannot be read: a\\.example.com. A is not inside the zone'),
     (SOA + 'a.example.org. CAA 0 issue ";"\n', 'line 2 cannot be read: a.example.org. CAA is not inside the zone'),
     (SOA + '$GENERATE 1-2 a$.example.org. A 192.0.2.$\n', 'line 2'),
-    (SOA + 'bücher A 192.0.2.1\n', "line 2 cannot be read: it has letters that are not ASCII"),
+    (SOA + 'bücher A 192.0.2.1\n', "line 2 cannot be read: not ASCII; write bücher as xn--bcher-kva"),
     (SOA + 'a 2147483648 A 192.0.2.1\n', 'line 2 cannot be read: its TTL 2147483648 is more than 2147483647'),
     (SOA + 'a 2147483648 CAA 0 issue ";"\n', 'line 2 cannot be read: its TTL 2147483648 is more than 2147483647'),
     (SOA + 'a CH A 192.0.2.1\n', "line 2 cannot be read: RR class is not zone's class"),

@@ -15,6 +15,7 @@ from designate_pool.minidns.servers import HostAddresses, make_server_table
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult,
                                   PoolServer, Reason, Server, ServerState, Status, new_id, utcnow)
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
+from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import pool_servers
@@ -443,3 +444,79 @@ def test_a_server_that_lost_the_zone_gets_it_again_though_changes_come_faster_th
         pool.central.update_domain(CONTEXT, domain.id, {'ttl': ttl})
         pool.manager.queue_results([PollResult(domain.id, C, Outcome.ERROR, Answer.NO_ZONE, None, 'REFUSED', asked)])
     assert pool.servers[C].calls == [('create', domain.id)]
+
+
+def test_since_when_a_server_answers_nobody_is_stored_after_its_first_try_and_until_it_answers(
+        editable: EditablePool, clock: Clock) -> None:
+    def silent() -> dict[str, object]:
+        return {each.id: each.silent_since for each in editable.roll}
+
+    domain = editable.create()
+    assert set(silent().values()) == {None}
+    clock.offset += timedelta(seconds=30)
+    began = editable.storage.now()
+    first = PollResult(domain.id, SERVERS[1], Outcome.ERROR, Answer.TIMEOUT, error='no answer within 30 s')
+    before = editable.rows(domain)
+    editable.endpoint.update_statuses(CONTEXT, [first])
+    assert silent()[SERVERS[1]] == began and editable.rows(domain) == before, 'the round goes on'
+    assert not editable.manager.workers[SERVERS[1]].dns.is_open
+    clock.offset += timedelta(seconds=30)
+    editable.servers[SERVERS[1]].dead = True
+    editable.change(domain)
+    assert silent()[SERVERS[1]] == began, 'it was known'
+    editable.start('two')  # and it is known to the next pool manager
+    editable.servers[SERVERS[1]].dead = False
+    editable.change(domain)
+    assert set(silent().values()) == {None}
+
+
+def test_an_answer_to_the_manager_that_had_not_heard_of_the_silence_ends_it(editable: EditablePool,
+                                                                            clock: Clock) -> None:
+    domain = editable.create()
+    timeout = PollResult(domain.id, SERVERS[1], Outcome.ERROR, Answer.TIMEOUT, error='no answer within 30 s')
+    answer = PollResult(domain.id, SERVERS[1], Outcome.SUCCESS, Answer.SERIAL, editable.get(domain).serial)
+    first, second = editable.manager, editable.new_manager('two')
+
+    def refresh(manager: Manager) -> bool:
+        manager.read_silence(manager.workers[SERVERS[1]], editable.roll[1].silent_since)
+        return manager.workers[SERVERS[1]].is_silent
+
+    for number, manager in enumerate((second, first, second)):
+        clock.offset += timedelta(seconds=1)
+        manager.queue_results([timeout if number == 1 else answer])
+    assert editable.roll[1].silent_since is not None, 'the second one had not heard of it'
+    assert not refresh(second) and editable.roll[1].silent_since is None
+    assert not refresh(first)
+    clock.offset += timedelta(seconds=1)
+    first.queue_results([timeout])
+    assert refresh(second) and editable.roll[1].silent_since is not None, 'it has not answered since'
+
+
+def test_a_silence_that_cannot_be_written_is_counted_once_and_written_the_next_time(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain, worker = editable.create(), editable.manager.workers[SERVERS[1]]
+    timeout = PollResult(domain.id, SERVERS[1], Outcome.ERROR, Answer.TIMEOUT, error='no answer within 30 s')
+
+    def fail(*arguments: object) -> None:
+        raise ServiceUnavailable(service='the database', why='it is away')
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pool_servers, 'set_silent', fail)
+        for count in range(1, editable.manager.settings.circuit_failures):
+            editable.manager.queue_results([timeout])
+            assert not worker.dns.is_open, count
+    assert editable.roll[1].silent_since is None
+    editable.manager.queue_results([timeout])
+    assert worker.dns.is_open and editable.roll[1].silent_since is not None
+
+
+@pytest.mark.parametrize(('counts', 'fed', 'is_silent'), [((0, 5), False, True), ((1, 5), False, False),
+                                                          ((0, 5), True, False)],
+                         ids=['none answered', 'some', 'none of a server that its API tells of'])
+def test_an_audit_tells_that_a_server_answers_nobody(
+        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch, counts: tuple[int, int], fed: bool,
+        is_silent: bool) -> None:
+    backend = editable.manager.workers[SERVERS[0]].backend
+    monkeypatch.setattr(backend, 'capabilities', dataclasses.replace(backend.capabilities, fed_by_records=fed))
+    editable.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], *counts)], [])
+    assert (editable.roll[0].silent_since is not None) is is_silent

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.errors import BadConfiguration, InvalidField, ServerNotFound, WrongServerState
+from designate_pool.errors import BadConfiguration, DatabaseUnavailable, InvalidField, ServerNotFound, WrongServerState
 from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, PageRequest, Server, ServerState, Status,
                                   TsigKey, utcnow)
 from designate_pool.pool_manager.dispatch.zone_compare import Match
@@ -28,6 +28,7 @@ from designate_pool.pool_manager.verify import server_zones
 from designate_pool.pool_manager.verify.server_compare import HIDDEN, THREADS, ServerCompare
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.reporting import audit_findings
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import pools as pool_store
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, later, some
@@ -53,6 +54,22 @@ def test_a_server_of_a_pool_without_domains_has_nothing_to_wait_for(editable: Ed
     editable.add(D)
     assert editable.registry.reload().joined == ('fake:192.0.2.9:53',)
     assert editable.states[D] == 'active'
+
+
+def test_a_configuration_that_was_read_while_the_database_was_away_is_used_once_it_answers(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    editable.add(D)
+    with monkeypatch.context() as away:
+        def fail(*_: object) -> None:
+            raise DatabaseUnavailable(service='the database', why='no route')
+
+        away.setattr(editable.manager.storage, 'run', fail)
+        for attempt in (editable.registry.reload, editable.registry.refresh):
+            with pytest.raises(DatabaseUnavailable):
+                attempt()
+        assert D not in editable.manager.all_workers
+    editable.registry.refresh()
+    assert editable.states[D] == 'active' and D in editable.manager.all_workers
 
 
 def test_a_joining_server_counts_at_once_when_the_operator_wants_it(editable: EditablePool) -> None:
@@ -339,7 +356,7 @@ def test_nothing_more_is_begun_while_too_much_that_was_heard_waits(
     assert editable.serial(C, changed.name) == changed.serial
 
 
-def test_what_a_server_lacks_is_found_and_mended(editable: EditablePool) -> None:
+def test_what_a_server_lacks_is_found_and_mended(editable: EditablePool, clock: Clock) -> None:
     domains = some(editable)
     editable.join(D)
     zones = editable.servers[D].zones
@@ -347,20 +364,48 @@ def test_what_a_server_lacks_is_found_and_mended(editable: EditablePool) -> None
     zones[domains[1].name] = 1
     zones[domains[2].name] = None
     zones['stranger.example.'] = 7
+    clock.offset += timedelta(seconds=1)
     comparing = ServerCompare(editable.manager, editable.runtime)
     found = comparing.compare(D, fix=False, delete_extra=None)
     assert found.missing == (domains[0].name,)
     assert found.behind == ((domains[1].name, 1, domains[1].serial), (domains[2].name, None, domains[2].serial))
     assert found.extra == ('stranger.example.',)
     assert (found.total, found.mending, found.deleted) == (5, 0, 0)
+    assert unrepaired(editable, domains) == [
+        'the server does not have the zone', f'the server serves serial 1, not {domains[1].serial}',
+        f'the server serves serial none, not {domains[2].serial}']
     with pytest.raises(WrongServerState, match='1 extra zones, not 2; none was deleted'):
         comparing.compare(D, fix=False, delete_extra=2)
     assert 'stranger.example.' in zones
     found = comparing.compare(D, fix=True, delete_extra=1)
     assert (found.mending, found.deleted) == (3, 1)
+    assert unrepaired(editable, domains) == [], 'the rows say the rest'
     editable.deliver()
     found = comparing.compare(D, fix=True, delete_extra=0)
     assert (found.missing, found.behind, found.extra, found.mending) == ((), (), (), 0)
+
+
+def unrepaired(pool: EditablePool, compared: Iterable[Domain]) -> list[str]:
+    """What comparisons have found that is not repaired, without those that find it again."""
+    return [finding.what for domain in compared
+            for finding in pool.storage.read(audit_findings.of_domain, domain.id, 10) if not finding.mended]
+
+
+def test_what_a_comparison_found_is_forgotten_when_it_is_right_again(
+        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = names = filled(editable, 2)
+    by_name = editable.storage.read(domains.live_by_name, names)
+    zones, comparing = editable.servers[D].zones, ServerCompare(editable.manager, Threads())
+    monkeypatch.setattr(ServerCompare, '_match', lambda *which: (Match.OTHER, 'has other contents'))
+    zones[first] = 1
+    clock.offset += timedelta(seconds=1)
+    comparing.compare(D, fix=False, delete_extra=None, contents=True)
+    assert len(unrepaired(editable, by_name.values())) == 2
+    zones[first] = by_name[first].serial
+    comparing.compare(D, fix=False, delete_extra=None)
+    assert unrepaired(editable, by_name.values()) == ['has other contents'], 'contents were not compared again'
+    editable.change(by_name[second])
+    assert unrepaired(editable, by_name.values()) == [], 'it has transferred the change'
 
 
 def test_a_server_that_cannot_be_compared(editable: EditablePool) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import dns.rdata
 import pytest
 
+from designate_pool.central.validation.names_and_rdata import rdatas
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.names_and_rdata import lies_in, normal_name, normal_rdata, parents, rname
+from designate_pool.protocol import zonemd
+from designate_pool.protocol.names_and_rdata import (SINGLE, lies_in, normal_name, normal_rdata, parents, rname,
+                                                     text_of_wire, type_number)
+
+U_UMLAUT = r'\195\188'
 
 
 @pytest.mark.parametrize(('name', 'normal'), [
@@ -26,6 +32,34 @@ def test_a_name_has_one_normal_form(name: str, normal: str) -> None:
     assert normal_name(normal) == normal
 
 
+#: By type, data with a name that has capitals, of every type that has names among its data.
+WITH_NAMES = {
+    'AFSDB': '1 {}', 'AMTRELAY': '10 0 3 {}', 'CNAME': '{}', 'DNAME': '{}', 'DSYNC': 'CDS NOTIFY 53 {}',
+    'HIP': '2 200100107B1A74DF365639CC39F1D578 AwEAAbdx {}', 'HTTPS': '1 {} alpn="h2,X-Own"',
+    'IPSECKEY': '10 3 2 {} AQNRU3mG',
+    'KX': '10 {}', 'LP': '10 {}', 'MX': '10 {}', 'NAPTR': '100 10 "U" "E2U+sip" "!^.*$!sip:A@example.com!" {}',
+    'NS': '{}', 'PTR': '{}', 'PX': '10 {0} {0}', 'RP': '{0} {0}', 'RT': '10 {}', 'SRV': '1 2 3 {}',
+    'SVCB': '1 {} key667="Hello"'}
+
+
+@pytest.mark.parametrize('rtype', sorted(WITH_NAMES))
+def test_names_in_data_are_compared_without_case(rtype: str) -> None:
+    """RFC 4343 section 3, whether RFC 4034 section 6.2 names the type or not; the rest of the data keeps its case."""
+    texts = [WITH_NAMES[rtype].format(name) for name in ('Svc.Example.NET.', 'svc.example.net.')]
+    normal = {normal_rdata(rtype, text) for text in texts}
+    assert len(normal) == 1 and (rtype in SINGLE or len(rdatas('records', rtype, texts)) == 1)
+    assert normal_rdata(rtype, *normal) in normal and 'Svc' not in ''.join(normal)
+    for kept in ('X-Own', 'A@example', '"U"', 'Hello', 'AwEAAbdx', 'AQNRU3mG'):
+        assert (kept in texts[0]) == (kept in ''.join(normal))
+    wires = [dns.rdata.from_text('IN', rtype, text).to_wire() or b'' for text in texts]
+    number = type_number(rtype)
+    zones = [zonemd.DigestedZone(b'\0') for _ in wires]
+    for zone, wire in zip(zones, wires):
+        zone.add(b'\0', number, 300, zonemd.canonical(number, wire, 0, len(wire), {}))
+    assert len({zone.comparable().digest() for zone in zones}) == 1 and not [*zones[0].comparable().differences(
+        zones[1].comparable())]
+
+
 @pytest.mark.parametrize(('name', 'why'), [
     ('www.example.com', 'the final dot is missing'),
     ('', 'the final dot is missing'),
@@ -33,6 +67,7 @@ def test_a_name_has_one_normal_form(name: str, normal: str) -> None:
     (f'{"x" * 64}.example.com.', 'not a domain name'),
     (f'{"x." * 128}', 'not a domain name'),
     ('bücher.example.com.', 'xn--'),
+    ('\u2003.example.com.', 'not ASCII'),
 ])
 def test_what_is_no_absolute_name_is_refused(name: str, why: str) -> None:
     with pytest.raises(InvalidField, match=why):
@@ -48,6 +83,9 @@ def test_what_is_no_absolute_name_is_refused(name: str, why: str) -> None:
     ('TXT', 'word', '"word"'),
     ('TXT', '"Case stays; and ; too" "second"', '"Case stays; and ; too" "second"'),
     ('TXT', '"a\tb"', r'"a\009b"'),
+    ('TXT', 'x' * 300, f'"{"x" * 255}" "{"x" * 45}"'),
+    ('SPF', '"a" "' + r'\"' * 256 + '"', '"a" "' + r'\"' * 255 + r'" "\""'),
+    ('TXT', 'ü' * 128, f'"{U_UMLAUT * 127}" "{U_UMLAUT}"'),
     ('CAA', '0 issue "ca.example.net"', '0 issue "ca.example.net"'),
     ('TYPE65280', r'\# 4 C0000201', r'\# 4 c0000201'),
     ('NID', '10 0014:4FFF:FF20:EE64', '10 0014:4fff:ff20:ee64'),
@@ -62,16 +100,20 @@ def test_data_has_one_normal_form(rtype: str, text: str, normal: str) -> None:
 
 
 @pytest.mark.parametrize(('rtype', 'text', 'why'), [
-    ('A', '192.0.2.256', 'is not A data'),
-    ('A', '192.0.2', 'is not A data'),
-    ('A', '192.0.2.01', 'is not A data'),
-    ('A', '192.0.2.١', 'is not A data'),
-    ('A', '192.0.2.1 192.0.2.2', 'is not A data'),
+    ('A', '192.0.2.256', 'not an IPv4 address: 192.0.2.256'),
+    ('A', '192.0.2', 'not an IPv4 address: 192.0.2'),
+    ('A', '192.0.2.01', 'not an IPv4 address: 192.0.2.01'),
+    ('A', '192.0.2.١', 'not an IPv4 address: 192.0.2.١'),
+    ('A', '192.0.2.1 192.0.2.2', 'not an IPv4 address: 192.0.2.1 192.0.2.2'),
     ('A', '192.0.2.1\n', 'more than one line'),
     ('MX', '10 mail', 'the final dot is missing'),
     ('CNAME', 'www.example.net', 'the final dot is missing'),
     ('TXT', '"a"\n"b"', 'more than one line'),
-    ('NOTYPE', 'x', 'is not NOTYPE data'),
+    ('NOTYPE', 'x', 'not NOTYPE data'),
+    ('AAAA', '192.0.2.1', 'not an IPv6 address: 192.0.2.1'),
+    ('MX', 'ten mail.example.', r"not MX data \(expecting an integer\): 'ten mail.example.'"),
+    ('CNAME', 'faß.example.', 'write faß.example as xn--fa-hia.example'),
+    ('CNAME', 'a…b.example.', "write a…b.example as 'xn--…'"),
 ])
 def test_what_is_no_data_of_the_type_is_refused(rtype: str, text: str, why: str) -> None:
     with pytest.raises(InvalidField, match=why) as error:
@@ -106,3 +148,7 @@ def test_an_email_address_as_a_name(address: str, name: str) -> None:
 def test_an_address_that_no_soa_can_hold(address: str) -> None:
     with pytest.raises(ValueError, match='not an e-mail address'):
         rname(address)
+
+
+def test_an_apl_record_without_items_has_a_text() -> None:
+    assert text_of_wire('APL', b'') == r'\# 0'

@@ -92,7 +92,7 @@ def test_a_cast_arrives(messaging: Messaging, endpoint: Endpoint) -> None:
 
 def test_no_thread_that_waits_for_calls_wakes_without_one(messaging: Messaging, endpoint: Endpoint) -> None:
     CentralClient(messaging).update_statuses(CONTEXT, [REPORT])
-    executor, = {server._work_executor for server in messaging._servers}
+    executor, = {server._work_executor for _, server in messaging._servers}
     assert isinstance(executor, concurrent.futures.ThreadPoolExecutor), 'a thread of futurist wakes every second'
     wait_until(lambda: executor._threads, 'oslo.messaging uses it')  # a thread is listed after it has started
 

@@ -112,14 +112,19 @@ def test_an_address_that_cannot_be_read_is_refused() -> None:
 
 def test_an_import_and_an_export_are_notified() -> None:
     kept = Recorder()
-    put_zone_task(kept, 'create', ZoneTask('1' * 32, ZoneTaskKind.IMPORT, 'red', request_id='req-1'))
+    put_zone_task(kept, 'create', ZoneTask('1' * 32, ZoneTaskKind.IMPORT, 'red', request_id='req-1',
+                                           actor='{"user": "alice", "project_id": "red", "later": "field"}'))
     put_zone_task(kept, 'update', ZoneTask('1' * 32, ZoneTaskKind.EXPORT, status=ZoneTaskStatus.COMPLETE,
                                            domain_id='2' * 32, message='it is done', version=2))
     assert kept.told == [
         ('dns.zone_import.create', {
             'id': '11111111-1111-1111-1111-111111111111', 'task_type': 'IMPORT', 'status': 'PENDING', 'message': None,
-            'zone_id': None, 'project_id': 'red', 'version': 1, 'request_id': 'req-1'}),
+            'zone_id': None, 'project_id': 'red', 'version': 1, 'request_id': 'req-1',
+            'actor': {'user': 'alice', 'project_id': 'red', 'address': '', 'client': '',
+                      'approved_by': ''}}),
         ('dns.zone_export.update', {
             'id': '11111111-1111-1111-1111-111111111111', 'task_type': 'EXPORT', 'status': 'COMPLETE',
             'message': 'it is done', 'zone_id': '22222222-2222-2222-2222-222222222222', 'project_id': None,
-            'version': 2, 'request_id': None})]
+            'version': 2, 'request_id': None,
+            'actor': {'user': '', 'project_id': '', 'address': '', 'client': '',
+                      'approved_by': ''}})]

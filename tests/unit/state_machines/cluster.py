@@ -18,11 +18,12 @@ from typing import Any
 from designate_pool import backends
 from designate_pool.backends import catalog
 from designate_pool.central.service import Central
-from designate_pool.errors import PoolError, ServiceUnavailable
+from designate_pool.errors import PoolError, SerialMoved, ServiceUnavailable
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
 from designate_pool.minidns.client.soa_poller import PollOrder, ResultSender, SoaPoller, ToPool
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
+from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.model import (Answer, Context, Domain, Outcome, PageRequest, PollRequest, PollResult, Pool,
                                   RecordChange, RecordSet, ServerState, Task, new_id)
@@ -100,9 +101,9 @@ class Told:
 class UserOperation:
     """What a user asked for, and heard.
 
-    :ivar kind: 'create' or 'delete' a domain; 'change' its TXT record by a change of the domain, 'edit' it by its
-        recordset, which is created if need be, or 'remove' that
-    :ivar value: of the one TXT record that it sets
+    :ivar kind: 'create', 'delete' or 'restore' a domain; 'change' its TXT record by a change of the domain, 'edit' it
+        by its recordset, which is created if need be, or 'remove' that; 'revert' the domain to its version before
+    :ivar value: of the one TXT record that it sets; of a revert the one that it brings back
     :ivar domain_id: that it was asked for; of a creation once that was heard
     :ivar told: None where nothing was answered, or an error that says nothing of what was done
     """
@@ -233,7 +234,8 @@ class SimulatedMiniDns:
         if sent is None or not server.hears_dns:
             return
         server.install(zone, sent)
-        self.poller.start_post_transfer_polls([self._peers[server.server.id]], sent.domain_id, name, sent.serial, POOL)
+        self.poller.start_post_transfer_polls([self._peers[server.server.id]], sent.domain_id, name, sent.serial, POOL,
+                                              sent.client_serial if isinstance(sent, PackedDifference) else None)
 
     def _transfer_catalog(self, server: SimulatedServer) -> None:
         zone, peers = server.zones[CATALOG_ZONE], [self._peers[server.server.id]]
@@ -584,6 +586,10 @@ class Cluster:
                 [{'name': owner, 'type': 'TXT', **values}, {'name': name, 'type': 'A', 'records': ADDRESSES}])
             operation.domain_id = made.id
             return _told_by(made)
+        if operation.kind == 'restore':
+            for deleted in service.find_deleted_domains(context, PageRequest({'name': name})):
+                operation.domain_id = deleted.id
+                return _told_by(service.restore_domain(context, deleted.id))
         for domain in service.find_domains(context, PageRequest({'name': name})):
             operation.domain_id = domain.id
             if operation.kind == 'delete':
@@ -591,6 +597,8 @@ class Cluster:
             if operation.kind == 'change':
                 return _told_by(service.apply_changes(context, domain.id,
                                                       [RecordChange(owner, 'TXT', (operation.value,))]))
+            if operation.kind == 'revert':
+                return self._revert(operation, context, service, domain)
             for found in service.find_recordsets(context, domain.id, PageRequest({'name': owner, 'type': 'TXT'})):
                 return _told_by_set(service.delete_recordset(context, domain.id, found.id)
                                     if operation.kind == 'remove' else
@@ -599,6 +607,18 @@ class Cluster:
                 return _told_by_set(service.create_recordset(context, domain.id,
                                                              {'name': owner, 'type': 'TXT', **values}))
         return None
+
+    def _revert(self, operation: UserOperation, context: Context, service: Central, domain: Domain) -> Told | None:
+        newest, = service.find_versions(context, domain.id, 1)
+        planned = service.plan_revert(context, domain.id, str(newest.former_serial))
+        if not planned.changes:
+            return None
+        former, operation.value = operation.value, ''.join(planned.changes[0].records)
+        try:
+            return _told_by(service.revert_domain(context, domain.id, planned))
+        except SerialMoved:
+            operation.value = former
+            raise
 
     # What can happen
 

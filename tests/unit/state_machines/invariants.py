@@ -17,7 +17,7 @@ from tests.unit.state_machines.servers import SimulatedServer
 
 #: Seconds within which all is well again after the last fault.
 BOUND = 240.0
-_DOMAINS = ('SELECT id, name, generation, serial, reported_serial, action, status, deleted, request_id '
+_DOMAINS = ('SELECT id, name, generation, serial, reported_serial, action, status, deleted, request_id, moved_id '
             'FROM domains ORDER BY name, generation')
 _ROWS = ('SELECT server_id, domain_id, action, status, serial_number, incarnation, diverged, version, next_attempt_at, '
          'expected_serial FROM pool_manager_status')
@@ -25,6 +25,8 @@ _ROWS = ('SELECT server_id, domain_id, action, status, serial_number, incarnatio
 _LEFTOVERS = {
     'rows of deleted domains': "SELECT s.* FROM pool_manager_status s JOIN domains d ON d.id = s.domain_id "
                                "WHERE d.status = 'DELETED'",
+    'versions of one number': 'SELECT domain_id, number FROM zone_versions GROUP BY domain_id, number '
+                              'HAVING count(*) > 1',
     'claims of rows': 'SELECT server_id, action, claimed_by FROM pool_manager_status WHERE claimed_until > :now',
     'claims of names': 'SELECT name, server_id FROM name_claims WHERE claimed_until > :now',
     'rows of removed servers': "SELECT s.* FROM pool_manager_status s JOIN pool_servers p ON p.id = s.server_id "
@@ -37,15 +39,15 @@ _LEFTOVERS = {
 _PURGED = {
     'records of deleted domains': "SELECT r.id FROM records r JOIN domains d ON d.id = r.domain_id "
                                   "WHERE d.status = 'DELETED'",
-    'changes of deleted domains': "SELECT r.id FROM record_changes r JOIN domains d ON d.id = r.domain_id "
-                                  "WHERE d.status = 'DELETED'",
-    'older tombstones': "SELECT d.name, d.generation FROM domains d WHERE d.status = 'DELETED' AND EXISTS "
-                        "(SELECT 1 FROM domains n WHERE n.name = d.name AND n.generation > d.generation)",
 }
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DomainRow:
+    """
+    :ivar restored_id: of what is left of a deletion: the domain that was restored since
+    """
+
     id: str
     name: str
     generation: int
@@ -55,6 +57,7 @@ class DomainRow:
     status: str
     deleted: str
     request_id: str
+    restored_id: str | None
 
 
 class Breach(AssertionError):
@@ -90,10 +93,10 @@ class Invariants:
         states = self.cluster.states()
         self._fewest = min(self._fewest, sum(state == 'active' for state in states.values()))
         self._left.update(key for key, state in states.items() if state in ('draining', 'removed'))
-        for found in (DomainRow(*row) for row in self.cluster.database.rows(_DOMAINS)):
-            former = self._domains.get(found.id)
-            if found != former:
-                self._domains[found.id] = found
+        before = dict(self._domains)
+        self._domains |= {row[0]: DomainRow(*row) for row in self.cluster.database.rows(_DOMAINS)}
+        for found in self._domains.values():
+            if found != (former := before.get(found.id)):
                 self._check_domain(former, found)
         rows = {row[:3]: row for row in self.cluster.database.rows(_ROWS)}
         for key, row in rows.items():
@@ -107,17 +110,21 @@ class Invariants:
     def _check_domain(self, former: DomainRow | None, found: DomainRow) -> None:
         newest = max((each for each in self._domains.values() if each.name == found.name),
                      key=lambda each: each.generation)
-        if former is None:
+        if former is None and found.restored_id is not None:
+            if found.generation >= self._domains[found.restored_id].generation:
+                raise Breach(f'{found} is not older than what was restored')
+        elif former is None:
             before = [each for each in self._domains.values() if each.name == found.name and each.id != found.id]
             if any(each.generation >= found.generation or not newer(found.serial, each.serial) for each in before):
                 raise Breach(f'{found} does not follow {before}')
         elif (found.serial != former.serial and not newer(found.serial, former.serial)
               or found.generation < former.generation):
             raise Breach(f'{former} went back to {found}')
-        elif former.reported_serial is not None and (
+        elif former.reported_serial is not None and found.generation == former.generation and (
                 found.reported_serial is None or not at_least(found.reported_serial, former.reported_serial)):
             raise Breach(f'{former} was reported at an older serial: {found}')
-        if self._changed.setdefault((found.request_id, found.id), found.serial) != found.serial:
+        if found.restored_id is None and self._changed.setdefault(
+                (found.request_id, found.id), found.serial) != found.serial:
             raise Breach(f'{found} was changed twice by one request')
         if found.action == 'DELETE' and (former is None or former.action != 'DELETE'):
             self._deleted_at[found.id] = self.cluster.scheduler.ticks
@@ -150,7 +157,10 @@ class Invariants:
             raise Breach(f'{server_id[0]} counts with {serial} for {domain}, not served since tick {since}')
 
     def _check_gone(self, domain: DomainRow) -> None:
-        """The rows of a domain are gone: its deletion is complete."""
+        """The rows of a domain are gone: its deletion is complete, or was left to another row as it was restored."""
+        if domain.deleted == '0' and domain.action == 'CREATE' and any(
+                each.restored_id == domain.id for each in self._domains.values()):
+            return
         if domain.status != 'DELETED' and domain.action != 'DELETE':
             raise Breach(f'{domain} has no rows any more')
         for key in self.cluster.states().keys() - self._left:
@@ -267,6 +277,10 @@ class Invariants:
                 if not any(each.kind == 'delete' and each.domain_id == domain.id and not each.is_refused
                            for each in operations):
                     raise Breach(f'{domain} was deleted, which nobody has asked for')
+                continue
+            if operation.kind in ('delete', 'restore') and any(
+                    each.kind == 'restore' and each.domain_id == domain.id and not each.is_refused
+                    and each.number >= operation.number for each in operations):
                 continue
             if operation.kind == 'delete':
                 raise Breach(f'{operation} was acknowledged, and {domain} is there')

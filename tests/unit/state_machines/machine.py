@@ -228,12 +228,15 @@ class ClusterMachine(RuleBasedStateMachine):
             cluster.pass_time(2.0 if what == 'tick' else 40.0)
 
     def _ask(self, kind: str, name: int, at_once: bool, central: int | None = None) -> None:
-        """A user asks for an operation; for a creation where there is no such zone."""
+        """A user asks for an operation; for a creation, or every second time a restoration, where there is no zone."""
         cluster = self.cluster
         is_there = bool(cluster.database.rows(
             f"SELECT id FROM domains WHERE name = '{NAMES[name]}' AND deleted = '0'"))
         kinds = ('delete', 'create') if is_there else ('create', 'delete')
         for each in kinds if kind == 'twice' else [kind if is_there and kind in EDITS else kinds[0]]:
+            if each == 'create' and len(cluster.operations) % 2 and any(
+                    other.kind == 'delete' and other.name == NAMES[name] for other in cluster.operations):
+                each = 'restore'
             cluster.log.append(f'user: {each} {NAMES[name]}{" at once" * at_once}')
             cluster.ask(each, NAMES[name], at_once, central)
 

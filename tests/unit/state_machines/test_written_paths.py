@@ -51,6 +51,50 @@ def statuses(cluster: Cluster) -> list[str]:
     return [status for status, in cluster.database.rows('SELECT status FROM domains ORDER BY generation')]
 
 
+@pytest.mark.parametrize('seconds', [0.0, 0.25, 1.0, 30.0])
+@pytest.mark.parametrize('fate', [Fate.WELL, Fate.UNHEARD, Fate.TWICE])
+def test_a_zone_is_restored_on_the_way_of_its_deletion_or_after_it(mixed_cluster: Cluster, seconds: float,
+                                                                   fate: Fate) -> None:
+    for number in range(2):
+        mixed_cluster.ask('delete', NAME, at_once=True)
+        mixed_cluster.servers[SERVERS[number]].hears_control = False
+        mixed_cluster.live(seconds)
+        mixed_cluster.ask('restore', NAME)
+        mixed_cluster.happen(mixed_cluster.reach('writes by restore'), fate)
+        mixed_cluster.live(2)
+        mixed_cluster.servers[SERVERS[number]].hears_control = True
+    mixed_cluster.live(120)
+    assert mixed_cluster.database.rows("SELECT status, generation > 1 FROM domains WHERE deleted = '0'") == [
+        (Status.ACTIVE, 1)]
+    assert {operation.is_refused for operation in mixed_cluster.operations} == {False}
+
+
+@pytest.mark.parametrize(('point', 'skipped'), [
+    ('reads by read', 0), ('writes by apply_changes', 0), ('writes by apply_changes', 1)],
+    ids=['read', 'check', 'write'])
+@pytest.mark.parametrize('fate', [Fate.WELL, Fate.FAILS, Fate.UNHEARD, Fate.TWICE])
+@pytest.mark.parametrize('meanwhile', [None, 'change', 'delete'])
+def test_a_zone_is_reverted_while_it_is_changed(mixed_cluster: Cluster, point: str, skipped: int, fate: Fate,
+                                                meanwhile: str | None) -> None:
+    first, _ = (mixed_cluster.ask('change', NAME, at_once=True) for _ in range(2))
+    mixed_cluster.live(1)
+    revert = mixed_cluster.ask('revert', NAME)
+    event = mixed_cluster.reach(point)
+    for _ in range(skipped):
+        mixed_cluster.happen(event)
+        event = mixed_cluster.reach(point)
+    if meanwhile is not None:
+        mixed_cluster.ask(meanwhile, NAME, at_once=True, central=0)
+        mixed_cluster.live(1, [event.source])
+    mixed_cluster.happen(event, fate)
+    mixed_cluster.live(30)
+    if meanwhile is None:
+        assert (revert.told is not None, revert.is_refused) == (fate in (Fate.WELL, Fate.TWICE), False)
+        assert revert.told is None or revert.value == first.value
+    elif point != 'reads by read':
+        assert revert.is_refused == (fate is not Fate.FAILS)
+
+
 def test_the_answer_to_the_report_of_a_deletion_is_lost(cluster: Cluster) -> None:
     cluster.ask('delete', NAME)
     cluster.happen(cluster.reach('calls update_statuses'), Fate.UNHEARD)

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import journal
+from designate_pool.storage.zones import versions
 
 
 def test_a_new_database_is_its_owner_s_alone(tmp_path: pathlib.Path) -> None:
@@ -37,4 +37,4 @@ def test_the_mode_of_one_that_is_there_stays(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(('newest', 'begins'), [(5, True), (5 + 2 ** 31 - 1, True), (5 + 2 ** 31, False)])
 def test_a_journal_that_reaches_back_half_of_all_serials_has_no_order(newest: int, begins: bool) -> None:
-    assert journal._begins(5, 5, newest, lambda: True) is begins
+    assert versions._reaches(5, 5, newest) is begins

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import itertools
+import os
 import pathlib
 import pkgutil
+import signal
+from collections.abc import Callable
 
 import dns.name
 import dns.rdata
@@ -15,7 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.settings import DatabaseSettings
+from testing.bind import Named
+from testing.daemon import Daemon
 from testing.databases import MAX_CONNECTIONS
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
 from tests import torture
 from tests.torture import lab, schedule, workload
 from tests.torture.clients import Answer, Http
@@ -139,6 +147,23 @@ def test_zones_whose_name_is_used_once_are_deleted_on_request(monkeypatch: pytes
     assert made.lone_names() == ['once0.bea.example.']
     assert [each['zone'] for each in history.events() if each.get('type') == DELETE] == [
         'once0.ada.example.', 'once1.bea.example.']
+
+
+@pytest.mark.parametrize('kind', [Knotd, Named, Nsd, PowerDns])
+def test_a_server_whose_first_process_hangs_is_silent(kind: Callable[[pathlib.Path], Daemon], tmp_path: pathlib.Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of NSD speaks on the control channel alone: others answer DNS meanwhile."""
+    monkeypatch.setattr(lab, '_ANSWERING', 1.0)
+    monkeypatch.setattr(lab, '_TRIES', 1)
+    daemon = kind(tmp_path / 'server').start()
+    try:
+        assert not lab.is_silent(daemon)
+        os.kill(daemon.pid, signal.SIGSTOP)
+        assert lab.is_silent(daemon)
+        os.kill(daemon.pid, signal.SIGCONT)
+        assert not lab.is_silent(daemon)
+    finally:
+        daemon.remove()
 
 
 def test_an_event_has_what_events_of_its_kind_have() -> None:

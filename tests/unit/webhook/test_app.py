@@ -9,8 +9,9 @@ from typing import Any
 import falcon.testing
 import pytest
 
+from designate_pool.errors import ApiRefused
 from designate_pool.planner.targets.pool import KeptZone, PoolProvider
-from designate_pool.webhook.app import create_app
+from designate_pool.webhook.app import MEDIA_TYPE, MOST_REQUESTS, create_app
 from tests.unit.webhook.test_endpoints import endpoint
 
 
@@ -21,9 +22,14 @@ class Api:
         self.hosts = {name: {'www': '192.0.2.1'} for name in names}
         self.serials = dict.fromkeys(names, 1)
         self.asked: collections.Counter[str] = collections.Counter()
+        self.refused: set[str] = set()
+        self.code = 400
 
     def head(self, name: str) -> dict[str, Any]:
         return {'id': f'id of {name}', 'name': name, 'serial': self.serials[name], 'action': 'NONE'}
+
+    def locks(self, zone: dict[str, Any]) -> dict[str, str]:
+        return {}
 
     def zones(self) -> list[dict[str, Any]]:
         self.asked['list'] += 1
@@ -43,13 +49,16 @@ class Api:
         name = zone_id.removeprefix('id of ')
         assert serial == self.serials[name]
         self.asked['change'] += 1
+        for each in changes:
+            if each['name'] in self.refused:
+                raise ApiRefused('invalid_object', f'{each["name"]} is refused', self.code)
         self.serials[name] += 1
         for each in changes:
             host = each['name'].removesuffix(f'.{name}')
             self.hosts[name].pop(host, None)
             if each['records']:
                 self.hosts[name][host] = each['records'][0]
-        return {}
+        return self.head(name)
 
     def ping(self) -> None:
         self.asked['ping'] += 1
@@ -65,6 +74,10 @@ def api() -> Api:
 
 @pytest.fixture
 def client(api: Api) -> falcon.testing.TestClient:
+    return client_of(api)
+
+
+def client_of(api: Api, *names: str) -> falcon.testing.TestClient:
     kept: dict[str, KeptZone] = {}
 
     def new_pool() -> PoolProvider:
@@ -72,7 +85,7 @@ def client(api: Api) -> falcon.testing.TestClient:
         vars(pool)['_api'] = api
         return pool
 
-    return falcon.testing.TestClient(create_app(new_pool))
+    return falcon.testing.TestClient(create_app(new_pool, names))
 
 
 def records(client: falcon.testing.TestClient) -> dict[str, list[str]]:
@@ -107,3 +120,73 @@ def test_one_that_cannot_be_keeps_neither_the_others_nor_what_is_there(
                                                    for number in range(30)])
     assert caplog.records[-1].getMessage() == 'and 10 more endpoints are left out'
     assert client.simulate_post('/adjustendpoints', json=[good]).json == [good]
+
+
+def test_what_waits_for_approval_is_answered_as_done_and_logged(
+        api: Api, client: falcon.testing.TestClient, caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, 'change', lambda zone_id, changes, serial: {
+        **api.head(zone_id.removeprefix('id of ')), 'links': {'change': 'http://192.0.2.1/v2/changes/7f3a'}})
+    for _ in range(2):  # external-dns asks again until it is made
+        assert client.simulate_post('/records', json={
+            'create': [endpoint('new.example.com', 'A', '192.0.2.5')]}).status_code == 204
+    assert 'new.example.com' not in records(client)
+    assert 'the changes of example.com. wait for approval: http://192.0.2.1/v2/changes/7f3a' in caplog.text
+
+
+def test_what_the_pool_refuses_is_left_out_and_the_others_are_made(
+        api: Api, client: falcon.testing.TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    hosts = [f'h{number:02}' for number in range(50)]
+    api.refused = {'h07.example.com.', 'h31.example.com.'}
+    changes = {'create': [endpoint(f'{host}.example.com', 'A', '192.0.2.5') for host in hosts]}
+    for _ in range(2):
+        assert client.simulate_post('/records', json=changes).status_code == 204
+        assert sorted(api.hosts['example.com.']) == [host for host in hosts if host not in ('h07', 'h31')] + ['www']
+    assert [record.getMessage() for record in caplog.records if 'left out' in record.getMessage()] == [
+        f'an endpoint is left out: {name}: {name} is refused' for name in sorted(api.refused)], 'once each'
+
+
+def test_many_refusals_keep_external_dns_waiting_for_a_bounded_time_and_no_other_change_for_ever(
+        api: Api, client: falcon.testing.TestClient) -> None:
+    hosts = [f'h{number:03}' for number in range(200)]
+    api.refused = {f'{host}.example.com.' for host in hosts if host != 'h199'}
+    changes = {'create': [endpoint(f'{host}.example.com', 'A', '192.0.2.5') for host in hosts]}
+    rounds = 0
+    while 'h199' not in api.hosts['example.com.']:
+        before, rounds = api.asked['change'], rounds + 1
+        assert client.simulate_post('/records', json=changes).status_code == 204
+        assert api.asked['change'] - before <= MOST_REQUESTS
+        assert rounds < 10
+    api.refused = set()
+    assert client.simulate_post('/records', json=changes).status_code == 204
+    assert len(api.hosts['example.com.']) == 201
+
+
+@pytest.mark.parametrize(('code', 'answered'), [(401, 401), (429, 503), (500, 503), (503, 503)])
+def test_a_refusal_that_is_of_no_change_is_told(api: Api, client: falcon.testing.TestClient, code: int,
+                                                answered: int) -> None:
+    api.refused, api.code = {'a.example.com.'}, code
+    changes = {'create': [endpoint(f'{host}.example.com', 'A', '192.0.2.5') for host in 'ab']}
+    assert client.simulate_post('/records', json=changes).status_code == answered
+    assert api.asked['change'] == 1
+
+
+@pytest.mark.parametrize('path', ['/records', '/adjustendpoints'])
+def test_half_of_a_surrogate_pair_is_no_text(client: falcon.testing.TestClient, path: str) -> None:
+    for escaped in (r'\ud800', r'\uDC00'):
+        body = '{"create": [{"dnsName": "%s.example.com", "recordType": "A", "targets": ["192.0.2.1"]}]}' % escaped
+        assert client.simulate_post(path, body=body, headers={'Content-Type': 'application/json'}).status_code == 400
+
+
+@pytest.mark.parametrize(('names', 'shown'), [
+    (['example.com.'], {'www.example.com', 'www.sub.example.com'}),
+    (['sub.example.com.'], {'www.sub.example.com'}),
+    (['www.example.com.', 'example.edu.'], {'www.example.com'}),
+], ids=['a zone above', 'a zone', 'names in and outside of zones'])
+def test_names_are_shown_at_and_below_those_that_are_given(names: list[str], shown: set[str]) -> None:
+    api = Api('example.com.', 'sub.example.com.', 'example.org.')
+    client = client_of(api, *names)
+    assert set(records(client)) == shown
+    assert client.simulate_get('/', headers={'Accept': MEDIA_TYPE}).json == {'include': [name[:-1] for name in names]}
+    wanted = [endpoint('a.www.example.com', 'A', '192.0.2.1')]
+    assert client.simulate_post('/adjustendpoints', json=wanted).json == wanted * ('www.example.com' in shown)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from designate_pool.errors import InvalidField, RRsetBesideCname
+from designate_pool.errors import InvalidField
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import rrset
+from designate_pool.protocol.rrset import RRset, rrset
 from designate_pool.webhook.app import adjust, apply_changes, endpoint_of, key_of, zone_of
 
 Json = dict[str, Any]
@@ -36,7 +36,11 @@ def lines(zone: Zone) -> list[str]:
     ('A', '192.0.2.1', '192.0.2.1'),
     ('CNAME', 'www.example.com.', 'www.example.com'),
     ('MX', '10 mail.example.com.', '10 mail.example.com'),
-    ('SRV', '1 2 443 www.example.com.', '1 2 443 www.example.com'),
+    ('MX', '0 .', '0 .'),
+    ('SRV', '1 2 443 www.example.com.', '1 2 443 www.example.com.'),
+    ('SRV', '0 0 0 .', '0 0 0 .'),
+    ('NAPTR', '10 20 "U" "SIP+D2U" "!^.*$!sip:info@example.com!" .',
+     '10 20 "U" "SIP+D2U" "!^.*$!sip:info@example.com!" .'),
     ('NS', 'ns1.example.org.', 'ns1.example.org'),
     ('TXT', '"heritage=external-dns,external-dns/owner=one"', '"heritage=external-dns,external-dns/owner=one"'),
 ])
@@ -62,8 +66,9 @@ def test_what_is_wanted_is_adjusted_to_what_will_be_told() -> None:
 
 
 def test_a_long_text_becomes_several_strings() -> None:
-    ((found,), _) = adjust([endpoint('t.example.com', 'TXT', 'x' * 300)])
-    assert found['targets'] == [f'"{"x" * 255}" "{"x" * 45}"']
+    for text in ('x' * 300, f'"{"x" * 300}"'):
+        ((found,), _) = adjust([endpoint('t.example.com', 'TXT', text)])
+        assert found['targets'] == [f'"{"x" * 255}" "{"x" * 45}"']
 
 
 def test_what_cannot_be_is_refused_by_itself() -> None:
@@ -71,7 +76,12 @@ def test_what_cannot_be_is_refused_by_itself() -> None:
     bad = [endpoint('b.example.com', 'A', 'not an address'), 'x', endpoint('c.example.com', 'NSEC', 'x.example.com. A'),
            {'dnsName': 7, 'recordType': 'A', 'targets': []}, endpoint('d.example.com', 'A', '192.0.2.1',
                                                                       setIdentifier='eu')]
-    found, refused = adjust([*bad[:2], good, *bad[2:]], lambda rrset: rrset.type != 'NSEC')
+
+    def check(rrset: RRset) -> None:
+        if rrset.type == 'NSEC':
+            raise InvalidField(field='NSEC', why='cannot be held here')
+
+    found, refused = adjust([*bad[:2], good, *bad[2:]], check)
     assert found == [good]
     assert [each.endpoint for each in refused] == bad
     assert [key_of(each) for each in bad] == [('b.example.com.', 'A'), None, ('c.example.com.', 'NSEC'), None,
@@ -129,20 +139,51 @@ def test_the_longest_zone_has_the_name() -> None:
 @pytest.mark.parametrize(('given', 'why'), [
     ([], 'an object'),
     ({'create': {}}, 'create: it has to be a list'),
-    ({'create': ['x']}, r'create\[0\]: an endpoint'),
-    ({'create': [{'dnsName': 'a.example.com', 'recordType': 'A'}]}, r'create\[0\]\.targets'),
-    ({'create': [{'recordType': 'A', 'targets': []}]}, r'create\[0\]\.dnsName'),
-    ({'create': [endpoint('a.example.com', 'A')]}, 'no data'),
-    ({'create': [endpoint('a.example.com', 'A', 'not an address')]}, 'not A data'),
-    ({'create': [endpoint('a.example.net', 'A', '192.0.2.1')]}, 'in none of the zones'),
-    ({'create': [endpoint('a.example.com', 'A', '192.0.2.1', setIdentifier='eu')]}, 'setIdentifier'),
 ])
 def test_what_is_no_set_of_changes(given: Any, why: str) -> None:
     with pytest.raises(InvalidField, match=why):
         apply_changes(zones(), 300, given)
 
 
-def test_a_cname_beside_other_data_is_refused() -> None:
-    with pytest.raises(RRsetBesideCname):
-        apply_changes(zones('a.example.com. 60 TXT "x"'), 300,
-                      {'create': [endpoint('a.example.com', 'CNAME', 'b.example.com')]})
+@pytest.mark.parametrize(('bad', 'why'), [
+    ('x', r'create[0]: an endpoint'),
+    ({'dnsName': 'a.example.com', 'recordType': 'A'}, 'create[0].targets'),
+    ({'recordType': 'A', 'targets': []}, 'create[0].dnsName'),
+    (endpoint('a.example.com', 'A'), 'no data'),
+    (endpoint('a.example.com', 'A', 'not an address'), 'not an IPv4 address'),
+    (endpoint('a.example.com', 'CNAME', ''), 'not CNAME data'),
+    (endpoint('', 'A', '192.0.2.1'), 'final dot'),
+    (endpoint('a.example.net', 'A', '192.0.2.1'), 'in none of the zones'),
+    (endpoint('a-example.com', 'TXT', 'heritage=external-dns'), 'in none of the zones'),
+    (endpoint('a.example.com', 'A', '192.0.2.1', setIdentifier='eu'), 'setIdentifier'),
+    (endpoint('example.com', 'CNAME', 'b.example.net'), 'CNAME at its apex'),
+    (endpoint('example.com', 'NS', 'ns7.example.net'), 'the pool makes the NS'),
+    (endpoint('mx.example.com', 'CNAME', 'b.example.net'), 'has a CNAME and MX'),
+], ids=lambda value: None if isinstance(value, dict) else str(value))
+def test_an_endpoint_that_cannot_be_is_left_out_and_the_others_are_made(bad: Any, why: str) -> None:
+    there = zones('mx.example.com. 60 MX 10 m.example.com.')
+    ((left_out, said),) = apply_changes(there, 300, {'create': [bad, endpoint('good.example.com', 'A', '192.0.2.1')]})
+    assert left_out == bad and why in said
+    assert lines(there['example.com.']) == ['good.example.com. 300 A 192.0.2.1',
+                                            'mx.example.com. 60 MX 10 m.example.com.']
+
+
+@pytest.mark.parametrize(('old', 'new'), [
+    (endpoint('www.example.com', 'A', '192.0.2.1'), endpoint('www.example.com', 'A', 'not an address')),
+    (endpoint('www.example.com', 'A', '192.0.2.1'), endpoint('www.example.com', 'CNAME', 'x' * 64)),
+    (endpoint('www.example.com', 'A', '192.0.2.1'), endpoint('www.example.com', 'CNAME', 'b.example.net')),
+], ids=['its data', 'its new type', 'beside a foreign record'])
+@pytest.mark.parametrize('kinds', [('updateOld', 'updateNew'), ('delete', 'create')], ids='-'.join)
+def test_what_cannot_be_changed_stays_as_it_is(old: Json, new: Json, kinds: tuple[str, str]) -> None:
+    there = zones('www.example.com. 60 A 192.0.2.1', 'www.example.com. 60 MX 10 m.example.com.')
+    before = lines(there['example.com.'])
+    assert len(apply_changes(there, 300, dict(zip(kinds, ([old], [new]), strict=True)))) == 1
+    assert lines(there['example.com.']) == before
+
+
+def test_a_name_is_served_below_the_given_names_alone() -> None:
+    there = zones()
+    refused = apply_changes(there, 300, {'create': [endpoint(name, 'A', '192.0.2.1') for name in (
+        'apps.example.com', 'a.apps.example.com', 'www.example.com')]}, ['apps.example.com.'])
+    assert [each.endpoint['dnsName'] for each in refused] == ['www.example.com']
+    assert len(lines(there['example.com.'])) == 2

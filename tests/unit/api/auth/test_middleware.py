@@ -26,6 +26,7 @@ from designate_pool.api.auth.reloaded_file import ReloadedFile
 from designate_pool.api.auth.token_file import TokenAuth, digest, parse
 from designate_pool.api.http.limits import RateLimits
 from designate_pool.errors import BadConfiguration
+from tests.fixtures import documentation
 from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
@@ -237,6 +238,15 @@ class TestPolicy:
         found.reload()
         assert found.allow('list_zones', reader)
         assert 'the new policy file is not used' in caplog.text
+
+    @pytest.mark.parametrize(('role', 'reads'), [('admin', True), ('operator', True), ('member', True),
+                                                 ('reader', True), ('other', False)])
+    def test_what_the_page_on_incidents_freezes_can_be_read(self, tmp_path: pathlib.Path, role: str,
+                                                            reads: bool) -> None:
+        text, = (block.text for block in documentation.blocks(documentation.PAGES / 'guide' / 'incidents.rst')
+                 if block.kind == 'yaml')
+        frozen, who = rules(tmp_path, text), Identity('p', (role,), 'me', 'me')
+        assert (frozen.allow('list_zones', who), frozen.allow('create_zone', who)) == (reads, role == 'admin')
 
     def test_a_rule_that_is_not_there_is_no(self, tmp_path: pathlib.Path) -> None:
         assert not rules(tmp_path).allow('no_such_rule', Identity('p', ('admin',), 'me', 'me'))

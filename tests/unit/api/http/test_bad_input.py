@@ -129,6 +129,12 @@ def test_a_wrong_id(api, field, path):
     assert_refused(api.simulate_get(path), field, 'invalid_uuid')
 
 
+def test_a_wrong_host(api):
+    assert_refused(api.simulate_get('/v2/zones', headers={'Host': 'a"b<c>'}), 'Host')
+    answer = api.simulate_get('/v2/zones', headers={'Host': '[2001:db8::1]:9001'})
+    assert (answer.status_code, answer.headers['cache-control']) == (200, 'no-store')
+
+
 @pytest.mark.parametrize('header, value', [('X-Project-Id', 'a' * 37), ('X-Auth-Sudo-Project-Id', 'a b'),
                                            ('X-Auth-All-Projects', 'yes')])
 def test_a_wrong_header(api, header, value):

@@ -18,7 +18,7 @@ FIRST = f'/v2/servers/{SERVER_IDS[0]}'
 
 def test_a_server_is_shown(api, central):
     central.put(SERVER_IDS[0], ServerState.JOINING, filled_to='a' * 32, filled=512, note='joins',
-                reason=Reason.UNCHECKED, joined_at=NOON,
+                reason=Reason.UNCHECKED, joined_at=NOON, silent_since=NOON,
                 key_name='one.example.com.', verify='198.51.100.1:53,198.51.100.2:53',
                 domains=1000, rows=600, waiting=7, failing=2, in_hand=3, oldest=NOON,
                 failures=(('example.com.', 'CREATE', 'refused'),))
@@ -28,7 +28,7 @@ def test_a_server_is_shown(api, central):
         'id': server_id, 'name': 'fake:192.0.2.1:53', 'driver': 'fake', 'host': '192.0.2.1', 'port': 53,
         'pool_id': str(uuid.UUID(POOL_ID)), 'key_name': 'one.example.com.', 'state': 'joining',
         'verify': ['198.51.100.1:53', '198.51.100.2:53'],
-        'state_since': '2026-05-01T11:48:00.000000',
+        'state_since': '2026-05-01T11:48:00.000000', 'silent_since': '2026-05-01T12:00:00.000000',
         'joined_at': '2026-05-01T12:00:00.000000', 'filling': True, 'filled': 512, 'dismissed': False,
         'delete_zones': False, 'note': 'joins', 'reason': 'UNCHECKED', 'version': 1,
         'created_at': '2026-05-01T11:48:00.000000', 'updated_at': '2026-05-01T11:48:00.000000',

@@ -46,10 +46,11 @@ def test_nothing_has_begun(seen, zone):
     assert shown['resting'] == []
     assert shown['servers'][0] == {
         'id': str(uuid.UUID(SERVER_IDS[0])), 'name': 'fake:192.0.2.1:53', 'driver': 'fake', 'host': '192.0.2.1',
-        'port': 53, 'state': 'active', 'state_since': '2026-05-01T11:48:00.000000', 'counts': True,
-        'action': 'CREATE', 'status': 'PENDING', 'current': False, 'serial': None,
+        'port': 53, 'state': 'active', 'state_since': '2026-05-01T11:48:00.000000', 'silent_since': None,
+        'counts': True, 'action': 'CREATE', 'status': 'PENDING', 'current': False, 'serial': None,
         'expected_serial': FIRST_SERIAL, 'last_error': None, 'reason': None, 'attempts': 0, 'next_attempt_at': None,
-        'deadline_at': None, 'plan_id': None, 'diverged': False, 'created_at': None, 'updated_at': None}
+        'deadline_at': None, 'plan_id': None, 'diverged': False, 'seen_at': None, 'signs': False, 'created_at': None,
+        'updated_at': None}
 
 
 def test_create_is_what_matters_until_it_has_succeeded(seen):

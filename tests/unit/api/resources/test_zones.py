@@ -4,11 +4,13 @@ import json
 import re
 import uuid
 
+import falcon.testing
 import pytest
 
+from designate_pool.api.app import create_app
 from designate_pool.api.services.zone_task_store import validated
 from designate_pool.errors import BadInput, ServiceUnavailable
-from tests.fixtures.observed_central import FIRST_SERIAL, POOL_ID
+from tests.fixtures.observed_central import FIRST_SERIAL, POOL, POOL_ID, PoolManager
 
 
 def test_a_zone_is_shown_as_designate_shows_it(api):
@@ -28,6 +30,8 @@ def test_a_zone_is_shown_as_designate_shows_it(api):
         'serial': FIRST_SERIAL, 'status': 'PENDING', 'action': 'CREATE', 'type': 'PRIMARY',
         'pool_id': str(uuid.UUID(POOL_ID)), 'project_id': 'tenant-1', 'masters': [], 'attributes': {},
         'transferred_at': None, 'version': 1, 'converged_at': None, 'shared': False,
+        'lock_reason': None, 'locked_by_admin': False, 'locked_recordsets': 0, 'freeze': None,
+        'requires_approval': False,
         'links': {'self': address},
     }
 
@@ -60,6 +64,16 @@ def test_health_follows_central(api, central):
     assert api.simulate_get('/healthz').json['central'] == 'it failed (KeyError)'
     central.fault = None
     assert api.simulate_get('/healthz').json['status'] == 'ok'
+
+
+def test_health_follows_the_broker(central):
+    def fail():
+        raise ServiceUnavailable(service='the broker', why='no answer in 3 s')
+
+    app = create_app(central, POOL, pool_managers=PoolManager(), storage=central.storage, check_broker=fail)
+    answer = falcon.testing.TestClient(app).simulate_get('/healthz')
+    assert (answer.status_code, answer.json['status'], answer.json['central']) == (503, 'unavailable', 'ok')
+    assert answer.json['broker'] == 'the broker does not answer: no answer in 3 s.'
 
 
 IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'

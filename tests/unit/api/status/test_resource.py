@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import types
 from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 
+import falcon.testing
 import pytest
 
+from designate_pool.api.app import create_app
+from designate_pool.api.auth.identity import Identity
+from designate_pool.api.auth.middleware import AuthMiddleware
+from designate_pool.api.http.limits import RateLimits
 from designate_pool.api.status import html, pages
 from designate_pool.api.views import explain, zone_servers
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, ServerReport, ServerState,
-                                  ServerStatus, ServiceStatus, Status)
+from designate_pool.model import (Action, Actor, Audit, AuditKind, ChangeKind, Counts, Domain, Outcome, ServerReport,
+                                  ServerState, ServerStatus, ServiceStatus, Status, Version)
 from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure
-from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS
+from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS, PoolManager
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 HOSTILE = '<script>alert("1")</script>&"\''
@@ -55,8 +61,9 @@ def state(reports=(), changes=(), failures=(), programs=(), audits=()):
     return pages.PoolState('default', reports, changes, failures, programs, audits)
 
 
-def report(number=0, state=ServerState.ACTIVE, **values):
-    return ServerReport(dataclasses.replace(SERVERS[number], state=state, note=HOSTILE), domains=7, **values)
+def report(number=0, state=ServerState.ACTIVE, silent_since=None, **values):
+    server = dataclasses.replace(SERVERS[number], state=state, note=HOSTILE, silent_since=silent_since)
+    return ServerReport(server, domains=7, **values)
 
 
 def change(name='example.com.', seconds=None, status=Status.ACTIVE):
@@ -69,6 +76,7 @@ def change(name='example.com.', seconds=None, status=Status.ACTIVE):
     ([report(state=ServerState.MAINTENANCE)], 'No server of the pool is active.'),
     ([report(0), report(1)], '2 servers are active, and every one has all of 7 zones.'),
     ([report(0), report(1, waiting=3)], '2 servers are active; fake:192.0.2.2:53 still has work to do.'),
+    ([report(0), report(1, silent_since=NOON)], '2 servers are active; fake:192.0.2.2:53 answers nobody.'),
     ([report(0, waiting=1, failing=1)], '1 server is active; 1 operation fails on fake:192.0.2.1:53.'),
 ])
 def test_the_pool_in_a_sentence(reports, told):
@@ -84,20 +92,26 @@ def test_nothing_is_smuggled_into_the_pools_page():
     assert parsed(page).count('script') == 1
 
 
+def test_a_server_that_answers_nobody_is_marked_on_the_pools_page():
+    assert '<span class="state bad">silent since 12:00:00</span>' in pages.pool_page(
+        state([report(silent_since=NOON)]), '', NOON)
+
+
 def test_nothing_is_smuggled_into_a_domains_page():
     row = ServerStatus(SERVER_IDS[0], ZONE.id, Action.UPDATE, 1, status=Outcome.ERROR, last_error=HOSTILE,
                        created_at=NOON, updated_at=NOON)
     shown = zone_servers.zone_servers(ZONE, SERVERS, [row], POOL, '')
-    page = pages.zone_page(dataclasses.replace(ZONE, name=HOSTILE), {**shown, **explain.explain(shown, NOON)}, 3, '',
+    page = pages.zone_page(dataclasses.replace(ZONE, name=HOSTILE), {**shown, **explain.explain(shown, NOON)}, 3,
+                           [Version(ZONE.id, 2, 2, 1, ChangeKind.API, Actor(HOSTILE, HOSTILE), created_at=NOON)], '',
                            NOON)
-    assert page.count('alert') >= 5 and '<script>' not in page
+    assert page.count('alert') >= 7 and '<script>' not in page
     assert parsed(page).count('script') == 1
 
 
 @pytest.mark.parametrize(('count', 'told'), [(0, '0'), (3, '3'), (pages.COUNTED, '10000 or more')])
 def test_recordsets_are_counted_so_far(count, told):
     shown = zone_servers.zone_servers(ZONE, SERVERS, [], POOL, '')
-    page = pages.zone_page(ZONE, {**shown, **explain.explain(shown, NOON)}, count, '', NOON)
+    page = pages.zone_page(ZONE, {**shown, **explain.explain(shown, NOON)}, count, [], '', NOON)
     assert f'<dt>Recordsets</dt><dd>{told}</dd>' in page
 
 
@@ -113,6 +127,16 @@ def cells(page, section):
     body = page.partition(f'id="{section}-caption"')[2].partition('<tbody>')[2].partition('</tbody>')[0]
     return [[re.sub('<[^>]*>', '', cell).replace('\N{NO-BREAK SPACE}', ' ')
              for cell in re.findall('<t[hd][^>]*>(.*?)</t[hd]>', row)] for row in body.split('</tr>')[:-1]]
+
+
+def test_the_newest_versions():
+    shown = zone_servers.zone_servers(ZONE, SERVERS, [], POOL, '')
+    versions = [Version(ZONE.id, 3, 12, 11, ChangeKind.IMPORT, Actor('ada', 'blue'), created_at=NOON, gone=1, added=2),
+                Version(ZONE.id, 1, 11, 11, ChangeKind.CREATE, Actor())]
+    page = pages.zone_page(ZONE, {**shown, **explain.explain(shown, NOON)}, 3, versions, '', NOON)
+    assert [row[1:] for row in cells(page, 'versions')] == [
+        ['12', 'IMPORT', 'ada of blue', '2', '1'], ['11', 'CREATE', '–', '0', '0']]
+    parsed(page)
 
 
 def test_the_last_rounds_and_the_one_under_way():
@@ -183,3 +207,17 @@ def test_a_zone_by_name_and_by_id(api, zone):
         parsed(page.text)
     for way in ('*', '*.com', 'example.net', 'e' * 32):
         assert api.simulate_get(f'/status/zones/{way}').status_code == 404
+
+
+@pytest.mark.parametrize(('identity', 'status'), [
+    (Identity('blue', ('member',), user='blue', key='blue'), 403), (None, 401)])
+def test_a_refusal_is_a_page_in_a_browser(central, identity, status):
+    who = types.SimpleNamespace(identify=lambda req: identity, challenge=lambda req: 'Token')
+    gate = AuthMiddleware(who, types.SimpleNamespace(allow=lambda *asked: False), RateLimits(0, 1))
+    guarded = falcon.testing.TestClient(create_app(central, POOL, pool_managers=PoolManager(), storage=central.storage,
+                                                   gate=gate))
+    shown = guarded.simulate_get('/status', headers={'Accept': 'text/html,*/*'})
+    assert (shown.status_code, shown.headers['Content-Type']) == (status, 'text/html; charset=utf-8')
+    assert 'This cannot be shown' in shown.text
+    parsed(shown.text)
+    assert guarded.simulate_get('/status', headers={'Accept': 'application/json'}).json['code'] == status

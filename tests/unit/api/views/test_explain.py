@@ -9,7 +9,8 @@ import pytest
 
 from designate_pool.api.views import explain as explaining
 from designate_pool.api.views import zone_servers
-from designate_pool.model import Action, Domain, Outcome, Reason, ServerState, ServerStatus, Status
+from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, Reason, ServerState, ServerStatus,
+                                  ServiceStatus, Status)
 from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -23,14 +24,24 @@ def row(server, status, serial, action=Action.UPDATE, **values):
                         **{'created_at': NOON, **values})
 
 
-def explain(rows, threshold=100, states=('active',) * 3, parked=None, **zone):
+def explain(rows, threshold=100, states=('active',) * 3, parked=None, missing=None,
+            silent=(None,) * 3, **zone):
     """
     :param states: of the servers; each has been in it since twelve minutes before noon
     """
     pool = dataclasses.replace(POOL, threshold_percentage=threshold)
-    servers = [dataclasses.replace(server, state=ServerState(state)) for server, state in zip(SERVERS, states)]
+    servers = [dataclasses.replace(server, state=ServerState(state), silent_since=since)
+               for server, state, since in zip(SERVERS, states, silent)]
     domain = dataclasses.replace(ZONE, **zone)
-    return explaining.explain(zone_servers.zone_servers(domain, servers, rows, pool, '', parked), NOON)
+    return explaining.explain(zone_servers.zone_servers(domain, servers, rows, pool, '', parked), NOON, missing)
+
+
+def test_the_record_that_is_the_likely_cause():
+    pool, domain = dataclasses.replace(POOL, threshold_percentage=100), dataclasses.replace(ZONE, status=Status.ERROR)
+    rows = [row(number, ERROR, 2026050099, reason=Reason.STALE, last_error='it is behind') for number in range(3)]
+    told = explaining.explain(zone_servers.zone_servers(domain, SERVERS, rows, pool, ''), NOON, None,
+                              ['x.example.com. X25: the address is not four digits or more'])
+    assert told['advice'][0].startswith('Correct or delete the likely cause: x.example.com. X25: the address is not')
 
 
 def words(told):
@@ -61,8 +72,8 @@ def test_a_server_that_has_just_died_is_being_asked():
     asked = row(1, None, 2026050099, next_attempt_at=over, deadline_at=over)
     told = explain([row(0, SUCCESS, 2026050100), asked, row(2, SUCCESS, 2026050100)], threshold=66,
                    action=Action.NONE, status=Status.ACTIVE)
-    assert words(told)[1] == ('It is getting to serial 2026050100, 0 tries so far; it serves serial 2026050099; it is '
-                              'being asked now, and has failed if it does not answer within 128 s.')
+    assert words(told)[1] == ('It is getting to serial 2026050100; it serves serial 2026050099; it is being asked now, '
+                              'and has failed if it does not answer within 128 s.')
     assert told['advice'] == ['Wait: fake:192.0.2.2:53 is being asked and may yet answer; look again in at most 128 s, '
                               'then it is known what to do.']
 
@@ -144,3 +155,111 @@ def test_a_plan_that_is_parked():
                    parked={SERVER_IDS[0]: PLAN})
     assert told['servers'][0]['what_to_do'] == ("decide on the plan: 'designate-pool plan show c0ffeedd' shows it, "
                                                 "'designate-pool apply c0ffeedd' approves it")
+
+
+def heartbeat(service, status, hostname='one', at=NOON):
+    return ServiceStatus(hostname, service, hostname, status, at)
+
+
+@pytest.mark.parametrize(('services', 'missing'), [
+    ([heartbeat('minidns', 'UP'), heartbeat('pool_manager', 'UP')], {}),
+    ([heartbeat('minidns', 'DOWN'), heartbeat('minidns', 'UP', 'two'), heartbeat('pool_manager', 'UP')], {}),
+    ([heartbeat('minidns', 'DOWN', at=NOON - timedelta(hours=3)), heartbeat('minidns', 'DOWN', 'two')],
+     {'minidns': NOON, 'pool_manager': None}),
+], ids=['all run', 'one of two runs', 'none runs'])
+def test_the_services_that_run_nowhere(services, missing):
+    assert explaining.missing_services(services) == missing
+
+
+@pytest.mark.parametrize(('missing', 'begins', 'runs', 'program'), [
+    ({'minidns': NOON - timedelta(minutes=2)}, 'No MiniDNS of the pool runs since 2026-05-01 11:58:00 UTC (2 minutes): '
+     'its servers can', 'no MiniDNS runs', 'designate-pool-minidns'),
+    ({'pool_manager': None}, 'No pool manager of the pool runs: nothing is done', 'no pool manager runs',
+     'designate-pool-manager'),
+], ids=['MiniDNS ended', 'pool manager never seen'])
+def test_a_service_that_runs_nowhere_is_said_first_and_nothing_is_counted_down(missing, begins, runs, program):
+    over = NOON + timedelta(seconds=127.1)
+    asked = row(1, None, 2026050099, next_attempt_at=over, deadline_at=over)
+    told = explain([row(0, SUCCESS, 2026050100), asked], missing=missing)
+    assert told['summary'].startswith(begins)
+    assert words(told)[0] == 'It serves serial 2026050100.' and words(told)[1].endswith(f'; {runs}.')
+    assert told['servers'][1]['next_attempt_at'] is told['servers'][1]['deadline_at'] is None
+    [advice] = told['advice']
+    assert advice.startswith(f'Start {program}')
+
+
+def test_a_server_that_has_failed_and_is_asked_again_has_no_new_countdown():
+    over = NOON + timedelta(seconds=127.1)
+    told = explain([row(1, ERROR, 2026050099, attempts=4, next_attempt_at=over, deadline_at=over)])
+    assert words(told)[1].endswith('; it is being asked again now.')
+
+
+def test_servers_that_answer_nobody():
+    told = explain([row(0, SUCCESS, 2026050100), row(1, None, 2026050099, attempts=4, last_error='no answer')],
+                   silent=(NOON - timedelta(minutes=3), NOON - timedelta(hours=2), None), action=Action.NONE)
+    assert words(told)[:2] == [
+        'It served serial 2026050100; it has answered nobody since 2026-05-01 11:57:00 UTC (3 minutes).',
+        'It is getting to serial 2026050100, 4 tries so far (no answer); it served serial 2026050099; it has answered '
+        'nobody since 2026-05-01 10:00:00 UTC (2 hours); it is being worked on.']
+
+
+def test_when_each_server_was_last_seen_to_serve_what():
+    told = explain([row(0, SUCCESS, 2026050100, seen_at=NOON - timedelta(seconds=9)),
+                    row(1, None, 2026050099, seen_at=NOON - timedelta(days=1), next_attempt_at=NOON),
+                    row(2, ERROR, 2026050099, diverged=True, seen_at=NOON, last_error='other', next_attempt_at=NOON)])
+    assert words(told) == [
+        'It was last seen to serve serial 2026050100 at 2026-05-01 11:59:51 UTC.',
+        'It is getting to serial 2026050100, 0 tries so far; it was last seen to serve serial 2026050099 at '
+        '2026-04-30 12:00:00 UTC; the next try is due now.',
+        'It was last seen to serve serial 2026050099 at 2026-05-01 12:00:00 UTC with other contents (other); a forced '
+        'transfer is due now.']
+
+
+ROUND = Audit('b' * 32, AuditKind.SERIALS, NOON, last_started_at=NOON - timedelta(minutes=5), last=Counts(9, 27, 27))
+
+
+@pytest.mark.parametrize(('audit', 'server', 'values', 'minutes'), [
+    (ROUND, {}, {}, 5),
+    (None, {}, {}, 60),
+    (dataclasses.replace(ROUND, last=Counts(9, 27, 27, 1)), {}, {}, 60),
+    (ROUND, {'polled': False}, {}, 60),
+    (ROUND, {'state_since': NOON}, {}, 60),
+    (ROUND, {'state': ServerState.MAINTENANCE}, {}, 60),
+    (ROUND, {}, {'next_attempt_at': NOON}, 60),
+    (ROUND, {}, {'updated_at': NOON}, 60),
+    (ROUND, {}, {'serial_number': 2026050099}, 60),
+    (ROUND, {}, {'seen_at': None}, None),
+], ids=['the round saw it', 'no round yet', 'one was silent', 'fed by records', 'resumed since', 'in maintenance',
+        'due', 'written since', 'at another serial', 'never seen'])
+def test_rounds_of_the_audit_that_find_a_serial_again_have_seen_it(audit, server, values, minutes):
+    hour = NOON - timedelta(hours=1)
+    servers = [dataclasses.replace(SERVERS[0], **{'polled': True, 'state_since': hour, **server})]
+    at_rest = dataclasses.replace(row(0, SUCCESS, 2026050100, seen_at=hour, updated_at=hour), **values)
+    shown, = zone_servers.zone_servers(ZONE, servers, [at_rest], POOL, '', audit=audit)['servers']
+    assert shown['seen_at'] == (minutes and f'2026-05-01T{"11:55" if minutes == 5 else "11:00"}:00.000000')
+
+
+def test_a_server_that_signs():
+    servers = [dataclasses.replace(SERVERS[0], reason=Reason.SIGNS), *SERVERS[1:]]
+    ahead = row(1, ERROR, 2026050103, diverged=True, reason=Reason.SIGNS, next_attempt_at=NOON, last_error=(
+        'serves serial 2026050103, which is ahead of ours, 2026050100; its serials are its own: it signs'))
+    domain = dataclasses.replace(ZONE, status=Status.ACTIVE)
+    shown = zone_servers.zone_servers(domain, servers, [row(0, SUCCESS, 2026050100), ahead], POOL, '')
+    told = explaining.explain(shown, NOON)
+    assert words(told)[0] == 'It serves serial 2026050100; its serials are its own: it signs.'
+    assert words(told)[1].startswith('It serves serial 2026050103, which is ahead of ours, 2026050100; its serials are '
+                                     'its own: it signs; ')
+    assert told['advice'][0].startswith("fake:192.0.2.1:53, fake:192.0.2.2:53: turn signing off in the server's own")
+
+
+def test_what_a_comparison_found_and_nothing_repairs():
+    shown = zone_servers.zone_servers(ZONE, SERVERS, [], POOL, '')
+    assert explaining.explain(shown, NOON, unrepaired=['fake:192.0.2.1:53'] * 2)['advice'][0] == (
+        "fake:192.0.2.1:53: 'designate-pool server resync fake:192.0.2.1:53 --fix' repairs what was found there.")
+
+
+def test_a_dead_server_is_probed_and_not_tried():
+    told = explain([row(0, ERROR, 2026050099, attempts=4, last_error='no answer', reason=Reason.TIMEOUT,
+                        next_attempt_at=NOON + timedelta(minutes=7))], silent=(NOON - timedelta(minutes=3), None, None))
+    assert words(told)[0].endswith('; it is probed every few seconds, and all that is due on it is tried when it '
+                                   'answers.')

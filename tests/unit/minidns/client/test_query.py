@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
+from designate_pool.minidns.client.soa_poller import POST_TRANSFER
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol.soa_query import SoaReply
 from tests.unit.minidns.values import UNKEYED
@@ -75,6 +76,14 @@ def test_a_stale_serial_is_asked_for_again_max_retries_times(retries: int) -> No
 def test_the_pauses_may_grow() -> None:
     sent, _, _ = play(RetrySchedule(30, 2, 3, growth=2), lambda number: STALE, delay=0)
     assert sent == [0, 2, 6, 14]
+    sent, _, _ = play(RetrySchedule(30, 2, 4, growth=2, longest_interval=5), lambda number: STALE, delay=0)
+    assert sent == [0, 2, 6, 11, 16]
+
+
+def test_a_server_that_loads_once_a_second_is_seen_soon_after_each_transfer() -> None:
+    """As NSD does: the second of two zones is served more than a second after it was fetched."""
+    sent, _, _ = play(POST_TRANSFER, lambda number: STALE, delay=0)
+    assert sent[-1] >= 2 and max(later - earlier for earlier, later in zip(sent, sent[1:])) <= 0.25
 
 
 def test_every_try_has_its_own_timeout() -> None:

@@ -41,17 +41,23 @@ class Polling:
     """A poller, what it reports, and the servers it asks.
 
     :ivar fetching: ids of servers that are being sent any zone
+    :ivar silences: what it reports after the first try of a round
     """
 
     def __init__(self, post_transfer: RetrySchedule = POST_TRANSFER, max_fetch_seconds: float = 60.0,
                  most_held: float = MOST_HELD) -> None:
         self.fetching: set[str] = set()
         self.results: list[tuple[Recipient, PollResult]] = []
+        self.silences: list[tuple[Recipient, PollResult]] = []
         self._servers: list[Scripted] = []
         self._loop = ClientLoop(most_held=most_held)
-        self.poller = SoaPoller(self._loop, lambda *found: self.results.extend(found), post_transfer,
+        self.poller = SoaPoller(self._loop, self._on_results, post_transfer,
                                 lambda server_id, name: server_id in self.fetching, max_fetch_seconds)
         self._loop.start(Threads())
+
+    def _on_results(self, *reported: tuple[Recipient, PollResult]) -> None:
+        for recipient, result in reported:
+            (self.silences if result.is_first_silence else self.results).append((recipient, result))
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
         key = dns_key(KEY) if keyed else None
@@ -72,9 +78,9 @@ class Polling:
         self._loop.submit(self.poller.start_polls, orders, schedule)
 
     def transferred(self, *peers: AllowedPeer, serial: int = 7, name: str = 'example.com.', domain_id: str = 'd1',
-                    pool_name: str = 'default') -> None:
+                    pool_name: str = 'default', base: int | None = None) -> None:
         """One of *peers* has fetched the zone."""
-        self._loop.submit(self.poller.start_post_transfer_polls, peers, domain_id, name, serial, pool_name)
+        self._loop.submit(self.poller.start_post_transfer_polls, peers, domain_id, name, serial, pool_name, base)
 
     def start_many(self, peer: AllowedPeer, count: int) -> None:
         """Poll so many zones at serial 7, without NOTIFY."""
@@ -119,7 +125,7 @@ def test_a_server_that_is_right_confirms_with_its_serial(polling: Polling, host:
     server, peer = polling.server(serving(9), host)
     polling.ask(peer, ordered)
     assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 9, None, ordered,
-                                              peer.label)
+                                              peer.label, base=9)
     assert len(server.queries) == 1
 
 
@@ -130,6 +136,30 @@ def test_a_stale_server_is_asked_again_and_then_given_up_with_its_serial(polling
     assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.SERIAL, 6)
     assert (result.error, result.reason) == ('the server serves serial 6, not yet 7', Reason.STALE)
     assert len(server.queries) == 2
+
+
+@pytest.mark.parametrize('replies_to', ['a poll', 'a poll after its transfer'])
+def test_that_a_server_answers_nobody_is_told_after_one_try_and_once_until_it_has_replied(
+        polling: Polling, replies_to: str) -> None:
+    is_silent = True
+    server, peer = polling.server(lambda query, over_tcp: [] if is_silent else serving(7)(query, over_tcp))
+    for number in range(3):
+        polling.ask(peer, name=f'd{number}.example.com.', domain_id=f'd{number}', schedule=SILENT)
+    wait_until(lambda: len(polling.results) == 3, 'all have used up their tries')
+    assert [(recipient, result.server_id, result.status, result.error) for recipient, result in polling.silences] == [
+        (POOL, peer.id, Outcome.ERROR, 'no answer within 0.1 s')]
+    polling.ask(peer, schedule=SILENT)
+    wait_until(lambda: len(polling.results) == 4, 'one more')
+    is_silent = False
+    if replies_to == 'a poll':
+        polling.ask(peer)
+    else:
+        polling.transferred(peer)
+    wait_until(lambda: polling.results[-1][1].status is Outcome.SUCCESS, 'it has replied')
+    assert len(polling.silences) == 1
+    is_silent = True
+    polling.ask(peer, serial=8, schedule=SILENT)
+    wait_until(lambda: len(polling.silences) == 2, 'it is silent again')
 
 
 def test_a_datagram_that_waits_to_be_sent_again_is_dropped_with_its_try(polling: Polling) -> None:
@@ -861,3 +891,19 @@ def test_changes_that_come_during_a_transfer_do_not_make_it_a_failure(polling: P
     polling.fetching.clear()
     wait_until(change, 'a result', 10, pause=0.03)
     assert polling.results[0][1].status is Outcome.ERROR
+
+
+@pytest.mark.parametrize(('transfers', 'base'), [
+    pytest.param([], 7, id='none'),
+    pytest.param([(7, None)], None, id='the whole zone'),
+    pytest.param([(7, 5)], 5, id='a difference'),
+    pytest.param([(6, 5), (7, 6)], 5, id='differences that follow each other'),
+    pytest.param([(5, None), (7, 6)], 6, id='a difference from what was not transferred'),
+    pytest.param([(6, None)], 7, id='an older serial')])
+def test_a_result_says_from_which_serial_the_server_came_by_transfers(
+        polling: Polling, transfers: list[tuple[int, int | None]], base: int | None) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)])
+    for serial, since in transfers:
+        polling.transferred(peer, serial=serial, base=since, domain_id='d1')
+    polling.ask(peer)
+    assert polling.result(peer).base == base

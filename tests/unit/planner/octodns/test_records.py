@@ -163,10 +163,17 @@ def test_what_octodns_would_change_is_refused(rtype: str, text: str, why: str) -
 
 
 def test_data_that_is_none_is_kept_where_records_are_taken_leniently() -> None:
-    record = Record.new(their_zone(), 'www', {'type': 'CNAME', 'ttl': 60, 'value': 'no.final.dot'}, lenient=True)
-    assert rrset_of(record).rdatas == ('no.final.dot',)
-    with pytest.raises(InvalidField, match='final dot'):
+    record = Record.new(their_zone(), 'www', {'type': 'CNAME', 'ttl': 60, 'value': 'a..dot.'}, lenient=True)
+    assert rrset_of(record).rdatas == ('a..dot.',)
+    with pytest.raises(InvalidField, match='label is empty'):
         rrset_of(record, lenient=False)
+
+
+@pytest.mark.parametrize('lenient', [True, False])
+def test_a_name_without_a_final_dot_is_absolute(lenient: bool, caplog: pytest.LogCaptureFixture) -> None:
+    record = Record.new(their_zone(), 'www', {'type': 'CNAME', 'ttl': 60, 'value': 'lb.example.net'}, lenient=True)
+    assert rrset_of(record, lenient).rdatas == ('lb.example.net.',)
+    assert 'CNAME lb.example.net has a name without the final dot' in caplog.text
 
 
 def test_what_a_processor_is_to_fill_in_is_kept() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 from collections.abc import Sequence
 
 import octodns.processor.base
@@ -104,6 +105,32 @@ def test_what_cannot_be_held_is_an_error_or_left_out(options: dict[str, object],
     assert what.split()[0] in caplog.text
     assert text_of(each for change in (plan.changes if plan else ()) for each in change.new) == fallback
     assert not plan or not plan.desired.extras
+
+
+@pytest.mark.parametrize(('wrong', 'why'), [
+    ('@ 300 CNAME a.example.net.', 'a CNAME cannot be at the apex'),
+    ('www 300 CNAME a.example.net.', 'a CNAME cannot be beside MX'),
+    ('*.a 300 NS a.example.net.', 'cannot be at a wildcard'),
+    ('_65536._tcp 300 TLSA 3 1 1 ' + 64 * 'a', '65536 is no port'),
+], ids=['cname-at-apex', 'cname-beside', 'wildcard-ns', 'tlsa-port'])
+def test_what_no_server_takes_of_a_lenient_zone_is_refused_or_left_out_while_planning(
+        wrong: str, why: str, caplog: pytest.LogCaptureFixture) -> None:
+    mail, bad = 'www 300 MX 10 a.example.net.', record(wrong)
+    desired = zone(mail, bad, lenient=True)
+    with pytest.raises(SupportsException, match=f'it cannot hold {re.escape(f"{bad.name} {bad.type}")}: .*{why}'):
+        planned(Target(zone()), desired, lenient=True)
+    target = Target(zone(), strict_supports=False)
+    assert told(planned(target, desired, lenient=True).changes) == [f'Create {mail}']
+    assert f'{bad.name} {bad.type}' in caplog.text and 'it is left out' in caplog.text
+    again = Target(zone('', bad, lenient=True), strict_supports=False).plan(desired, lenient=True)
+    assert again is None or not any(change.existing for change in again.changes), 'what is there is not deleted for it'
+
+
+def test_a_dname_above_what_stays_is_left_out_too(caplog: pytest.LogCaptureFixture) -> None:
+    desired = zone('d 300 DNAME example.net.\nx.d 300 A 192.0.2.1\nw 300 A 192.0.2.2', lenient=True)
+    plan = Target(zone('x.d 300 A 192.0.2.1'), strict_supports=False).plan(desired, lenient=True)
+    assert plan is not None and told(plan.changes) == ['Create w 300 A 192.0.2.2']
+    assert 'd.example.com. DNAME is left out, since x.d.example.com. stays' in caplog.text
 
 
 def test_a_record_for_other_targets_need_not_be_held_here() -> None:

@@ -17,14 +17,16 @@ from natsort import natsort_keygen
 
 from designate_pool.errors import (BackendError, DuplicateRRset, InvalidField, RRsetBesideCname, SourceError,
                                    SupportsException)
+from designate_pool.planner.octodns.adapter import adapt_provider
 from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.providers.base import NOT_DNS
 from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources.yaml_rdata import ascii_name, unicode_name
 from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, RRset, rrset
 from tests.fixtures.plans import planned
-from tests.unit.planner.values import Target
+from tests.unit.planner.values import Target, zone
 
 ZONE = 'example.com.'
 EVERYTHING = r'''---
@@ -174,7 +176,7 @@ def test_everything_that_octodns_knows_is_read_as_octodns_reads_it(tmp_path: pat
     directory = folder(tmp_path, EVERYTHING)
     found = read(directory, enforce_order=False)
     assert dict(found.packed) == by_octodns(directory, enforce_order=False)
-    assert len(found) == 22 and {each.type for each in found} == YamlProvider.SUPPORTS
+    assert len(found) == 22 and {each.type for each in found} == YamlProvider.SUPPORTS - NOT_DNS
 
 
 def test_what_is_beside_the_data_of_a_record(tmp_path: pathlib.Path) -> None:
@@ -200,7 +202,8 @@ def test_everything_is_written_and_read_again(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(('text', 'words'), [
-    ('www:\n  type: A\n  value: 192.0.2\n', "example.com.yaml, line 2 cannot be read: 'www' A: '192.0.2' is not A"),
+    ('www:\n  type: A\n  value: 192.0.2\n',
+     "example.com.yaml, line 2 cannot be read: 'www' A: not an IPv4 address: 192.0.2"),
     ('www:\n  value: 192.0.2.1\n', "line 2 cannot be read: 'www': 'type' is missing"),
     ('a: {type: A, value: 192.0.2.1}\nb:\n  type: A\n', "line 3 cannot be read: 'b' A: a value is missing"),
     ('a: {type: A, values: [192.0.2.1, null]}\n', "line 1 cannot be read: 'a' A: a value is missing"),
@@ -276,9 +279,36 @@ def test_nothing_is_added_when_the_end_of_a_file_is_wrong(tmp_path: pathlib.Path
     assert zone == zone_of()
 
 
-def test_types_that_dns_has_not_are_left_out_leniently(tmp_path: pathlib.Path) -> None:
-    found = read(folder(tmp_path, 'a: {type: ALIAS, value: b.}\nb: {type: A, value: 192.0.2.1}\n'), lenient=True)
-    assert list(found.packed) == ['b.example.com.\tA']
+def test_types_that_dns_has_not_are_left_out_leniently_for_targets_that_cannot_hold_them(
+        tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = 'a: {type: ALIAS, value: b.}\nb: {type: A, value: 192.0.2.1}\n'
+    desired = read(folder(tmp_path, text), lenient=True)
+    plan = Target(Zone(ZONE)).plan(desired, lenient=True)
+    assert plan is not None and [change.name for change in plan.changes] == ['b.example.com.']
+    assert 'a.example.com. ALIAS is left out, since it is not a DNS type' in caplog.text
+
+
+@pytest.mark.parametrize('key', ['null', '~', 'no', '010', '1.10'])
+def test_a_name_that_is_no_text_to_yaml_is_left_out_alone_leniently(tmp_path: pathlib.Path, key: str,
+                                                                    caplog: pytest.LogCaptureFixture) -> None:
+    text = f'a: {{type: A, value: 192.0.2.1}}\n{key}: {{type: A, value: 192.0.2.2}}\nz: {{type: A, value: 192.0.2.3}}\n'
+    assert 'is not a text to YAML' in str(refused(tmp_path, text, enforce_order=False))
+    records = read(folder(tmp_path, text), lenient=True, enforce_order=False)
+    existing = zone(f'{key} 300 A 192.0.2.9')
+    plan = Target(existing).plan(records, lenient=True)
+    assert plan is not None and [(change.kind, change.name) for change in plan.changes] == [
+        ('Create', 'a.example.com.'), ('Create', 'z.example.com.')], 'what is there of it stays'
+    assert f"example.com.yaml, line 2 cannot be read: '{key}' is not a text to YAML" in caplog.text
+    refused(tmp_path, 'a: {null: x, type: A, value: 192.0.2.1}\n', lenient=True)
+
+
+def test_types_that_dns_has_not_reach_yaml(tmp_path: pathlib.Path) -> None:
+    desired = read(folder(tmp_path, 'a: {type: ALIAS, value: b.}\nb:\n  type: URLFWD\n  value: {code: 301, masking: 2, '
+                                    'path: /, query: 0, target: "https://example.net/"}\n'), lenient=True)
+    apply(YamlProvider('copy', str(tmp_path / 'copy')), desired)
+    assert read(str(tmp_path / 'copy'), lenient=True) == desired
+    again = adapt_provider('copy', 'octodns.provider.yaml.YamlProvider', {'directory': str(tmp_path / 'copy')})
+    assert again.plan(desired, lenient=True) is None
 
 
 def test_types_that_dns_has_not_are_for_the_target_to_refuse(tmp_path: pathlib.Path) -> None:
@@ -308,6 +338,25 @@ def test_what_is_allowed_leniently_is_written_so_that_it_can_be_read(tmp_path: p
     apply(YamlProvider('out', str(tmp_path / 'out'), root_ns_warnings=False), found)
     assert read(str(tmp_path / 'out')) == found
     refused(tmp_path, text.replace('lenient: true', 'lenient: false'))
+
+
+@pytest.mark.parametrize(('data', 'rdata'), [
+    ('{type: CNAME, value: lb.example.net}', 'lb.example.net.'),
+    ('{type: ALIAS, value: lb.example.net}', 'lb.example.net.'),
+    ('{type: MX, values: [{exchange: MX.example.net, preference: 10}]}', '10 mx.example.net.'),
+    ('{type: HTTPS, value: {svcpriority: 1, targetname: lb.example.net}}', '1 lb.example.net.'),
+], ids=['CNAME', 'ALIAS', 'MX', 'HTTPS'])
+def test_a_name_without_a_final_dot_is_absolute_leniently(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture,
+                                                          data: str, rdata: str) -> None:
+    text = f'a: {data}\n'
+    rtype = data.split()[1].rstrip(',')
+    own = text.replace('{type', '{octodns: {lenient: true}, type')
+    for found in (read(folder(tmp_path, text), lenient=True), read(folder(tmp_path, own))):
+        assert found[f'a.{ZONE}\t{rtype}'].rdatas == (rdata,)
+    assert 'final dot' in caplog.text and 'line 1' in caplog.text
+    refused(tmp_path, text.replace('type: ALIAS', 'octodns: {}, type: CNAME'))
+    with pytest.raises(SourceError, match='final dot'):
+        read(folder(tmp_path, "a: {type: CNAME, value: '@'}\n"), lenient=True)
 
 
 def test_a_record_may_be_lenient_by_itself(tmp_path: pathlib.Path) -> None:
@@ -368,19 +417,22 @@ SECRET = 'hunter2'
 
 
 @pytest.mark.parametrize('path', ['/etc/passwd', '../secret.yaml', 'parts/../../secret.yaml', '~/x.yaml',
-                                  '{folder}/../x.yaml', 'link.yaml', 'linked/secret.yaml', 'parts/.git', '.', '',
-                                  'loop.yaml'])
+                                  '{folder}/../x.yaml', 'link.yaml', 'linked/secret.yaml', 'parts/.git', '.', ''])
 def test_what_is_outside_the_folder_is_not_read(tmp_path: pathlib.Path, path: str) -> None:
     inside = tmp_path / 'zones'
     folder(tmp_path, f'{SECRET}: {{}}\n', 'secret.yaml')
     folder(inside, f'{SECRET}\n', 'parts/.git')
     (inside / 'link.yaml').symlink_to('../secret.yaml')
     (inside / 'linked').symlink_to('..')
-    (inside / 'loop.yaml').symlink_to('loop.yaml')
     words = refused(inside, f"a: !include '{path.replace('{folder}', str(inside))}'\n")
     assert SECRET not in words and 'root:' not in words
     if path != '~/x.yaml':  # which is a file of a folder of that name
         assert 'line 1 cannot be read: only files of' in words
+
+
+def test_a_circle_of_links_is_told(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'loop.yaml').symlink_to('loop.yaml')
+    assert 'loop.yaml cannot be read: Too many levels' in refused(tmp_path, 'a: !include loop.yaml\n')
 
 
 def test_a_file_that_is_a_link_out_of_the_folder_is_not_read(tmp_path: pathlib.Path) -> None:
@@ -516,14 +568,14 @@ B = rrset('b.example.com.', 'TXT', 3600, ['"b"'])
 
 
 def test_only_what_a_plan_changes_is_changed(tmp_path: pathlib.Path) -> None:
-    directory = folder(tmp_path, "'':\n- {type: NS, value: ns1.example.net.}\n- {type: ALIAS, value: x.example.net.}\n"
+    directory = folder(tmp_path, "'':\n- {type: NS, value: ns1.example.net.}\n"
                                  'a: {ttl: 60, type: A, value: 192.0.2.1}\nkept: {octodns: {ignored: true}, type: A, '
                                  "value: 192.0.2.7}\nother: {octodns: {excluded: [out]}, type: A, value: 192.0.2.8}\n")
     target = YamlProvider('out', directory)
     plan = apply(target, zone_of(A2, B))
     assert plan is not None and [each.kind for each in plan.changes] == ['Update', 'Create']
     text = (tmp_path / 'example.com.yaml').read_text()
-    for kept in ('type: ALIAS\n', 'value: x.example.net.\n', 'ignored: true\n', '- out\n', 'value: 192.0.2.2\n'):
+    for kept in ('ignored: true\n', '- out\n', 'value: 192.0.2.2\n'):
         assert kept in text
     assert target.plan(zone_of(A2, B)) is None
     assert target.apply(plan).ok and (tmp_path / 'example.com.yaml').read_text() == text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from designate_pool.errors import (CnameAtApex, DuplicateRRset, InvalidField, RRsetBesideCname, RRsetInSubZone,
-                                   RRsetNotFound, RRsetOutsideZone, ZoneError)
+                                   RRsetNotFound, RRsetOutsideZone, RuleBroken, ZoneError)
 from designate_pool.planner.zone.zone import Zone, digest
 from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import record, text_of, zone
@@ -218,3 +220,29 @@ def test_a_cname_at_the_apex_is_refused_unless_leniently() -> None:
         zone().add_pairs([(cname.key, cname.packed)])
     assert [(key, type(error)) for key, error in zone().violations([cname.key])] == [(cname.key, CnameAtApex)]
     assert list(zone('', cname, lenient=True)) == [cname]
+
+
+@pytest.mark.parametrize('wrong', [
+    'www.old 300 A 192.0.2.1', 'www.old 300 CNAME a.example.net.', '*.sub 300 NS ns1.example.net.', 'x 300 X25 "12"',
+    '@ 300 DNAME example.net.', 'old 300 NS ns1.example.net.', '_65536._tcp 300 TLSA 3 1 1 ' + 64 * 'a'])
+def test_what_a_rule_forbids_is_refused_unless_leniently(wrong: str) -> None:
+    present = record('old 300 DNAME example.net.')
+    with pytest.raises(RuleBroken, match=r'\(RFC|lies below'):
+        zone('', present).add_record(record(wrong))
+    zone('', present).add_record(record(wrong), lenient=True)
+
+
+def test_records_that_do_not_fit_into_a_message_are_refused_unless_leniently() -> None:
+    texts = '\n'.join(f'x 300 TXT {" ".join([f"{number:0255}"] * 60)}' for number in range(5))
+    with pytest.raises(RuleBroken, match='do not fit into a DNS message'):
+        zone('', record(texts))
+    zone('', record(texts), lenient=True)
+
+
+def test_a_dname_makes_a_large_zone_no_slower() -> None:
+    large = zone('old 300 DNAME example.net.')
+    large.add_pairs({f'h{number}.example.com.\tA': '300\t192.0.2.1' for number in range(20_000)})
+    began = time.process_time()
+    for number in range(1000):
+        assert large.broken_rule(large[f'h{number}.example.com.\tA'], 'target') is None
+    assert time.process_time() - began < 1.0

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from designate_pool.backends.base import Backend
-from designate_pool.backends.records import RecordBackend
+from designate_pool.backends.records import Octodns, RecordBackend
 from designate_pool.errors import BackendUnreachable, InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PageRequest, PlanState, PollResult, PoolServer,
                                   RecordChange, Server, ServerState, ServerStatus, Status, StoredPlan, new_id, utcnow)
@@ -401,6 +401,31 @@ def test_what_others_create_after_the_server_has_refused_ours_is_theirs(pool: Fe
     later(pool, clock, 4000)
     assert f'both.{NAME} 60 A 198.51.100.2' in pool.there(), 'it was overwritten'
     assert f'Update both.{NAME}' in str(pool.row(domain).last_error)
+
+
+def test_what_is_shown_late_and_refused_a_second_time_stays_ours(
+        pool: FedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FedServer, 'capabilities', Octodns.capabilities)
+    domain = pool.share('database', f'ours.{NAME} A 192.0.2.1')
+    provider, populate = pool.fed.provider, pool.fed.provider._populate
+
+    def populate_late(zone: Zone, target: bool, lenient: bool) -> bool:
+        is_there = populate(zone, target, lenient)
+        for record in [record for record in zone if record.name == f'late.{NAME}']:
+            zone.remove_record(record)
+        return is_there
+
+    vars(provider)['_populate'] = populate_late
+    pool.apply(domain, f'late.{NAME} A 192.0.2.2')
+    assert 'the zone read back still needs 1' in str(pool.row(domain).last_error)
+    provider.behave('apply', 'refuse')  # it is there already
+    later(pool, clock, 400)
+    assert 'refuses' in str(pool.row(domain).last_error)
+    del vars(provider)['_populate']
+    provider.behave('apply', 'succeed')
+    pool.apply(domain, f'late.{NAME} A 192.0.2.3')
+    later(pool, clock, 4000)
+    assert f'late.{NAME} 3600 A 192.0.2.3' in pool.there(), pool.row(domain).last_error
 
 
 @pytest.mark.parametrize('fails', ['in part', 'without an answer'])

@@ -94,6 +94,20 @@ def test_what_waits_goes_together_in_its_order_and_no_more_than_fit(backend: Bul
     assert [each.is_first for each in done] == [True, False, False, True, True, True], 'a call counts once'
 
 
+def test_no_more_zones_are_deleted_in_a_second_than_the_server_takes(
+        backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, 'capabilities', Capabilities(batch_size=9, most_in_flight=1, deletes_per_second=2))
+    worker = a_worker(backend, WorkerCallbacks(never, never, list))
+    pauses: list[float] = []
+    monkeypatch.setattr(worker._stopping, 'wait', pauses.append)
+    worker.put(work('a.'), *(work(f'{name}.', Action.DELETE) for name in 'bcdef'), work('g.'))
+    wait_until(lambda: not worker._queues[0], 'all are taken')
+    worker.stop()
+    assert backend.calls == [('create', ['a.']), ('delete', ['b.', 'c.']), ('delete', ['d.', 'e.']), ('delete', ['f.']),
+                             ('create', ['g.'])]
+    assert pauses == [1, 1, 0.5]
+
+
 def test_a_server_that_answers_questions_and_fails_at_work_is_asked_less_and_less() -> None:
     now = [0.0]
     circuit = CircuitBreaker(1, 2.0, lambda: now[0])

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
-from designate_pool.model import Audit, AuditKind, Status, utcnow
+from designate_pool.concurrency import Runtime
+from designate_pool.model import Audit, AuditKind, Server, Status, utcnow
 from designate_pool.pool_manager.dispatch import zone_compare
-from designate_pool.pool_manager.dispatch.zone_compare import Match, ZoneComparison
+from designate_pool.pool_manager.dispatch.zone_compare import Match, Ours, ZoneComparison
 from designate_pool.pool_manager.periodic import contents_audit as contents_module
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
+from designate_pool.runtime import Threads
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.sql.schema import domains as domain_table
 from tests.unit.pool_manager.conftest import SERVERS, Clock, ScriptedPool, all_needed
 
 
-def begun(pool: ScriptedPool, name: str = 'one') -> ContentsAudit:
+def begun(pool: ScriptedPool, name: str = 'one', runtime: Runtime | None = None) -> ContentsAudit:
     """The audit of a pool manager of its own; the round has begun."""
     manager = pool.new_manager(name)
     manager.reconciler.settings = dataclasses.replace(manager.settings, contents_audit_interval=3600)
-    audit = ContentsAudit(manager, pool.runtime)
+    audit = ContentsAudit(manager, runtime or pool.runtime)
     if pool.storage.read(sweeps.get, 'default', AuditKind.CONTENTS) is None:
         pool.storage.run(sweeps.create, 'default', AuditKind.CONTENTS, utcnow())
     return audit
@@ -122,3 +125,31 @@ def test_a_zone_that_cannot_be_made_holds_up_no_other(pool: ScriptedPool, clock:
     monkeypatch.setattr(contents_module, 'PAGES', 1)
     begun(pool).run()
     assert present(pool).now.domains == 2 and present(pool).now.asked == len(SERVERS)
+
+
+def test_a_server_that_takes_long_holds_up_no_other(pool: ScriptedPool, clock: Clock,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ('a.example.com.', 'b.example.com.', 'c.example.com.'):
+        pool.create(name)
+    slow, go_on, seen = pool.manager.members.servers[0].id, threading.Event(), list[tuple[str, str]]()
+
+    def compare(server: Server, mine: Ours, *rest: object) -> ZoneComparison:
+        if server.id == slow:
+            go_on.wait(30)
+        seen.append((server.id, mine.name))
+        return ZoneComparison(Match.SAME if server.id != slow else Match.OTHER, mine.serial, 'other contents')
+
+    monkeypatch.setattr(zone_compare, 'compare', compare)
+    monkeypatch.setattr(contents_module, 'PAGES', 1)
+    monkeypatch.setattr(contents_module, 'LAG', 0.05)
+    audit = begun(pool, runtime=Threads())
+    audit.run()
+    others = len(SERVERS) - 1
+    assert len(seen) == 3 * others and present(pool).now.asked == 3 * others
+    go_on.set()
+    audit.close()
+    assert len(seen) == 3 * others + 1
+    clock.offset += timedelta(hours=1)
+    audit.run()  # the last page of the round
+    found = present(pool).last
+    assert found is not None and (found.asked, found.findings) == (3 * others + 1, 1)

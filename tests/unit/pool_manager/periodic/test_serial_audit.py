@@ -272,6 +272,12 @@ def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(pool: ScriptedPool
         pool.deliver()
     mended, = pool.storage.read(audit_findings.of_domain, domain.id, 10)
     assert mended == dataclasses.replace(found, mended=True)
+    pool.servers[SERVERS[0]].dead = True
+    pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    assert pool.storage.read(audit_findings.of_domain, domain.id, 10) == [mended], 'a later change is not about it'
+    pool.deliver()
+    assert pool.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.ERROR
+    assert pool.storage.read(audit_findings.of_domain, domain.id, 10) == [mended], 'nor is its failure'
     told = [record.getMessage() for record in caplog.records]
     label = pool.servers[SERVERS[0]].server.label
     assert told[0] == (f'{domain.name} on {label}: the audit of serials found that another; '

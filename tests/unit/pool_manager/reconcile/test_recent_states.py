@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Report, ServerStatus,
-                                  Status, utcnow)
+from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Reason, Report,
+                                  ServerStatus, Status, utcnow)
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import MOMENT, DomainState, RecentStates
 from designate_pool.pool_manager.service import PoolManager
@@ -33,11 +33,35 @@ def begun(pool: ScriptedPool) -> tuple[Domain, dict[str, PollRequest]]:
 @all_needed
 def test_the_success_of_a_poll_costs_its_row_alone(pool: ScriptedPool) -> None:
     domain, asked = begun(pool)
-    for result in [pool.poll(asked[server]) for server in (A, B)]:
+    for result in [dataclasses.replace(pool.poll(asked[server]), base=asked[server].seen) for server in (A, B)]:
         with count_statements(pool.storage) as counter:
             pool.manager.queue_results([result])
         assert counter.total() == 1, counter
     pool.manager.queue_results([pool.poll(asked[C])])
+    assert pool.get(domain).status is Status.ACTIVE
+
+
+@all_needed
+@pytest.mark.parametrize('reached_by', ['difference', 'nothing, then difference', 'nothing, then whole zone'])
+def test_a_serial_that_a_server_was_not_seen_to_transfer_does_not_count(pool: ScriptedPool, reached_by: str) -> None:
+    domain, asked = begun(pool)
+    before = pool.rows(domain)[A, Action.UPDATE].serial_number
+    by_itself, by_difference, whole = (dataclasses.replace(pool.poll(asked[A]), base=base)
+                                       for base in (domain.serial, before, None))
+    pool.manager.queue_results([pool.poll(asked[server]) for server in (B, C)])
+    if reached_by.startswith('nothing'):
+        with held_up(pool.manager):  # the call that compares takes a while
+            pool.manager.queue_results([by_itself])
+            row = pool.rows(domain)[A, Action.UPDATE]
+            assert (row.status, row.reason, row.serial_number) == (None, Reason.UNCHECKED, before)
+            assert pool.get(domain).status is Status.PENDING
+            pool.manager.queue_results([by_itself])
+            assert pool.rows(domain)[A, Action.UPDATE] == row
+            pool.manager.queue_results([whole if reached_by.endswith('zone') else by_difference])
+    else:
+        pool.manager.queue_results([by_difference])
+    row = pool.rows(domain)[A, Action.UPDATE]
+    assert (row.status, row.reason, row.serial_number) == (Outcome.SUCCESS, None, domain.serial)
     assert pool.get(domain).status is Status.ACTIVE
 
 

@@ -290,7 +290,22 @@ def test_no_poll_makes_it_right(status: Outcome, serial: int | None) -> None:
 def test_a_newer_serial_is_seen_and_makes_nothing_right() -> None:
     claimed = row_transitions.claim(FOUND, 'me', NOW + timedelta(seconds=30))
     after = poll(claimed, Outcome.SUCCESS, 11)
-    assert after == dataclasses.replace(claimed, serial_number=11, version=claimed.version + 1)
+    assert after == dataclasses.replace(claimed, serial_number=11, seen_at=NOW, version=claimed.version + 1)
+
+
+def test_it_is_noted_when_the_newest_serial_was_seen() -> None:
+    stale = poll(begun()['a', Action.UPDATE], Outcome.ERROR, 9)
+    assert (stale.serial_number, stale.seen_at) == (9, NOW)
+    earlier = dataclasses.replace(stale, seen_at=NOW - timedelta(hours=1))
+    assert poll(earlier, Outcome.ERROR, 9).seen_at == NOW, 'it still serves that'
+    assert poll(earlier, Outcome.ERROR, None).seen_at == poll(earlier, Outcome.ERROR, 8).seen_at == earlier.seen_at
+    assert poll(earlier, Outcome.SUCCESS, 10).seen_at == NOW
+
+
+def test_no_higher_serial_is_issued_for_a_server_that_signs() -> None:
+    ahead = dataclasses.replace(row_transitions.serial_ahead(RIGHT, 500, 10, NOW), attempts=1)
+    assert row_transitions.needs_higher_serial(ahead, 500, DOMAIN)
+    assert not row_transitions.needs_higher_serial(dataclasses.replace(ahead, reason=Reason.SIGNS), 500, DOMAIN)
 
 
 def test_a_change_renews_it_and_leaves_it_diverged() -> None:
@@ -337,7 +352,7 @@ def test_it_does_not_count_and_what_was_reported_stays_reported() -> None:
 def test_what_it_was_heard_to_serve_when_mending_failed_is_shown() -> None:
     failed = CallResult(error='serves serial 11 with other contents than ours', retryable=False)
     for serial, shown in ((11, 11), (10, 10), (9, 10), (None, 10)):
-        after = row_transitions.after_call(row_transitions.observe(FOUND, serial), failed, NOW, TRIES, 0.5)
+        after = row_transitions.after_call(row_transitions.observe(FOUND, serial, NOW), failed, NOW, TRIES, 0.5)
         assert (after.serial_number, after.status, after.diverged) == (shown, Outcome.ERROR, True)
 
 

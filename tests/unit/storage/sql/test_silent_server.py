@@ -35,16 +35,19 @@ def test_a_connection_is_not_waited_for_longer_than_the_patience(kind: str, conc
     assert done.stdout == 'no answer\n', done.stderr
 
 
-def test_after_a_silent_host_the_next_one_is_tried() -> None:
+@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
+@pytest.mark.parametrize('silence', ['nothing is answered', 'connections are accepted'])
+def test_after_a_silent_host_the_next_one_is_tried(silence: str, concurrency: str) -> None:
     with contextlib.ExitStack() as end:
-        full, following = (end.enter_context(socket.create_server(('127.0.0.1', 0), backlog=0)) for _ in range(2))
-        for _ in range(2):  # the first fills the queue; what comes then is not even answered by the kernel
+        first, following = (end.enter_context(socket.create_server(('127.0.0.1', 0), backlog=0)) for _ in range(2))
+        # The first fills the queue; what comes then is not even answered by the kernel.
+        for _ in range(2 if silence == 'nothing is answered' else 0):
             waiting = end.enter_context(socket.socket())
             waiting.setblocking(False)
-            waiting.connect_ex(full.getsockname())
-        hosts = '&'.join(f'host=127.0.0.1:{each.getsockname()[1]}' for each in (full, following))
+            waiting.connect_ex(first.getsockname())
+        hosts = '&'.join(f'host=127.0.0.1:{each.getsockname()[1]}' for each in (first, following))
         program = end.enter_context(subprocess.Popen(
-            [sys.executable, '-W', 'ignore', '-c', PROGRAM, 'eventlet', f'postgresql://pool:secret@/pool?{hosts}']))
+            [sys.executable, '-W', 'ignore', '-c', PROGRAM, concurrency, f'postgresql://pool:secret@/pool?{hosts}']))
         end.callback(program.kill)
         following.settimeout(patience(20))
         following.accept()[0].close()

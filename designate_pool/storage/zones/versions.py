@@ -1,0 +1,625 @@
+"""The versions of zones: who changed what with each serial.
+
+History, former contents and incremental transfers (RFC 1995) are read from them.  Contents at a serial are the present
+ones without the differences of all later versions.  A difference that is too large is not kept, nor are the oldest of a
+zone that has many: contents before one of these cannot be had.
+
+The *journal* of a domain is what incremental transfers may use: its versions after ``journal_from``.  A version that
+changes the SOA in more than the serial is in no journal, which begins anew after it.  The primary changes with the
+pool, before the domain has a serial for that; until then there are no differences, as they would delete a SOA that no
+server has (RFC 1995 section 4).  Whoever writes has locked the domain.
+
+The creation and the deletion of a domain are not rows here: ``domains.created_by`` and ``deleted_by`` have them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from designate_pool import serial as serials
+from designate_pool.deadline import Turns
+from designate_pool.errors import ContentsNotKept, DomainNotFound
+from designate_pool.model import (Actor, ChangeKind, Context, Domain, Version, ZoneDifference, ZoneHead, ZoneRecord,
+                                  ZoneStep, differences, new_ids)
+from designate_pool.model.differences import RecordDifference
+from designate_pool.protocol import soa_rdata
+from designate_pool.protocol.names_and_rdata import text_of_wire
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.serving.zone_snapshot import Ahead
+from designate_pool.storage.sql import bulk
+from designate_pool.storage.sql.database import Tx, see_one_state
+from designate_pool.storage.sql.entities import chunks, delete_all
+from designate_pool.storage.sql.schema import ALIVE, domains, pool_renewals, records, recordsets, zone_versions
+from designate_pool.storage.zones import recordsets as recordset_store
+
+TABLE = zone_versions
+#: Rows of one statement.
+_AT_ONCE = 1000
+
+_SERVED = (sa.select(records.c.id, records.c.recordset_id, recordsets.c.name, recordsets.c.type, recordsets.c.ttl,
+                     records.c.wire)
+           .join_from(records, recordsets, recordsets.c.id == records.c.recordset_id)
+           .where(zone_snapshot.IS_PRESENT))
+_SERVED_OF_SETS = _SERVED.where(records.c.recordset_id.in_(sa.bindparam('ids', expanding=True)))
+_SERVED_BY_ID = _SERVED.where(records.c.id.in_(sa.bindparam('ids', expanding=True)))
+#: With the texts of their data.
+_IN_ORDER = (sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.wire, records.c.data)
+             .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
+             .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
+                    recordsets.c.type != 'SOA', zone_snapshot.IS_PRESENT)
+             .order_by(recordsets.c.name, recordsets.c.type))
+_OF_DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
+_SIZE = TABLE.c.gone + TABLE.c.added
+_IS_KEPT = TABLE.c.difference.is_not(None)
+#: The update that has still to give a domain a serial for its new primary.
+_AWAITED = sa.and_(pool_renewals.c.pool_id == domains.c.pool_id, pool_renewals.c.everywhere == sa.true(),
+                   pool_renewals.c.after_id < domains.c.id)
+_REACH = (sa.select(domains.c.journal_from).select_from(domains.outerjoin(pool_renewals, _AWAITED))
+          .where(domains.c.id == sa.bindparam('domain_id'), domains.c.journal_to == domains.c.serial,
+                 pool_renewals.c.pool_id.is_(None)))
+_JOURNALS = (sa.select(domains.c.id, domains.c.serial, domains.c.journal_from, domains.c.journal_records,
+                       domains.c.history_records)
+             .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id).with_for_update())
+_SHORTEN = (sa.update(domains).where(domains.c.id == sa.bindparam('key'))
+            .values(journal_from=sa.bindparam('reach'), journal_records=sa.bindparam('remaining'),
+                    history_records=sa.bindparam('kept')))
+#: The records of one version are not read if they alone are too many.
+_STEPS = sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.former_serial, _SIZE,
+                   sa.case((_SIZE <= sa.bindparam('most'), TABLE.c.difference)))
+_ROWS = _STEPS.where(_OF_DOMAIN).limit(sa.bindparam('rows'))
+#: Serials after *have* and up to *serial*, where they do not wrap around between these and where they do.
+_BETWEEN = _ROWS.where(TABLE.c.serial_number > sa.bindparam('have'), TABLE.c.serial_number <= sa.bindparam('serial'))
+_AROUND = _ROWS.where(sa.or_(TABLE.c.serial_number > sa.bindparam('have'),
+                             TABLE.c.serial_number <= sa.bindparam('serial')))
+#: Of some domains, from a serial on; at least a row for each.
+_OF_SOME = (_STEPS.add_columns(domains.c.id, domains.c.serial, domains.c.journal_from, domains.c.ttl)
+            .select_from(domains.outerjoin(pool_renewals, _AWAITED).outerjoin(TABLE, sa.and_(
+                TABLE.c.domain_id == domains.c.id, TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
+                TABLE.c.serial_number >= sa.bindparam('least'), TABLE.c.serial_number >= sa.case(
+                    (domains.c.journal_from > domains.c.serial, 0), else_=domains.c.journal_from),
+                domains.c.journal_to == domains.c.serial, pool_renewals.c.pool_id.is_(None))))
+            .where(domains.c.id.in_(sa.bindparam('ids', expanding=True)), zone_snapshot.IS_SERVED)
+            .limit(sa.bindparam('rows')))
+_PAGE = (sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.former_serial, TABLE.c.kind, TABLE.c.actor,
+                   TABLE.c.project_id, TABLE.c.request_id, TABLE.c.created_at, TABLE.c.gone, TABLE.c.added,
+                   _IS_KEPT.label('is_kept'), TABLE.c.reason)
+         .where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before')).order_by(TABLE.c.number.desc())
+         .limit(sa.bindparam('limit')))
+_FIELDS = len(_PAGE.selected_columns)
+_PAGE_WITH_RECORDS = _PAGE.add_columns(TABLE.c.difference, TABLE.c.former_soa)
+#: More than any version of a domain.
+_NEWEST = 2 ** 31 - 1
+_NO_SET: tuple[int | None, list[bytes]] = (None, [])
+#: Why others' versions are not shown: whether there are such, and when, is not told.
+_OF_OTHERS = 'it was not of this project then'
+_ORIGINS = sa.select(domains.c.id, domains.c.name, domains.c.version, domains.c.serial, domains.c.project_id,
+                     domains.c.created_at, domains.c.created_by, domains.c.deleted_at, domains.c.deleted_by,
+                     domains.c.purged).where(domains.c.id == sa.bindparam('domain_id'))
+
+
+_SIZES = (sa.select(TABLE.c.number, _SIZE, _IS_KEPT).where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before'))
+          .order_by(TABLE.c.number.desc()).limit(sa.bindparam('limit')))
+
+
+class Span(NamedTuple):
+    """A domain's id, an older serial and the present one."""
+
+    domain_id: str
+    have: int
+    serial: int
+
+
+class ServedRecord(NamedTuple):
+    """A record that is served; *ttl* is None for the domain's."""
+
+    id: str
+    recordset_id: str
+    name: str
+    type: str
+    ttl: int | None
+    wire: bytes
+
+
+class NewVersion(NamedTuple):
+    """A version to write.
+
+    :ivar difference: packed; None where it is not kept
+    :ivar former_soa: by field of :class:`ZoneHead`; ``primary`` is the first name server, and ``project_id`` the owner.
+        None for the same as now
+    """
+
+    version: Version
+    difference: bytes | None = b''
+    former_soa: Mapping[str, Any] | None = None
+
+
+def of(context: Context, former: Domain, domain: Domain, kind: ChangeKind, gone: int = 0, added: int = 0) -> Version:
+    """The version to which *context* brings a domain."""
+    return Version(domain.id, domain.version, domain.serial, former.serial, kind, context.actor, domain.project_id,
+                   domain.request_id, gone=gone, added=added)
+
+
+def served(tx: Tx, recordset_ids: Sequence[str], record_ids: Sequence[str]) -> list[ServedRecord]:
+    """The served records of these recordsets, and these records."""
+    return [ServedRecord(*row) for query, ids in ((_SERVED_OF_SETS, recordset_ids), (_SERVED_BY_ID, record_ids))
+            for part in chunks(ids) for row in tx.execute(query, {'ids': part})]
+
+
+def write(tx: Tx, new: Sequence[NewVersion], now: datetime) -> None:
+    """Store versions."""
+    for part in chunks(new, _AT_ONCE):
+        every = [item.version for item in part]
+        bulk.insert(tx, TABLE, {'created_at': now}, {
+            'difference': [item.difference for item in part],
+            'former_soa': [None if item.former_soa is None else json.dumps(item.former_soa) for item in part],
+            'kind': [version.kind for version in every],
+            'actor': [actor_text(version.actor) for version in every],
+            'serial_number': [version.serial for version in every],
+            **{name: [getattr(version, name) for version in every]
+               for name in ('domain_id', 'number', 'former_serial', 'project_id', 'request_id', 'gone', 'added',
+                            'reason')},
+            'id': new_ids(len(part))})
+
+
+def write_deletion(tx: Tx, domain_id: str, now: datetime) -> None:
+    """Store the deletion of a domain, which its row has until now, since it is restored."""
+    domain = tx.execute(_ORIGINS, {'domain_id': domain_id}).first()
+    if domain is not None and domain.deleted_by:
+        write(tx, [NewVersion(_deletion(domain))], domain.deleted_at or now)
+
+
+def actor_text(actor: Actor) -> str:
+    """An actor as it is stored."""
+    return json.dumps({name: value for name, value in zip(Actor.__slots__, dataclasses.astuple(actor)) if value})
+
+
+def actor_of(text: str | None) -> Actor:
+    """An actor from its stored text."""
+    return Actor.of(json.loads(text or '{}'))
+
+
+def origin_text(version: Version) -> str:
+    """A creation or deletion as the domain's row has it, and its time if that is not the row's."""
+    at = {} if version.created_at is None else {'created_at': version.created_at.isoformat()}
+    return json.dumps({'kind': version.kind, 'serial': version.serial, 'former_serial': version.former_serial,
+                       'project_id': version.project_id, 'request_id': version.request_id,
+                       'actor': json.loads(actor_text(version.actor)), **at})
+
+
+def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference | None:
+    """The difference of a zone from serial *have* to its present one; None when it is not served.
+
+    It must be the first call of its transaction (see :func:`designate_pool.storage.sql.database.see_one_state`).
+
+    :param most: a difference of more records is not read: its ``steps`` are None
+    """
+    see_one_state(tx)
+    head = zone_snapshot.head(tx, domain_id)
+    if head is None:
+        return None
+    if head.is_held:  # the journal leads to the newest version
+        return ZoneDifference(head, None)
+    reach = tx.execute(_REACH, {'domain_id': domain_id}).scalar()
+    if not _reaches(reach, have, head.serial):
+        return ZoneDifference(head, None)
+    query = _BETWEEN if have <= head.serial else _AROUND
+    rows = tx.execute(query, {'domain_id': domain_id, 'have': have, 'serial': head.serial, 'most': most,
+                              'rows': most + 1}).all()
+    return ZoneDifference(head, _steps(rows, have, head.serial, head.ttl) if _fits(rows, most) else None)
+
+
+def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneStep]] | None:
+    """What leads from older serials of zones to the present ones, in one statement.
+
+    Empty where the journal does not go back that far.  Zones that are at other serials by now, or not served,
+    are left out.  None if more than *most* records have to be read.
+    """
+    has_wrapped = any(span.have > span.serial for span in wanted)
+    rows = tx.execute(_OF_SOME, {'ids': sorted({span.domain_id for span in wanted}), 'most': most, 'rows': most + 1,
+                                 'least': 0 if has_wrapped else min(span.have for span in wanted)}).all()
+    if not _fits(rows, most):
+        return None
+    by_domain: dict[tuple[str, int], tuple[int | None, int, list[Sequence[Any]]]] = {}
+    for *row, domain_id, serial, reach, ttl in rows:
+        _, _, versions = by_domain.setdefault((domain_id, serial), (reach, ttl, []))
+        if row[0] is not None:
+            versions.append(row)
+    return {span: _steps_since(span, *by_domain[span.domain_id, span.serial])
+            for span in wanted if (span.domain_id, span.serial) in by_domain}
+
+
+def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
+    """The first serial and the size of the domain's journal without its oldest versions: of *most* records at most."""
+    rows = tx.execute(sa.select(TABLE.c.former_serial, _SIZE).where(TABLE.c.domain_id == domain.id)
+                      .order_by(TABLE.c.number.desc()).limit(most)).all()
+    reach, size = domain.serial, 0
+    for former_serial, count in rows:
+        if reach == domain.journal_from or size + count > most:
+            break
+        reach, size = former_serial, size + count
+    return reach, size
+
+
+def drop_oldest(tx: Tx, domain: Domain, most: int) -> int:
+    """Drop the domain's oldest differences, until they have *most* records at most; how many they have."""
+    kept, cut, oldest = 0, None, None
+    for number, count, is_kept in _newest_first(tx, domain.id, _SIZES):
+        if not is_kept and count <= most:
+            break  # those before were dropped
+        if is_kept and cut is None and kept + count > most:
+            cut = number
+        kept += count if is_kept and cut is None else 0
+        oldest = number
+    if cut is not None:
+        tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain.id, TABLE.c.number.between(oldest, cut), _IS_KEPT)
+                   .values(difference=None))
+    return kept
+
+
+def expire(tx: Tx, before: datetime, limit: int) -> int:
+    """Delete versions from before a time, the oldest first, *limit* at most; how many were deleted."""
+    old = tx.execute(sa.select(TABLE.c.id, TABLE.c.domain_id, TABLE.c.serial_number, _SIZE, _IS_KEPT)
+                     .where(TABLE.c.created_at < before).order_by(TABLE.c.created_at).limit(limit)).all()
+    stale: dict[str, list[tuple[int, int, bool]]] = {}
+    for _, domain_id, serial, count, is_kept in old:
+        stale.setdefault(domain_id, []).append((serial, count, is_kept))
+    shorter = []
+    for part in chunks(sorted(stale)):
+        for row in tx.execute(_JOURNALS, {'ids': part}):
+            reach, remaining = row.journal_from, row.journal_records
+            for serial, count, _ in stale[row.id]:
+                if reach is not None and _age(serial, row.serial) < _age(row.journal_from, row.serial):
+                    remaining -= count
+                    reach = min(reach, serial, key=lambda serial: _age(serial, row.serial))
+            kept = row.history_records - sum(count for _, count, is_kept in stale[row.id] if is_kept)
+            shorter.append({'key': row.id, 'reach': reach, 'remaining': max(0, remaining), 'kept': max(0, kept)})
+    if shorter:
+        tx.execute(_SHORTEN, shorter)
+    delete_all(tx, TABLE.c.id, (row.id for row in old))
+    return len(old)
+
+
+def find(tx: Tx, domain_id: str, limit: int = _AT_ONCE, before: int | None = None,
+         project_id: str | None = None) -> list[Version]:
+    """The versions of a domain, newest first, with its creation and deletion.
+
+    :param limit: how many at most
+    :param before: the number of the last one of the page before
+    :param project_id: only those of the time when this project owned the domain
+    """
+    domain = tx.execute(_ORIGINS, {'domain_id': domain_id}).first()
+    if domain is None:
+        return []
+    rows = _newest_first(tx, domain_id, _of_project(_PAGE, project_id), before, limit)
+    listed = [_version(domain_id, row) for row in itertools.islice(rows, limit)]
+    is_last = len(listed) < limit
+    if domain.deleted_at and domain.deleted_by and before is None:
+        listed[:0] = [_deletion(domain)]
+    if domain.created_by and is_last and (before is None or before > 1):
+        listed.append(_creation(domain))
+    return [version for version in listed if project_id in (None, version.project_id)][:limit]
+
+
+def of_recordset(tx: Tx, domain_id: str, name: str, rtype: str | None, limit: int, before: int | None = None,
+                 project_id: str | None = None) -> list[tuple[Version, RecordDifference]]:
+    """Those versions that :func:`find` finds which changed records of a name, and a type if one is given, with these.
+
+    Not the records that the domain was created with.
+    """
+    changes: list[tuple[Version, RecordDifference]] = []
+    for row in _newest_first(tx, domain_id, _of_project(_PAGE_WITH_RECORDS, project_id), before):
+        gone, added = ([record for record in side if record[0] == name and rtype in (None, record[1])]
+                       for side in differences.unpack(row.difference or b''))
+        if gone or added:
+            changes.append((_version(domain_id, row), RecordDifference(gone, added)))
+            if len(changes) == limit:
+                break
+    return changes
+
+
+class ChangedSet(NamedTuple):
+    """A recordset that differs between two versions, or the SOA; without records where it is not there.
+
+    :ivar former_ttl: in seconds, at the first of the two, as *former_records*
+    """
+
+    name: str
+    type: str
+    former_ttl: int | None
+    former_records: Sequence[str]
+    ttl: int | None
+    records: Sequence[str]
+
+
+def contents_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None = None,
+                expired: datetime | None = None) -> tuple[ZoneHead, list[ZoneRecord]]:
+    """The head and the records, without the SOA, that a zone had at a serial or a time, also after it was deleted.
+
+    It must be the first call of its transaction.  A TTL is None for the zone's.
+
+    :param project_id: only of the time when this project owned the domain
+    :param expired: versions from before may have been deleted
+    :raises DomainNotFound: when there is no such domain
+    :raises ContentsNotKept: when it never had the serial, was not there, or its contents then are not kept
+    """
+    see_one_state(tx)
+    return _contents_at(tx, domain_id, at, project_id, expired)
+
+
+def permitted_pages(tx: Tx, domain_id: str,
+                    ahead: Ahead = iter) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
+    """Pages of a zone at the version that servers may have: its head with some of its records; at least one page.
+
+    All pages are of one serial.  There is none if the zone is not served.  It must be the first call of its
+    transaction.
+
+    :param ahead: as for :func:`zone_snapshot.records_of`, and so is the order of the records
+    """
+    see_one_state(tx)
+    head = zone_snapshot.head(tx, domain_id)
+    if head is None:
+        return
+    if head.is_held:
+        former = _contents_at(tx, domain_id, head.serial)[1]
+        for start in range(0, max(1, len(former)), _AT_ONCE):
+            yield head, former[start:start + _AT_ONCE]
+        return
+    is_empty = True
+    with contextlib.closing(zone_snapshot.records_of(tx, domain_id, ahead)) as read:
+        for page in read:
+            is_empty = False
+            yield head, page
+    if is_empty:
+        yield head, ()
+
+
+def permitted_texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
+    """The head, and name, type, TTL (None for the zone's) and data of every record but the SOA, of the version that
+    servers may have; None if the zone is not served.  It must be the first call of its transaction."""
+    see_one_state(tx)
+    head = zone_snapshot.head(tx, domain_id)
+    if head is None:
+        return None
+    if not head.is_held:
+        return head, list(recordset_store.contents(tx, domain_id))
+    return head, [(name, rtype, ttl, text_of_wire(rtype, wire))
+                  for name, rtype, ttl, wire in _contents_at(tx, domain_id, head.serial)[1]]
+
+
+def _contents_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None = None,
+                 expired: datetime | None = None) -> tuple[ZoneHead, list[ZoneRecord]]:
+    head, past = _version_at(tx, domain_id, at, project_id, expired)
+    present = (record for page in zone_snapshot.records_of(tx, domain_id) for record in page)
+    return head, list(Turns().between(differences.undo(present, past.differences())))
+
+
+def rows_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None = None, expired: datetime | None = None,
+            name: str | None = None) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]]:
+    """As :func:`contents_at`, in the form and the order of :func:`recordsets.contents`, fetched as they are consumed.
+
+    :param name: only the records of this name
+    """
+    see_one_state(tx)
+    head, past = _version_at(tx, domain_id, at, project_id, expired)
+    query = _IN_ORDER if name is None else _IN_ORDER.where(recordsets.c.name == name)
+    present = tx.execute(query, {'domain_id': domain_id}, execution_options={'yield_per': _AT_ONCE})
+    rows = differences.undo_in_order(map(tuple, present), past.differences(), text_of_wire)
+    return head, (row for row in rows if name in (None, row[0]))
+
+
+def between(tx: Tx, domain_id: str, first: int | datetime, second: int | datetime, project_id: str | None = None,
+            expired: datetime | None = None) -> tuple[ZoneHead, ZoneHead, list[ChangedSet]]:
+    """The heads of two versions of a zone, and the recordsets that differ, by name and type, the SOA first.
+
+    Parameters and errors are as those of :func:`contents_at`.
+    """
+    see_one_state(tx)
+    heads, pasts = zip(*(_version_at(tx, domain_id, at, project_id, expired) for at in (first, second)))
+    newer, older = sorted(pasts, key=lambda past: len(past.undone))
+    undone = list(older.differences())[len(newer.undone):]
+    keys = {record[:2] for difference in undone for side in difference for record in side}
+    names = sorted({name for name, _ in keys})
+    if heads[0].ttl != heads[1].ttl:  # of all records that have not their own
+        present = list(tx.execute(_IN_ORDER, {'domain_id': domain_id}))
+    else:
+        present = [row for part in chunks(names) for row in tx.execute(
+            _IN_ORDER.where(recordsets.c.name.in_(part)), {'domain_id': domain_id})]
+    turns = Turns()
+    later = list(turns.between(differences.undo(((name, rtype, ttl, wire) for name, rtype, ttl, wire, _ in present),
+                                                newer.differences())))
+    only = keys if heads[0].ttl == heads[1].ttl else None
+    of_head = heads if pasts[0] is newer else heads[::-1]
+    sets = [_sets(head.ttl, turns.between(records), only)
+            for head, records in zip(of_head, (later, differences.undo(later, undone)))]
+    if pasts[0] is older:
+        sets.reverse()
+    soas = [(head.ttl, [soa_rdata.text(head, ''.join(head.name_servers[:1]))]) for head in heads]
+    changed = [ChangedSet(heads[0].name, 'SOA', *soas[0], *soas[1])] if soas[0] != soas[1] else []
+    for key in turns.between(sorted(sets[0].keys() | sets[1].keys())):
+        former, latter = sets[0].get(key, _NO_SET), sets[1].get(key, _NO_SET)
+        if former[0] != latter[0] or sorted(former[1]) != sorted(latter[1]):
+            changed.append(ChangedSet(*key, former[0], _texts(key[1], former[1]), latter[0],
+                                      _texts(key[1], latter[1])))
+    return *heads, changed
+
+
+def _sets(zone_ttl: int, contents: Iterable[ZoneRecord],
+          keys: Collection[tuple[str, str]] | None) -> dict[tuple[str, str], tuple[int, list[bytes]]]:
+    """TTL and data of the recordsets with these keys."""
+    sets: dict[tuple[str, str], tuple[int, list[bytes]]] = {}
+    for name, rtype, ttl, wire in contents:
+        if keys is None or (name, rtype) in keys:
+            sets.setdefault((name, rtype), (zone_ttl if ttl is None else ttl, []))[1].append(wire)
+    return sets
+
+
+def _texts(rtype: str, wires: Iterable[bytes]) -> Sequence[str]:
+    return sorted(text_of_wire(rtype, wire) for wire in wires) or ()
+
+
+class Past(NamedTuple):
+    """A version of a zone, with the packed differences of all later ones, newest first, and what its SOA had else.
+
+    :ivar since: when the zone had it first
+    """
+
+    serial: int
+    since: datetime
+    undone: Sequence[bytes]
+    soa: Mapping[str, Any]
+
+    def differences(self) -> Iterator[RecordDifference]:
+        return map(differences.unpack, self.undone)
+
+
+def _version_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None,
+                expired: datetime | None) -> tuple[ZoneHead, Past]:
+    """The head that a zone had, and its version then (see :func:`contents_at`)."""
+    domain = tx.execute(_ORIGINS, {'domain_id': domain_id}).first()
+    head = zone_snapshot.newest_head(tx, domain_id, if_served=False)
+    if domain is None or head is None:
+        raise DomainNotFound(domain=domain_id)
+    past = _past(tx, domain, at, project_id, expired)
+    if domain.purged:
+        raise _not_kept(domain, at, 'the zone was deleted, and then its records')
+    values = dict(past.soa)
+    primary = values.pop('primary', None)
+    return dataclasses.replace(head, **values, serial=past.serial, name_servers=(
+        head.name_servers if primary is None else
+        (primary, *(server for server in head.name_servers if server != primary)))), past
+
+
+def undone_since(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None,
+                 expired: datetime) -> tuple[Past, list[RecordDifference]]:
+    """As :func:`contents_at`: the version, and the differences between it and the present contents, newest first."""
+    past = _past(tx, tx.execute(_ORIGINS, {'domain_id': domain_id}).one(), at, project_id, expired)
+    return past, list(past.differences())
+
+
+def _past(tx: Tx, domain: Any, at: int | datetime, project_id: str | None, expired: datetime | None) -> Past:
+    """The version of a zone at a serial or a time (see :func:`contents_at`)."""
+    serial, owner, since = domain.serial, domain.project_id, domain.created_at
+    undone: list[bytes] = []
+    soa: dict[str, Any] = {}
+    deletion = [(_deletion(domain), b'', None)] if domain.deleted_at and domain.deleted_by else []
+    for version, packed, former_soa in itertools.chain(deletion, (
+            (_version(domain.id, row), row.difference, row.former_soa)
+            for row in _newest_first(tx, domain.id, _PAGE_WITH_RECORDS))):
+        is_there, begun = version.kind is not ChangeKind.DELETE, version.created_at or since
+        if version.serial != serial:
+            break
+        is_own = project_id in (None, owner)
+        if begun <= at if isinstance(at, datetime) else is_there and is_own and serial == at:
+            if not is_own:
+                raise _not_kept(domain, at, _OF_OTHERS)
+            if not is_there:
+                raise _not_kept(domain, at, f'it was deleted at {_shown(begun)}')
+            return Past(serial, begun, undone, soa)
+        since = begun
+        if packed is None:
+            break
+        undone.append(packed)
+        soa.update(json.loads(former_soa or '{}'))
+        serial, owner = version.former_serial, soa.pop('project_id', owner)
+    else:
+        origin = _creation(domain) if domain.created_by else None
+        begun = origin and origin.created_at or domain.created_at
+        if isinstance(at, datetime) and at < begun:
+            how = 'taken over' if origin and origin.kind is ChangeKind.TAKEOVER else 'created'
+            raise _not_kept(domain, at, f'it was {how} at {_shown(begun)}')
+        since = begun if expired is None or origin and origin.serial == serial else max(begun, expired)
+        if project_id in (None, owner) and (at == serial if isinstance(at, int) else at >= since):
+            return Past(serial, begun, undone, soa)
+    if project_id not in (None, owner):
+        raise _not_kept(domain, at, _OF_OTHERS)
+    raise _not_kept(domain, at, f'they are kept since serial {serial} of {_shown(since)}')
+
+
+def _not_kept(domain: Any, at: int | datetime, why: str) -> ContentsNotKept:
+    return ContentsNotKept(domain=domain.name, why=why, at=_shown(at) if isinstance(at, datetime) else f'serial {at}')
+
+
+def _shown(moment: datetime) -> str:
+    return f'{moment:%Y-%m-%d %H:%M:%S} UTC'
+
+
+def _newest_first(tx: Tx, domain_id: str, query: sa.Select[Any], before: int | None = None,
+                  at_once: int = _AT_ONCE) -> Iterator[Any]:
+    """The rows of a query for versions of a domain, newest first; *before* is as for :func:`find`."""
+    before = _NEWEST if before is None else before
+    while rows := tx.execute(query, {'domain_id': domain_id, 'before': before, 'limit': at_once}).all():
+        yield from rows
+        if len(rows) < at_once:
+            break
+        before = rows[-1].number
+
+
+def _of_project(query: sa.Select[Any], project_id: str | None) -> sa.Select[Any]:
+    return query if project_id is None else query.where(TABLE.c.project_id == project_id)
+
+
+def _deletion(domain: Any) -> Version:
+    return _origin(domain.id, domain.version, domain.deleted_at, domain.deleted_by)
+
+
+def _creation(domain: Any) -> Version:
+    return _origin(domain.id, 1, domain.created_at, domain.created_by)
+
+
+def _version(domain_id: str, row: Sequence[Any]) -> Version:
+    number, serial, former_serial, kind, actor, *others = row[:_FIELDS]
+    return Version(domain_id, number, serial, former_serial, kind, actor_of(actor), *others)
+
+
+def _origin(domain_id: str, number: int, at: datetime | None, text: str) -> Version:
+    values = json.loads(text)
+    if 'created_at' in values:
+        at = datetime.fromisoformat(values.pop('created_at'))
+    return Version(domain_id, number, created_at=at, kind=ChangeKind(values.pop('kind')),
+                   actor=Actor.of(values.pop('actor')), **values)
+
+
+def _fits(rows: Sequence[Sequence[Any]], most: int) -> bool:
+    return len(rows) <= most and sum(row[3] or 0 for row in rows) <= most
+
+
+def _steps_since(span: Span, reach: int | None, ttl: int, rows: Sequence[Sequence[Any]]) -> list[ZoneStep]:
+    """The changes since a serial, step by step; *rows* are the journal's since then at least, *reach* is its own."""
+    if not _reaches(reach, span.have, span.serial):
+        return []
+    behind = _age(span.have, span.serial)
+    return _steps((row for row in rows if _age(row[1], span.serial) < behind), span.have, span.serial, ttl) or []
+
+
+def _reaches(reach: int | None, have: int, newest: int) -> bool:
+    """Whether a journal that begins at *reach*, if there is one, goes back to the serial *have*."""
+    return reach is not None and _age(have, newest) <= _age(reach, newest) < serials.HALF
+
+
+def _age(serial: int, newest: int) -> int:
+    """How far *serial* lies behind (RFC 1982)."""
+    return (newest - serial) % serials.SPACE
+
+
+def _steps(rows: Iterable[Sequence[Any]], have: int, newest: int, ttl: int) -> list[ZoneStep] | None:
+    """The steps from *have* to *newest*; None if they do not lead there."""
+    result, at = [], have
+    for _, serial, former_serial, _, packed in sorted(rows, key=lambda row: row[0]):
+        if serial == former_serial:
+            continue
+        if former_serial != at or packed is None:
+            return None
+        gone, added = differences.unpack(packed, ttl)
+        if same := set(gone).intersection(added):  # only whether the TTL is the zone's has changed
+            gone, added = ([record for record in part if record not in same] for part in (gone, added))
+        result.append(ZoneStep(serial, gone, added))  # type: ignore[arg-type]
+        at = serial
+    return result if at == newest else None

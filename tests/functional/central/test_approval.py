@@ -1,0 +1,341 @@
+"""Changes that wait for the approval of somebody else, at every door that a change comes through."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.central.purger import Purger
+from designate_pool.central.rules import plans as rules
+from designate_pool.central.service import Central
+from designate_pool.errors import (Forbidden, PlanMoved, PlanNotFound, PoolError, Refused, WaitsForApproval,
+                                   WrongPlanState)
+from designate_pool.model import (Context, Domain, PageRequest, PlanState, Pool, PoolServer, RecordChange, RecordSet,
+                                  ServerState, StoredPlan, ZoneTransferIn, new_id)
+from designate_pool.settings import CentralSettings
+from designate_pool.sink.service import WHO as SINK
+from designate_pool.storage.operations import pool_servers
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import pools
+from testing.databases import count_statements
+from tests.fixtures.central import WHO, Clock, contents, create, refused
+
+ASKER = Context(project_id='red', user='ann', address='198.51.100.7', client='curl')
+APPROVER = Context(project_id='red', user='bob', may_approve=True)
+OPERATOR = Context(all_projects=True, user='carol', may_approve=True)
+NEW = {'name': 'new.example.com.', 'type': 'A', 'records': ['192.0.2.7']}
+RESOURCE = {'plugin': 'nova', 'resource_type': 'instance', 'resource_id': '1'}
+ADDRESS = {'region': 'one', 'id': '2f3e', 'address': '192.0.2.9'}
+WAITING = PageRequest({'state': 'PARKED'})
+
+
+@dataclasses.dataclass
+class Place:
+    """Zones of a pool that requires approval; *zone* had other records at *former_serial*."""
+
+    central: Central
+    former_serial: int
+    zone: Domain
+    www: RecordSet
+    secondary: Domain
+    deleted: Domain
+    other_pool: Pool
+
+
+@pytest.fixture
+def place(central: Central, database: Storage) -> Place:
+    former = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.99']), who=ASKER)
+    zone = central.apply_changes(ASKER, former.id, [RecordChange('www.example.com.', 'A', ('192.0.2.1',))])
+    secondary = central.create_domain(ASKER, {'name': 'example.info.', 'masters': ['198.51.100.53']})
+    deleted = create(central, 'example.edu.', who=ASKER)
+    central.delete_domain(ASKER, deleted.id)
+    central.share_domain(ASKER, zone.id, {'target_project_id': 'guest'})
+    central.set_floating_ip(ASKER, {**ADDRESS, 'id': '1f3e', 'address': '192.0.2.8'}, {'ptrdname': 'one.example.com.'})
+    other = central.create_pool(WHO, {'name': 'other', 'name_servers': ['ns1.example.org.']})
+    database.run(pool_servers.register, 'other', [PoolServer(
+        new_id(), '', 'fake:192.0.2.1:53', 'fake', ServerState.ACTIVE, 'f' * 64, 0)], False, True, database.now())
+    www = next(each for each in central.find_recordsets(WHO, zone.id) if each.type == 'A')
+    require(database)
+    return Place(central, former.serial, zone, www, secondary, deleted, other)
+
+
+def require(database: Storage, required: bool = True) -> None:
+    database.run(pools.publish, Pool('default', requires_approval=required), database.now())
+
+
+def everything(database: Storage) -> dict[str, list[Any]]:
+    """All that is stored of zones, but for what waits."""
+    tables = (schema.domains, schema.recordsets, schema.records, schema.managed_records, schema.zone_versions,
+              schema.zone_transfer_requests)
+    return database.read(lambda tx: {table.name: sorted(map(repr, tx.execute(sa.select(table)))) for table in tables})
+
+
+def ask(change: Callable[[], Any]) -> tuple[str, Any]:
+    """The id of a change that waits, and what it asks for."""
+    with pytest.raises(WaitsForApproval) as waiting:
+        change()
+    return waiting.value.kwargs['plan'], waiting.value.kwargs['value']
+
+
+def approve(place: Place, plan_id: str, who: Context) -> str:
+    try:
+        return place.central.changes.approve(who, plan_id).state
+    except PoolError as error:
+        return error.type
+
+
+def create_new(place: Place, who: Context = ASKER) -> Any:
+    return place.central.create_recordset(who, place.zone.id, NEW)
+
+
+#: What changes a zone or its contents, with who asks for it.
+DOORS: dict[str, Callable[[Place, Context], Any]] = {
+    'recordset create': lambda place, who: create_new(place, who),
+    'recordset update': lambda place, who: place.central.update_recordset(
+        who, place.zone.id, place.www.id, {'records': ['192.0.2.7'], 'ttl': 77}),
+    'recordset description': lambda place, who: place.central.update_recordset(
+        who, place.zone.id, place.www.id, {'description': 'new'}),
+    'recordset delete': lambda place, who: place.central.delete_recordset(who, place.zone.id, place.www.id),
+    'guest': lambda place, who: create_new(place, dataclasses.replace(who, project_id='guest')),
+    'changes': lambda place, who: place.central.apply_changes(who, place.zone.id, [
+        RecordChange('new.example.com.', 'A', ('192.0.2.7',)), RecordChange('www.example.com.', 'A')],
+        place.zone.serial),
+    'revert': lambda place, who: place.central.revert_domain(who, place.zone.id, place.central.plan_revert(
+        who, place.zone.id, str(place.former_serial))),
+    'zone update': lambda place, who: place.central.update_domain(who, place.zone.id, {'ttl': 77}),
+    'masters': lambda place, who: place.central.update_domain(who, place.secondary.id, {'masters': ['203.0.113.53']}),
+    'zone delete': lambda place, who: place.central.delete_domain(who, place.zone.id, True),
+    'restore': lambda place, who: place.central.restore_domain(who, place.deleted.id),
+    'abandon': lambda place, who: place.central.abandon_domain(who, place.zone.id, True),
+    'move': lambda place, who: place.central.move_domain(who, place.zone.id, place.other_pool.id),
+    'give': lambda place, who: place.central.give_domain(who, place.zone.id, 'blue'),
+    'transfer': lambda place, who: place.central.create_transfer_request(who, place.zone.id, {}),
+    'floating IP': lambda place, who: place.central.set_floating_ip(who, ADDRESS, {'ptrdname': 'two.example.com.'}),
+    'no floating IP': lambda place, who: place.central.unset_floating_ip(who, 'one', '1f3e'),
+    'sink': lambda place, who: place.central.set_resource_records(
+        dataclasses.replace(SINK, may_approve=who.may_approve), RESOURCE, place.zone.id,
+        [{'name': 'new.example.com.', 'type': 'A', 'data': '192.0.2.7'}], place.central._now()),
+}
+
+
+@pytest.mark.parametrize('door', DOORS)
+def test_a_change_waits_at_every_door_and_is_made_when_somebody_else_approves_it(
+        place: Place, database: Storage, door: str) -> None:
+    before = everything(database)
+    if door == 'sink':  # which nobody answers
+        DOORS[door](place, ASKER)
+    else:
+        ask(lambda: DOORS[door](place, ASKER))
+    assert everything(database) == before
+    change, = place.central.changes.find(WHO, WAITING)
+    assert (change.why, change.asked_by) == (
+        'waits for approval', SINK.user if door == 'sink' else 'ann of guest' if door == 'guest' else 'ann of red')
+    assert place.central.changes.approve(OPERATOR, change.id).state is PlanState.APPLIED
+    assert everything(database) != before
+    assert not place.central.changes.find(WHO, WAITING)
+
+
+@pytest.mark.parametrize('door', DOORS)
+def test_who_may_approve_changes_at_once(place: Place, door: str) -> None:
+    DOORS[door](place, APPROVER)
+    assert not place.central.changes.find(WHO)
+
+
+def test_the_service_itself_waits_for_nobody(place: Place) -> None:
+    central, zone = place.central, place.zone
+    central.update_pool(WHO, {'id': zone.pool_id, 'name_servers': ['ns9.example.org.']})
+    renewed = central.get_domain(WHO, zone.id)
+    assert 'ns9.example.org.' in str(contents(central, zone))
+    assert central.raise_serial_above(Context(), zone.id, renewed.serial + 10).serial > renewed.serial + 10
+    task, = central.claim_refreshes(WHO, 'default', 60, 10)
+    transfer = ZoneTransferIn(7, 'ns1.example.info. root.example.info. 7 3600 600 86400 300', 300, [
+        ('example.info.', 'NS', 300, 'ns1.example.info.'), ('ns1.example.info.', 'A', 300, '192.0.2.1')])
+    central.store_transfer(WHO, place.secondary.id, task.claim, '198.51.100.53:53', transfer)
+    assert central.get_domain(WHO, place.secondary.id).serial == 7
+    assert create(central, 'sub.example.biz.', who=ASKER)
+    assert not central.changes.find(WHO)
+
+
+@pytest.mark.all_databases
+def test_two_approve_at_once_and_it_is_made_once(place: Place, database: Storage) -> None:
+    plan_id, shown = ask(lambda: create_new(place))
+    assert [record.data for record in shown.records] == ['192.0.2.7']
+    approvers = [dataclasses.replace(APPROVER, user=f'bob{number}') for number in range(4)]
+    with ThreadPoolExecutor(len(approvers)) as together:
+        results = list(together.map(functools.partial(approve, place, plan_id), approvers))
+    assert PlanState.APPLIED in results and set(results) <= {PlanState.APPLIED, 'wrong_plan_state'}
+    new, = [each for each in place.central.find_recordsets(WHO, place.zone.id) if each.name == NEW['name']]
+    newest, *_, created = place.central.find_versions(WHO, place.zone.id, 10)
+    assert (newest.actor.user, newest.actor.project_id, newest.actor.address) == ('ann', 'red', '198.51.100.7')
+    assert newest.actor.approved_by in {who.user for who in approvers} and not created.actor.approved_by
+    plan = place.central.changes.get(WHO, plan_id)
+    assert plan.why == f'approved by {newest.actor.approved_by}'
+    with pytest.raises(WrongPlanState):
+        place.central.changes.approve(APPROVER, plan_id)
+
+
+def test_who_asked_approves_nothing_under_another_project_or_with_another_right(place: Place) -> None:
+    plan_id, _ = ask(lambda: create_new(place))
+    for same in (ASKER, dataclasses.replace(OPERATOR, user='ann'), dataclasses.replace(APPROVER, user='')):
+        with pytest.raises(Forbidden, match='somebody else than who asked for it has to'):
+            place.central.changes.approve(same, plan_id)
+    with pytest.raises(PlanNotFound):
+        place.central.changes.approve(dataclasses.replace(APPROVER, project_id='blue'), plan_id)
+    assert not place.central.changes.find(Context(project_id='blue'))
+
+
+#: What makes the deletion, or the change of www, stale.
+MOVES: dict[str, tuple[str, Callable[[Place], Any]]] = {
+    'the same': ('recordset update', lambda place: place.central.update_recordset(
+        APPROVER, place.zone.id, place.www.id, {'records': ['192.0.2.99']})),
+    'description': ('recordset delete', lambda place: place.central.update_recordset(
+        APPROVER, place.zone.id, place.www.id, {'description': 'theirs'})),
+    'in between': ('changes', lambda place: create_new(place, APPROVER)),
+    'zone': ('zone delete', lambda place: create_new(place, APPROVER)),
+    'made meanwhile': ('zone update', lambda place: place.central.update_domain(APPROVER, place.zone.id, {'ttl': 77})),
+}
+
+
+@pytest.mark.parametrize('case', MOVES)
+def test_a_change_of_what_has_changed_since_is_refused(place: Place, database: Storage, case: str) -> None:
+    door, move = MOVES[case]
+    plan_id, _ = ask(lambda: DOORS[door](place, ASKER))
+    move(place)
+    before = everything(database)
+    with pytest.raises(PlanMoved):
+        place.central.changes.approve(APPROVER, plan_id)
+    assert everything(database) == before
+    assert place.central.changes.get(WHO, plan_id).state is PlanState.DROPPED
+
+
+def test_a_change_of_other_recordsets_does_not_matter(place: Place) -> None:
+    plan_id, _ = ask(lambda: DOORS['changes'](place, ASKER))
+    place.central.create_recordset(APPROVER, place.zone.id, {**NEW, 'name': 'other.example.com.'})
+    assert place.central.changes.approve(APPROVER, plan_id).state is PlanState.APPLIED
+
+
+def test_what_fails_when_it_is_approved_goes_on_waiting(place: Place) -> None:
+    plan_id, _ = ask(lambda: create_new(place))
+    place.central.set_lock(APPROVER, place.zone.id, 'until Friday')
+    assert refused(place.central.changes.approve, APPROVER, plan_id) == 'locked'
+    place.central.set_lock(APPROVER, place.zone.id, None)
+    assert place.central.changes.approve(APPROVER, plan_id).state is PlanState.APPLIED
+
+
+def test_a_deletion_shows_how_the_zone_is_deleted_and_each_way_is_asked_for_by_itself(place: Place) -> None:
+    central, zone = place.central, place.zone
+    for method, delete in (('delete', central.delete_domain), ('abandon', central.abandon_domain)):
+        for delete_shares in (False, True):
+            plan_id, _ = ask(lambda: delete(ASKER, zone.id, delete_shares))
+            shown, = rules.changes(central.changes.get(WHO, plan_id))
+            assert shown['after'] == {'action': 'DELETE', 'method': method, 'delete_shares': delete_shares}
+    assert len(central.changes.find(WHO, WAITING)) == 4
+
+
+@pytest.mark.parametrize('way', ('give', 'transfer'))
+def test_the_new_owner_of_a_zone_does_not_see_what_the_former_one_waited_for(place: Place, way: str) -> None:
+    plan_id, _ = ask(lambda: create_new(place))
+    if way == 'give':
+        place.central.give_domain(OPERATOR, place.zone.id, 'blue')
+    else:
+        request = place.central.create_transfer_request(APPROVER, place.zone.id, {})
+        place.central.create_transfer_accept(Context(project_id='blue', user='dan'), request.id, request.key)
+    owner = Context(project_id='blue', user='dan', may_approve=True)
+    change = place.central.changes.get(owner, plan_id)
+    assert (change.state, change.why) == (PlanState.DROPPED, 'the zone was given to another project')
+    assert rules.changes(change) == []
+    assert refused(place.central.changes.approve, owner, plan_id) == 'wrong_plan_state'
+
+
+def test_a_deleted_zone_is_purged_by_who_may_approve(place: Place) -> None:
+    with pytest.raises(Forbidden, match='its deletion needed approval'):
+        place.central.purge_domain(ASKER, place.deleted.id)
+    assert place.central.get_deleted_domain(ASKER, place.deleted.id)
+    place.central.purge_domain(APPROVER, place.deleted.id)
+    assert refused(place.central.get_deleted_domain, ASKER, place.deleted.id) == 'deleted_zone_not_found'
+
+
+def test_a_wrong_request_is_refused_at_once(place: Place) -> None:
+    wrong = {**NEW, 'name': place.www.name}
+    assert refused(place.central.create_recordset, ASKER, place.zone.id, wrong) == 'duplicate_recordset'
+    assert not place.central.changes.find(WHO)
+    same = place.central.update_recordset(ASKER, place.zone.id, place.www.id, {'records': ['192.0.2.1']})
+    assert same.etag == place.www.etag, 'what changes nothing waits for nobody'
+
+
+def test_it_is_refused_by_who_may_or_withdrawn_by_who_asked(place: Place) -> None:
+    first, second = ask(lambda: create_new(place))[0], ask(lambda: DOORS['zone delete'](place, ASKER))[0]
+    assert place.central.changes.refuse(APPROVER, first, 'not now').why == 'refused by bob of red: not now'
+    assert place.central.changes.refuse(ASKER, second).why == 'refused by ann of red'
+    assert place.central.changes.refuse(ASKER, second).state is PlanState.DROPPED
+    for plan_id in (first, second):
+        with pytest.raises(WrongPlanState):
+            place.central.changes.approve(APPROVER, plan_id)
+
+
+def test_it_expires_and_is_purged(place: Place, database: Storage, clock: Clock) -> None:
+    plan_id, _ = ask(lambda: create_new(place))
+    clock.now += CentralSettings().approval_lifetime + 1
+    with pytest.raises(WrongPlanState, match='expired'):
+        place.central.changes.approve(APPROVER, plan_id)
+    assert ask(lambda: create_new(place))[0] != plan_id, 'it is asked for anew'
+    clock.now += CentralSettings().deleted_retention + 1
+    Purger(database, CentralSettings()).purge()
+    assert refused(place.central.changes.get, WHO, plan_id) == 'plan_not_found'
+
+
+@pytest.mark.all_databases
+def test_as_many_wait_as_are_bounded_and_the_same_waits_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len({ask(lambda: create_new(place))[0] for _ in range(3)}) == 1
+    ask(lambda: create_new(place, dataclasses.replace(ASKER, user='eve')))
+    for bound in ('MOST_OF_DOMAIN', 'MOST_OF_PROJECT'):
+        with monkeypatch.context() as patched:
+            patched.setattr(rules, bound, 2)
+            with pytest.raises(Refused, match='wait for approval'):
+                DOORS['zone delete'](place, ASKER)
+    monkeypatch.setattr(rules, 'MOST_CHARACTERS', 600)
+    with pytest.raises(Refused, match='make several smaller ones'):
+        place.central.create_recordset(ASKER, place.zone.id, {**NEW, 'name': f'{"x" * 60}.{"y" * 60}.example.com.'})
+
+
+def test_a_zone_that_wants_approval_gets_it_and_leaves_that_by_approval_only(place: Place, database: Storage) -> None:
+    require(database, False)
+    place.central.update_domain(ASKER, place.zone.id, {'requires_approval': True})
+    plan_id, value = ask(lambda: place.central.update_domain(ASKER, place.zone.id, {'requires_approval': False}))
+    assert not value.requires_approval and place.central.get_domain(WHO, place.zone.id).requires_approval
+    place.central.changes.approve(APPROVER, plan_id)
+    assert create_new(place).records
+
+
+def test_what_waits_where_no_approval_is_required_any_more_is_made_once(place: Place, database: Storage) -> None:
+    plan_id, _ = ask(lambda: create_new(place))
+    require(database, False)
+    assert place.central.changes.approve(APPROVER, plan_id).state is PlanState.APPLIED
+
+
+@pytest.mark.parametrize('required', (False, True))
+def test_who_need_not_wait_pays_no_statement(place: Place, database: Storage, required: bool) -> None:
+    require(database, required)
+    with count_statements(database) as counter:
+        create_new(place, APPROVER)
+    assert not [statement for statement in counter if 'plans' in statement]
+
+
+def test_a_plan_of_a_change_is_not_approved_as_one_of_a_pool_manager(place: Place) -> None:
+    plan_id, _ = ask(lambda: create_new(place))
+    with pytest.raises(WrongPlanState):
+        place.central.approve_plan(OPERATOR, plan_id)
+    with pytest.raises(WrongPlanState):
+        place.central.settle_plan(OPERATOR, plan_id, PlanState.APPLIED)
+    with pytest.raises(PlanNotFound):
+        mine = place.central.put_plan(OPERATOR, StoredPlan(new_id(), '', 'example.com.', 'ns1', PlanState.STORED,
+                                                           document=json.dumps({'request': {}})))
+        place.central.changes.approve(OPERATOR, mine.id)
