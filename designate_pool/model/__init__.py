@@ -17,17 +17,20 @@ from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, PTR, TLS_P
                                         Blacklist, Endpoint, FloatingIp, KeyScope, ManagedRecord, Master, Option, Pool,
                                         PoolServer, Reloaded, Server, ServerReport, ServiceStatus, StoredTsigKey, Tld,
                                         TsigKey)
+from designate_pool.model.signing import (KeyRole, KeyState, SignedDifference, SignedRecord, SigningKey, SigningState,
+                                          ZoneSigning)
 from designate_pool.model.words import (Action, Answer, ChangeKind, Outcome, Reason, ServerState, Status, Task, Word,
                                         dashed, new_id, new_ids, utcnow)
 
 __all__ = [
     'Action', 'Actor', 'AlsoNotify', 'Answer', 'Audit', 'AuditFinding', 'AuditKind', 'Blacklist', 'CATALOG_ID',
     'CallResult', 'Change', 'ChangeKind', 'Comparison', 'Context', 'Counts', 'Domain', 'Endpoint', 'Finding',
-    'FloatingIp', 'Freeze', 'HIDDEN_SECRET', 'KeyScope', 'LONGEST_LABEL', 'Listing', 'ManagedRecord', 'Master',
-    'MasterRecord', 'NOTHING', 'Option', 'Outcome', 'PTR', 'PageRequest', 'PlanState', 'PollRequest', 'PollResult',
-    'Pool', 'PoolServer', 'Reason', 'Record', 'RecordChange', 'RecordSet', 'RefreshState', 'RefreshTask',
-    'Reloaded', 'Report', 'Revert', 'RevertedSet', 'Server', 'ServerReport', 'ServerState', 'ServerStatus',
-    'ServiceStatus', 'Status', 'StoredPlan', 'StoredTsigKey', 'TLS_PORT', 'TSIG_ALGORITHMS', 'Task', 'Tld',
+    'FloatingIp', 'Freeze', 'HIDDEN_SECRET', 'KeyRole', 'KeyScope', 'KeyState', 'LONGEST_LABEL', 'Listing',
+    'ManagedRecord', 'Master', 'MasterRecord', 'NOTHING', 'Option', 'Outcome', 'PTR', 'PageRequest', 'PlanState',
+    'PollRequest', 'PollResult', 'Pool', 'PoolServer', 'Reason', 'Record', 'RecordChange', 'RecordSet',
+    'RefreshState', 'RefreshTask', 'Reloaded', 'Report', 'Revert', 'RevertedSet', 'Server', 'ServerReport',
+    'ServerState', 'ServerStatus', 'ServiceStatus', 'SignedDifference', 'SignedRecord', 'SigningKey',
+    'SigningState', 'Status', 'StoredPlan', 'StoredTsigKey', 'TLS_PORT', 'TSIG_ALGORITHMS', 'Task', 'Tld',
     'TransferStatus', 'TsigKey', 'Verdict', 'Version', 'Word', 'ZoneDifference', 'ZoneHead', 'ZoneRecord',
-    'ZoneShare', 'ZoneStep', 'ZoneTask', 'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept', 'ZoneTransferIn',
-    'ZoneTransferRequest', 'dashed', 'hold', 'new_id', 'new_ids', 'permitted', 'utcnow']
+    'ZoneShare', 'ZoneSigning', 'ZoneStep', 'ZoneTask', 'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept',
+    'ZoneTransferIn', 'ZoneTransferRequest', 'dashed', 'hold', 'new_id', 'new_ids', 'permitted', 'utcnow']
