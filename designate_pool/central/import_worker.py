@@ -161,7 +161,7 @@ class ImportWorker:
         def finish(tx: Tx, created: Sequence[Domain]) -> None:
             nonlocal ends
             servers = _apex_name_servers(tx, created[:1])
-            ends = {read[domain.id][0].id: (domain.id, f'{domain.name} imported'
+            ends = {read[domain.id][0].id: (domain.id, f'{domain.shown_name} imported'
                                             f'{_note(servers, read[domain.id][1])}') for domain in created}
             if not zone_tasks.finish_many(tx, ends, claim, self._now()) and not all(
                     zone_tasks.has_created(tx, task_id, domain_id) for task_id, (domain_id, _) in ends.items()):
@@ -221,7 +221,7 @@ class ImportWorker:
         def finish(tx: Tx, domain: Domain) -> None:
             nonlocal message
             note = _note(_apex_name_servers(tx, [domain]) if contents.name_servers else (), contents)
-            message = f'{domain.name} imported{note}'
+            message = f'{domain.shown_name} imported{note}'
             if not zone_tasks.finish(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id, message, self._now()) \
                     and not zone_tasks.has_created(tx, task.id, domain.id):  # it was committed, the answer was lost
                 raise _ClaimLost(task=task.id)

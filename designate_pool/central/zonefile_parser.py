@@ -44,8 +44,8 @@ _TEXT = '='
 
 #: Data of one record, or of several by their text.  Plain data is only its text, as most records of a large zone are.
 Data = str | Rdata | dict[str, str | Rdata]
-#: The lowest TTL of a recordset, the line of its first record, and its data.
-SpooledSet = tuple[int, int, Data]
+#: The lowest TTL of a recordset, the line of its first record, its data, and how its name is written there.
+SpooledSet = tuple[int, int, Data, str | None]
 #: A name and its recordsets by type.
 NamedSets = tuple[str, dict[str, SpooledSet]]
 
@@ -126,13 +126,14 @@ def _check_type(rtype: str) -> None:
 
 def _domain(zone: _Zone) -> NewDomain:
     assert zone.soa is not None
-    soa, soa_ttl, line = zone.soa
+    soa, soa_ttl, line, given_name = zone.soa
     field = line_field(line)
     if zone.apex == '.':
         raise InvalidField(field=field, why="the SOA is that of the root; where the file has no $ORIGIN, give the "
                                             "zone's name, with $ORIGIN or 'zone import --name'")
     return NewDomain(
-        name=names_and_rdata.domain_name(field, zone.apex), email=_email(field, soa.rname.labels),
+        name=names_and_rdata.domain_name(field, zone.apex), given_name=given_name,
+        email=_email(field, soa.rname.labels),
         ttl=fields.ttl(field, soa_ttl), refresh=fields.ttl(field, soa.refresh), retry=fields.ttl(field, soa.retry),
         expire=fields.ttl(field, soa.expire), minimum=fields.ttl(field, soa.minimum), lowest_serial=soa.serial)
 
@@ -164,10 +165,11 @@ class ZoneFileContents:
         :raises InvalidField: as :meth:`check` does, at the end, if the file was too large to be checked before
         """
         usual, turns = self._domain.ttl, Turns()
-        for name, rtype, (ttl, line, data) in self._read(ZoneFileErrors(InvalidField.of)):
+        for name, rtype, (ttl, line, data, given_name) in self._read(ZoneFileErrors(InvalidField.of)):
             rdatas = tuple([Rdata(rdata, plain_rdata.of(rtype, rdata)) if isinstance(rdata, str) else rdata
                             for rdata in turns.between(rdatas_of(data))])
-            yield WantedRecordSet(name, rtype, rdatas, None if ttl == usual else ttl, None, f'{line_field(line)}, ')
+            yield WantedRecordSet(name, rtype, rdatas, None if ttl == usual else ttl, None, f'{line_field(line)}, ',
+                                  given_name)
 
     def parts(self) -> Iterator[Sequence[WantedRecordSet]]:
         """The recordsets, :data:`PART` at a time or fewer large ones; a name may be in two parts."""
@@ -237,7 +239,7 @@ def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas,
                 yield name, sets
             order.follow(owner)
             name, sets = owner, {}
-        first, further = sets.get(rtype), (ttl, records.number, data)
+        first, further = sets.get(rtype), (ttl, records.number, data, records.given_name)
         if first is None:
             sets[rtype] = further
             continue
@@ -293,22 +295,22 @@ class RecordSetSpool:
         """Whether all recordsets are in memory, so far."""
         return not self._files
 
-    def add(self, key: str, ttl: int, line: int, data: str | Rdata) -> int:
+    def add(self, key: str, ttl: int, line: int, data: str | Rdata, given_name: str | None = None) -> int:
         """Add a record; how many its recordset has with it, 0 if it was there already, as far as they are in memory.
 
         :param key: the name, a tab, and the type
         """
-        size = _OVERHEAD + len(key) + len(text_of(data))
+        size = _OVERHEAD + len(key) + len(text_of(data)) + len(given_name or '')
         former = self._sets.get(key)
         if former is None:
             if self._size + size > MOST_HELD:
                 self._write()
-            self._sets[key] = ttl, line, data
+            self._sets[key] = ttl, line, data, given_name
             self._size += size
             return 1
         _note_ttls(self.mixed_ttls, key, former[0], ttl)
         before = len(former[2]) if isinstance(former[2], dict) else 1
-        _, _, rdatas = self._sets[key] = merge_sets(former, (ttl, line, data))
+        _, _, rdatas, _ = self._sets[key] = merge_sets(former, (ttl, line, data, given_name))
         if len(rdatas) == before:
             return 0
         self._size += size
@@ -323,11 +325,11 @@ class RecordSetSpool:
         self._write()
         for file in self._files:
             file.seek(0)
-        lines = (row.split(_END, 3) for row in heapq.merge(*self._files))
+        lines = (row.split(_END, 4) for row in heapq.merge(*self._files))
         for key, parts in itertools.groupby(lines, key=operator.itemgetter(0)):
             yield key, functools.reduce(merge_sets, (
-                (int(ttl), int(number), packed[1:-1] if packed[0] == _TEXT else _unpacked(json.loads(packed)))
-                for _, number, ttl, packed in parts))
+                (int(ttl), int(number), packed[1:-1] if packed[0] == _TEXT else _unpacked(json.loads(packed)),
+                 given_name or None) for _, number, ttl, given_name, packed in parts))
 
     def _write(self) -> None:
         if not self._sets:
@@ -336,10 +338,10 @@ class RecordSetSpool:
         file = tempfile.TemporaryFile('w+', encoding='utf-8', newline='\n')
         self._files.append(file)
         for key in Turns().between(sorted(sets)):
-            ttl, line, data = sets[key]
+            ttl, line, data, given_name = sets[key]
             packed = f'{_TEXT}{data}' if isinstance(data, str) else json.dumps(_packed(data))
             # The number of the line has a fixed width, so that records of one recordset stay in their order.
-            file.write(f'{key}{_END}{line:010}{_END}{ttl}{_END}{packed}\n')
+            file.write(f'{key}{_END}{line:010}{_END}{ttl}{_END}{given_name or str()}{_END}{packed}\n')
 
 
 class _Zone:
@@ -350,7 +352,7 @@ class _Zone:
         self._records = self._recordsets = 0
         self.sets = RecordSetSpool()
         self.dnames = set[str]()
-        self.soa: tuple[SOA, int, int] | None = None
+        self.soa: tuple[SOA, int, int, str | None] | None = None
         self.apex = ''
 
     def take(self, records: ZoneFileRecords[Rdata | SOA]) -> None:
@@ -358,7 +360,7 @@ class _Zone:
         for key, ttl, data in self.records(records):
             if key.endswith('\tDNAME'):
                 self.dnames.add(key.partition('\t')[0])
-            size = self.sets.add(key, ttl, records.number, data)
+            size = self.sets.add(key, ttl, records.number, data, records.given_name)
             if size and self.sets.is_in_memory:  # later some may be counted twice; what is created is counted again
                 self._count(key, size)
 
@@ -389,7 +391,7 @@ class _Zone:
 
     def _take_soa(self, name: str, ttl: int, soa: SOA, records: ZoneFileRecords[Rdata | SOA]) -> None:
         if self.soa is None:
-            self.soa, self.apex = (soa, ttl, records.number), name
+            self.soa, self.apex = (soa, ttl, records.number, records.given_name), name
         elif (soa, name) != (self.soa[0], self.apex):  # a transfer saved as text has it at both ends
             records.refuse(f'a second SOA record; the first is in line {self.soa[2]}')
 
@@ -424,7 +426,7 @@ class _SetMistakes:
             mistakes.add(f'{line_field(line)}, type' if of_type else line_field(line), why, first)
 
     def _add(self, name: str, rtype: str, found: SpooledSet, why: str, of_type: bool = False) -> None:
-        ttl, line, data = found
+        ttl, line, data, _ = found
         self._found.append((of_type, line, why, f'{name} {ttl} {rtype} {text_of(next(iter(rdatas_of(data))))}'))
         if len(self._found) > 50 * MOST_MISTAKES:
             self._found = self._in_order()[:MOST_MISTAKES]
@@ -452,13 +454,13 @@ def text_of(data: str | Rdata) -> str:
     return data if isinstance(data, str) else data.text
 
 
-def merge_sets(first: SpooledSet, second: SpooledSet) -> tuple[int, int, dict[str, str | Rdata]]:
+def merge_sets(first: SpooledSet, second: SpooledSet) -> tuple[int, int, dict[str, str | Rdata], str | None]:
     """Merge two parts of a recordset: all data, the lower TTL."""
-    ttl, line, data = first
+    ttl, line, data, given_name = first
     merged = data if isinstance(data, dict) else {text_of(data): data}
     for rdata in rdatas_of(second[2]):
         merged[text_of(rdata)] = rdata
-    return min(ttl, second[0]), min(line, second[1]), merged
+    return min(ttl, second[0]), min(line, second[1]), merged, given_name
 
 
 def _packed(data: Data) -> Any:

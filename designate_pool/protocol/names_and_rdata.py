@@ -128,6 +128,11 @@ def escaped(name: dns.name.Name, plain: Collection[int]) -> str:
                    for label in name.labels[:-1]) or '.'
 
 
+def given_name(value: object, plain: str) -> str | None:
+    """How a name was written that is *plain* in lower case; None for the same, or another way to escape it."""
+    return value if isinstance(value, str) and value != plain and value.lower() == plain else None
+
+
 def lies_in(name: str, zone: str) -> bool:
     """Whether *name* is *zone* or below it, both in normal form; an escaped dot does not separate labels."""
     if name == zone or zone == '.':

@@ -47,7 +47,7 @@ QUERY = {
 }
 ZONE_WAIT = AnswerForm('ZoneWait', {
     'zone_id': ID.of('id'),
-    'zone_name': TEXT.of('name'),
+    'zone_name': TEXT.of('shown_name'),
     'serial': SERIAL.about('What was waited for.'),
     'zone_serial': SERIAL.of('serial').about("The zone's own by now."),
     'reported_serial': REPORTED,
@@ -64,7 +64,7 @@ ZONE_WAIT = AnswerForm('ZoneWait', {
 }, description='How a wait ended. One that ended with none of done, failed, timed_out and freeze does not exist.')
 EXPLANATION = AnswerForm('ZoneExplanation', {
     'zone_id': ID.of('id'),
-    'zone_name': TEXT.of('name'),
+    'zone_name': TEXT.of('shown_name'),
     'status': STATUS,
     'action': ACTION,
     'serial': SERIAL,
@@ -107,7 +107,7 @@ VIOLATION = AnswerForm('Violation', {
 })
 VALIDATION = AnswerForm('ZoneValidation', {
     'zone_id': ID.of('id'),
-    'zone_name': TEXT.of('name'),
+    'zone_name': TEXT.of('shown_name'),
     'violations': many(one(VIOLATION)).about(f'At most {VIOLATIONS}.'),
 }, {'self': lambda domain: f'{zone_path(domain.id)}/validation', 'zone': lambda domain: zone_path(domain.id)})
 OPERATIONS = Operations('zone_servers')

@@ -68,7 +68,7 @@ ZONE_SERVER = AnswerForm('ZoneServer', {
 })
 ZONE_SERVERS = AnswerForm('ZoneServers', {
     'zone_id': ID.of('id'),
-    'zone_name': TEXT.of('name'),
+    'zone_name': TEXT.of('shown_name'),
     'serial': SERIAL,
     'reported_serial': maybe(SERIAL),
     'status': STATUS,
@@ -213,6 +213,6 @@ def recordset_servers(domain: Domain, recordset: RecordSet, serial: int, state: 
             servers.append(_RECORDSET_SERVER.show(server, counts=server in counting, serial=row and row.serial_number,
                                                   served=consensus.serves(domain, actions, serial)))
     return RECORDSET_SERVERS.show(
-        recordset, base, zone_name=domain.name, serial=serial, needed=needed,
+        recordset, base, zone_name=domain.shown_name, serial=serial, needed=needed,
         total=None if needed is None else len(counting),
         current=len(wait_verdict.current(WaitTarget(domain.id, serial), state)), servers=servers)

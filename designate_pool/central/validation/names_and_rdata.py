@@ -66,11 +66,6 @@ def name(field: str, value: Any) -> str:
     return normal_name(text(field, value), field)
 
 
-def given_name(value: Any, plain: str) -> str | None:
-    """How a name was written that is *plain* in lower case; None for the same, or another way to escape it."""
-    return value if isinstance(value, str) and value != plain and value.lower() == plain else None
-
-
 def record_type(field: str, value: Any) -> str:
     """A type that dnspython can parse, or one by its number (RFC 3597), in its spelling."""
     value = text(field, value, 16)

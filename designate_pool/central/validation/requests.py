@@ -10,7 +10,7 @@ from typing import Any
 from designate_pool.central.validation import fields, masters, names_and_rdata
 from designate_pool.errors import InvalidField
 from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange, RecordSet, Report
-from designate_pool.protocol.names_and_rdata import lies_in
+from designate_pool.protocol.names_and_rdata import given_name, lies_in
 
 DEFAULT_TTL = 3600
 #: Leave the value unchanged.
@@ -91,7 +91,7 @@ def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Netwo
     with fields.every_mistake() as check:
         name = check(names_and_rdata.domain_name, 'name', given.get('name'))
         return NewDomain(
-            name=name, given_name=names_and_rdata.given_name(given.get('name'), name),
+            name=name, given_name=given_name(given.get('name'), name),
             email=check(_from_master if is_secondary else names_and_rdata.email, 'email', given.get('email')),
             ttl=DEFAULT_TTL if given.get('ttl') is None else check(_from_master if is_secondary else fields.ttl, 'ttl',
                                                                    given['ttl']),
@@ -140,7 +140,7 @@ def recordset(values: Any, prefix: str = '') -> WantedRecordSet:
             rdatas=rtype and check(names_and_rdata.rdatas, f'{prefix}records', rtype, values.get('records')),
             ttl=check(fields.optional_ttl, f'{prefix}ttl', values.get('ttl')),
             description=check(fields.description, f'{prefix}description', values.get('description')), prefix=prefix,
-            given_name=names_and_rdata.given_name(values.get('name'), name))
+            given_name=given_name(values.get('name'), name))
 
 
 def recordsets(given: Any) -> list[WantedRecordSet]:
@@ -195,7 +195,7 @@ def _change(values: Any, prefix: str) -> WantedRecordSet:
     return WantedRecordSet(name=name, type=rtype,
                            rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, records) if records else (),
                            ttl=fields.optional_ttl(f'{prefix}ttl', values.get('ttl')), prefix=prefix,
-                           given_name=names_and_rdata.given_name(values.get('name'), name))
+                           given_name=given_name(values.get('name'), name))
 
 
 def pool(given: Mapping[str, Any], old: Pool) -> Pool:

@@ -31,7 +31,8 @@ from designate_pool.cmd.takeover.lists import ListReport
 from designate_pool.errors import InvalidField
 from designate_pool.model import PTR
 from designate_pool.protocol import rules, soa_rdata
-from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, PLAIN, lies_in, normal_name, without_case
+from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, PLAIN, given_name, lies_in, normal_name,
+                                                     without_case)
 from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.storage.designate import source, target
 from designate_pool.storage.designate.source import Part, ZoneDetails
@@ -67,8 +68,9 @@ def domain(zone: Any, details: source.ZoneDetails, networks: Sequence[masters.Ne
     if name == '.' or name.startswith('*.'):
         raise InvalidField(field='name', why='neither the root nor a wildcard can be a zone')
     return {
-        'id': zone.id, 'name': name, 'pool_id': zone.pool_id, 'project_id': zone.tenant_id or '',
-        'email': names_and_rdata.email('email', zone.email), 'description': zone.description,
+        'id': zone.id, 'name': name, 'given_name': given_name(zone.name, name), 'description': zone.description,
+        'pool_id': zone.pool_id, 'project_id': zone.tenant_id or '',
+        'email': names_and_rdata.email('email', zone.email),
         **{name: fields.ttl(name, getattr(zone, name)) for name in _TTLS},
         'serial': fields.serial_number('serial', zone.serial), 'version': zone.version, **_times(zone),
         'attributes': fields.attributes('attributes', json.dumps(details.attributes)),
@@ -106,8 +108,9 @@ def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str
     name = normal_name(row.name, f'{row.type} recordset {row.name}')
     if not lies_in(name, name_of_zone):
         raise InvalidField(field=f'{row.type} recordset {name}', why='it does not lie in the zone')
-    return {'id': row.id, 'domain_id': row.zone_id, 'name': name, 'type': row.type,
-            'ttl': fields.optional_ttl(f'{row.type} recordset {name}', row.ttl), 'description': row.description,
+    return {'id': row.id, 'domain_id': row.zone_id, 'name': name, 'given_name': given_name(row.name, name),
+            'type': row.type, 'description': row.description,
+            'ttl': fields.optional_ttl(f'{row.type} recordset {name}', row.ttl),
             'managed': managed or row.type == SOA,
             'project_id': None if managed or is_secondary(zone) or row.tenant_id == zone.tenant_id else row.tenant_id,
             'version': row.version, **_times(row)}

@@ -24,7 +24,7 @@ import dns.transaction
 import dns.zonefile
 
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, SINGLE, lies_in,
+from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, SINGLE, given_name, lies_in,
                                                      normal_name, parse_rdata, split_strings, why_not_ascii,
                                                      why_not_data)
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
@@ -79,6 +79,7 @@ class ZoneFileRecords(Generic[T]):
     :param outside: called with a sentence for a record that is outside the zone, which is left out; if None, such a
         record is a mistake
     :ivar zone: the zone's name in normal form; the root if it was not given
+    :ivar given_name: the last record's name as the file has it, if with upper case
     :ivar number: of the line in which the last record begins
     :ivar line: its text
     :ivar has_soa: whether the SOA has been read
@@ -92,6 +93,7 @@ class ZoneFileRecords(Generic[T]):
         self._mistakes = mistakes
         self._convert = convert
         self._outside = outside
+        self.given_name: str | None = None
         self.number = 0
         self._further = 0
         self.line = ''
@@ -110,7 +112,7 @@ class ZoneFileRecords(Generic[T]):
         """
         reader, is_inside = self._reader, self._is_inside
         suffix, default_ttl, last_ttl = _suffix_of(self.zone), None, None
-        owner, written, inside = self.zone, '', True
+        owner, written, inside, given_suffix = self.zone, '', True, suffix
         for line in self._lines:
             self.number += 1
             self.line = line
@@ -130,6 +132,7 @@ class ZoneFileRecords(Generic[T]):
                             last_ttl = ttl
                         if full_owner is not owner:
                             owner, written, inside = full_owner, name, is_inside(full_owner)
+                            self.given_name = given_name(_absolute(name, given_suffix), owner)
                         if not inside:
                             self._leave_out(owner, rtype)
                         elif plain:
@@ -142,14 +145,16 @@ class ZoneFileRecords(Generic[T]):
                     default_ttl = reader.default_ttl = int(directive[1])
                     reader.default_ttl_known, reader.default_ttl_from_soa = True, False
                 else:
-                    suffix = _suffix_of(directive[2])
+                    suffix = given_suffix = _suffix_of(directive[2])
                     reader.current_origin, self._made.origin_is_said = _name(directive[2]), True
             elif not _NOTHING(line):
-                reader.last_name, reader.last_ttl = _name(owner), last_ttl or 0
+                reader.last_name, reader.last_ttl = _name(self.given_name or owner), last_ttl or 0
                 reader.last_ttl_known = last_ttl is not None
                 yield from self._read(line)
                 owner, written = reader.last_name.canonicalize().to_text(), ''
-                inside, suffix = is_inside(owner), _suffix_of(reader.current_origin.canonicalize().to_text())
+                self.given_name = given_name(reader.last_name.to_text(), owner)
+                given_suffix = _suffix_of(reader.current_origin.to_text())
+                inside, suffix = is_inside(owner), given_suffix.lower()
                 last_ttl = reader.last_ttl if reader.last_ttl_known else None
                 default_ttl = None
                 if reader.default_ttl_known and not getattr(reader, 'default_ttl_from_soa', False):
@@ -199,6 +204,7 @@ class ZoneFileRecords(Generic[T]):
                     if ttl > MAX_TTL:
                         raise ValueError(f'its TTL {ttl} is more than {MAX_TTL}')
                     owner, rtype = name.canonicalize().to_text(), dns.rdatatype.to_text(rdata.rdtype)
+                    self.given_name = given_name(name.to_text(), owner)
                     if not self._is_inside(owner):
                         self._leave_out(owner, rtype)
                         continue
@@ -359,14 +365,18 @@ def _suffix_of(origin: str) -> str:
     return '.' if origin == '.' else f'.{origin}'
 
 
+def _absolute(name: str, suffix: str) -> str:
+    return name if name[-1] == '.' else suffix[1:] or '.' if name == '@' else name + suffix
+
+
 def _with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
     """*data* without its comment and with an absolute name at its end; None if dnspython must parse it."""
     data = data.partition(';')[0].rstrip(' \t')
     if not _WORDS(data):
         return None
     words = data.split()
-    if rtype in _NAME_LAST and words[-1][-1] != '.':
-        words[-1] = suffix[1:] or '.' if words[-1] == '@' else words[-1] + suffix
+    if rtype in _NAME_LAST:
+        words[-1] = _absolute(words[-1], suffix)
     return ' '.join(words)
 
 
@@ -386,9 +396,7 @@ def _plain_owner(name: str, suffix: str) -> str:
     if not _OWNER(name):
         if not name.isascii():
             return ''
-        name = name.lower()
-        if name[-1] != '.':
-            name = suffix[1:] if name == '@' else name + suffix
+        name = _absolute(name.lower(), suffix)
         if not _OWNER(name):
             return ''
     return name if len(name) < LONGEST_NAME else ''

@@ -119,6 +119,17 @@ class TestNames:
         assert changed['name'] == 'MiXed.Example.'
         place.ask('POST', '/v2/zones', json={'name': 'mixed.EXAMPLE.', **ZONE}, status=409)
 
+    def test_of_an_imported_zone(self, place: Place) -> None:
+        text = '$ORIGIN ImPorted.Example.\n@ 300 SOA ns1 h 1 2 3 4 5\nWwW 60 A 192.0.2.1\n'
+        made = place.ask('POST', '/v2/zones/tasks/imports', body=text, headers={'Content-Type': 'text/dns'}).json
+        assert made['message'] == 'ImPorted.Example. imported'
+        zone = f'/v2/zones/{made["zone_id"]}'
+        assert place.ask('GET', zone).json['name'] == 'ImPorted.Example.'
+        found = place.ask('GET', f'{zone}/recordsets?type=A').json['recordsets']
+        assert [(each['zone_name'], each['name']) for each in found] == [('ImPorted.Example.', 'WwW.ImPorted.Example.')]
+        explained = place.ask('GET', f'{zone}/explain').json
+        assert explained['zone_name'] == 'ImPorted.Example.' and ' ImPorted.Example. is ' in explained['summary']
+
     def test_of_a_recordset(self, place: Place, zone: Any) -> None:
         path = f'/v2/zones/{zone["id"]}/recordsets'
         body = {'name': f'WwW.{zone["name"]}', 'type': 'A', 'records': ['192.0.2.1']}

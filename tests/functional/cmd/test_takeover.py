@@ -608,8 +608,9 @@ def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
 def test_names_differ_in_case_alone(ours: Storage, designate: Storage, manage: Manage) -> None:
     designate.run(lambda tx: (theirs.insert_zone(tx, 'Example.com.', {('WWW', 'A'): ['192.0.2.1']})))
     assert manage('copy')[0] == 0
-    assert the_domain(ours).name == 'example.com.'
+    assert (the_domain(ours).name, the_domain(ours).given_name) == ('example.com.', 'Example.com.')
     assert ('www.example.com.', 'A', '192.0.2.1') in contents(ours)
+    assert 'WWW.Example.com.' in [row.given_name for row in rows(ours, schema.recordsets).values()]
     assert manage('follow', '--once') == (0, '', '')
 
 

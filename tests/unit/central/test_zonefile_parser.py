@@ -276,6 +276,24 @@ def test_a_mistake_in_such_a_file_is_told_too(line: str) -> None:
         streamed(f'{HEAD}{line}\nz A 192.0.2.1\n')
 
 
+@pytest.mark.parametrize('most', [1, zonefile_parser.MOST_HELD])
+@pytest.mark.parametrize('is_streamed', [False, True])
+def test_names_are_given_as_the_file_has_them(monkeypatch: pytest.MonkeyPatch, is_streamed: bool, most: int) -> None:
+    monkeypatch.setattr(zonefile_parser, 'MOST_HELD', most)
+    text = ('$ORIGIN MiXed.Example.\n$TTL 300\n@ SOA ns1 h 1 2 3 4 5\n MX 10 Mail\nA A 192.0.2.1\na A 192.0.2.2\n'
+            ' TXT x\nB.mixed.EXAMPLE. A 192.0.2.1\nc CAA 0 issue "x"\n A 192.0.2.1\n$ORIGIN mixed.example.\n'
+            'D (AAAA ::1)\n A 192.0.2.1\n$GENERATE 1-2 E$ A 192.0.2.$\nf A 192.0.2.1\n')
+    domain, contents = (zonefile_parser.stream(lambda: text.split('\n')) if is_streamed
+                        else zonefile_parser.parse(text))
+    assert (domain.name, domain.given_name) == ('mixed.example.', 'MiXed.Example.')
+    sets = list(contents)
+    assert {(each.given_name or each.name, each.type) for each in sets} == {
+        ('MiXed.Example.', 'MX'), ('A.MiXed.Example.', 'A'), ('a.MiXed.Example.', 'TXT'), ('B.mixed.EXAMPLE.', 'A'),
+        ('c.MiXed.Example.', 'CAA'), ('c.MiXed.Example.', 'A'), ('D.mixed.example.', 'AAAA'),
+        ('D.mixed.example.', 'A'), ('E1.mixed.example.', 'A'), ('E2.mixed.example.', 'A'), ('f.mixed.example.', 'A')}
+    assert all(each.name.islower() for each in sets)
+
+
 SPOOLED_HEAD = '$ORIGIN example.com.\n@ 300 SOA ns1 hostmaster 1 7200 900 1209600 600\n'
 _OWNER = st.sampled_from(['@', 'a', 'b', 'B', 'a.b', 'c', '*', 'out.example.org.', 'example.org.'])
 _TTL = st.sampled_from(['', '60', '300', '5'])
@@ -312,7 +330,8 @@ def test_contents_on_disk_can_be_read_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert spool.is_in_memory
     assert spool.add('c.\tTXT', 60, 5, '"x"') == 1 and not spool.is_in_memory
     assert spool.add('b.\tA', 7, 6, '192.0.2.1') == 1
-    expected = [('a.\tA', (60, 2, '192.0.2.1')),
-                ('b.\tA', (5, 1, {'192.0.2.1': '192.0.2.1', '192.0.2.2': '192.0.2.2'})), ('c.\tTXT', (60, 5, '"x"'))]
+    expected = [('a.\tA', (60, 2, '192.0.2.1', None)),
+                ('b.\tA', (5, 1, {'192.0.2.1': '192.0.2.1', '192.0.2.2': '192.0.2.2'}, None)),
+                ('c.\tTXT', (60, 5, '"x"', None))]
     assert list(spool) == expected
     assert list(spool) == expected
