@@ -64,6 +64,7 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True)
     return Pool(name=settings.pool_manager.pool_name, servers=servers,
                 threshold_percentage=settings.pool_manager.threshold_percentage,
                 catalog_zone=settings.pool_manager.catalog_zone,
+                probe_interval=settings.pool_manager.circuit_probe_interval,
                 count_joining_servers=settings.pool_manager.count_joining_servers,
                 requires_approval=settings.pool_manager.approval == 'required')
 

@@ -251,6 +251,7 @@ class Pool:
     :ivar catalog_zone: the name of the catalog zone (RFC 9432) that MiniDNS serves for the pool; None for none
     :ivar count_joining_servers: whether servers count in the threshold before they have every zone
     :ivar requires_approval: whether changes of its domains wait for approval
+    :ivar probe_interval: seconds between two probes of a server that cannot be reached
     :ivar published_at: when a pool manager last copied its configuration (threshold, catalog zone and the like) to the
         database; None if none has, so that these values are unknown
     :ivar freeze: as JSON (:class:`designate_pool.model.Freeze`); None while it is not frozen
@@ -275,6 +276,7 @@ class Pool:
     attributes: str = ''
     freeze: str | None = None
     requires_approval: bool = False
+    probe_interval: float | None = None
 
     @property
     def ns_records(self) -> list[tuple[str, int]]:

@@ -65,6 +65,7 @@ table(
     sa.Column('catalog_zone', domain_name()),
     sa.Column('count_joining_servers', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('requires_approval', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('probe_interval', sa.Float),
     sa.Column('published_at', Time),
     sa.Column('freeze_id', ascii_text(32)),
     sa.Column('freeze', long_text()),

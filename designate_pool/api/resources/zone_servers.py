@@ -220,8 +220,9 @@ def explain_domain(api: Api, context: Context, domain: Domain, base: str) -> Jso
                             **explain.explain(shown, api.storage.now(), explain.missing_services(services),
                                               [str(violation) for violation in culprits],
                                               ' '.join(filter(None, (_locked(domain), _waiting(api, domain)))),
-                                              [finding.label for finding in findings if finding.mended is False
-                                               and finding.done == audit_findings.UNREPAIRED]),
+                                              {finding.label: finding.what for finding in reversed(findings)
+                                               if finding.mended is False
+                                               and finding.done == audit_findings.UNREPAIRED}, pool.probe_interval),
                             **{name: shown[name] for name in (*_COUNTS, 'secondary')},
                             changed_by=_changed_by(api, context, domain), also_notifies=list(pool.also_notifies),
                             findings=[FINDING.show(finding) for finding in findings if not finding.mended])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from designate_pool.api.schema.answers import Json, read_moment
@@ -64,16 +64,19 @@ _NEVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
 def explain(shown: Mapping[str, Any], now: datetime, missing: Mapping[str, datetime | None] | None = None,
-            culprits: Sequence[str] = (), locked: str = '', unrepaired: Iterable[str] = ()) -> Json:
+            culprits: Sequence[str] = (), locked: str = '', unrepaired: Mapping[str, str] | None = None,
+            probe_interval: float | None = None) -> Json:
     """What stands between a zone and ACTIVE.
 
     :param shown: what ``/v2/zones/{id}/servers`` says
     :param missing: see :func:`missing_services`
     :param locked: why it cannot be changed, in one sentence; '' if it can
     :param culprits: what rules have against its records, if servers do not take it
-    :param unrepaired: servers on which a comparison found something that nothing repairs yet
+    :param unrepaired: what a comparison found and nothing repairs yet, by server
+    :param probe_interval: seconds between probes of a dead server; None if that is not known
     """
-    missing = missing or {}
+    missing, unrepaired = missing or {}, unrepaired or {}
+    shown = {**shown, 'unrepaired': unrepaired, 'probe_interval': probe_interval}
     if missing:  # whatever the rows say, nothing is tried
         shown = {**shown, 'servers': [{**server, 'next_attempt_at': None, 'deadline_at': None}
                                       for server in shown['servers']]}
@@ -81,7 +84,8 @@ def explain(shown: Mapping[str, Any], now: datetime, missing: Mapping[str, datet
                for server in shown['servers']]
     return {
         'summary': ' '.join([*_of_missing(missing, now), summary(shown), locked]).strip(),
-        'degraded': shown['status'] == 'ACTIVE' and any(not server['current'] for server in counting(shown)),
+        'degraded': shown['status'] == 'ACTIVE' and any(
+            not server['current'] or server['name'] in unrepaired for server in counting(shown)),
         'lacking': None if shown['freeze'] else lacking(shown),
         'servers': servers,
         'advice': [f"Start designate-pool-{name.rpartition('_')[2]}: 'designate-pool service list' shows which "
@@ -89,7 +93,7 @@ def explain(shown: Mapping[str, Any], now: datetime, missing: Mapping[str, datet
                        *_advice_for_frozen(shown),
                        *(f'Correct or delete the likely cause: {culprit}' for culprit in culprits[:3]),
                        *(f"{name}: 'designate-pool server resync {name} --fix' repairs what was found there."
-                         for name in sorted(set(unrepaired))),
+                         for name in sorted(unrepaired)),
                        *advice(shown, servers, now)],
     }
 
@@ -133,6 +137,9 @@ def summary(shown: Mapping[str, Any]) -> str:
                     f'servers are behind ({", ".join(missing)}).')
         if not servers:
             return f'{name} is ACTIVE at serial {serial}, but no server of its pool counts now.'
+        if others := [server['name'] for server in servers if server['name'] in shown['unrepaired']]:
+            return (f'{name} is ACTIVE at serial {serial}, but a comparison found something else on '
+                    f'{", ".join(others)}.')
         every = 'every server' if len(servers) == len(shown['servers']) else 'every server that counts'
         return f'{name} is ACTIVE at serial {serial} on {every}.'
     what = _DOING.get(shown['action'], 'settling')
@@ -189,6 +196,8 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime,
     silent = _silence(each, now)
     if each['current']:
         done = 'It has confirmed that the zone is gone' if shown['action'] == 'DELETE' else f'It {_serves(each)}'
+        if what := shown['unrepaired'].get(each['name']):
+            done = f'Serial {each["serial"]} is recorded, but a comparison found: {what}'
         signs = 'its serials are its own: it signs' if each['signs'] else None
         return '; '.join(filter(None, (done, signs, silent, resting))) + '.'
     resting = resting or next((f'no {_NEEDED[name][0]} runs' for name in missing), None)
@@ -208,7 +217,7 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime,
         sentence = f'It is {task}{so_far} ({each["last_error"].rstrip(".")}); {seen}'
     else:
         sentence = f'It is {task}{so_far}; {seen}'
-    return f'{sentence}; {resting or _next_try(each, now)}.'
+    return f'{sentence}; {resting or _next_try(each, now, shown["probe_interval"])}.'
 
 
 def _serves(each: Mapping[str, Any]) -> str:
@@ -295,9 +304,11 @@ def _silence(each: Mapping[str, Any], now: datetime) -> str | None:
     return f'it has answered nobody since {since:%Y-%m-%d %H:%M:%S} UTC ({age(since, now)})'
 
 
-def _next_try(each: Mapping[str, Any], now: datetime) -> str:
+def _next_try(each: Mapping[str, Any], now: datetime, probe_interval: float | None) -> str:
     if each['silent_since'] and each['status'] == 'ERROR':  # its circuit is open
-        return 'it is probed every few seconds, and all that is due on it is tried when it answers'
+        when = ('it is probed every few seconds' if probe_interval is None else
+                f'the next probe is due by {now + timedelta(seconds=probe_interval + 1):%H:%M:%S} UTC')
+        return f'{when}, and all that is due on it is tried when it answers'
     if (longest := _asked_for(each, now)) is not None:
         return ('it is being asked again now' if each['status'] == 'ERROR' else
                 f'it is being asked now, and has failed if it does not answer within {longest} s')

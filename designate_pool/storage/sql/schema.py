@@ -128,6 +128,7 @@ pools = sa.Table(
     sa.Column('threshold_percentage', sa.Integer),
     sa.Column('catalog_zone', domain_name()),
     *flags('count_joining_servers', 'requires_approval'),
+    sa.Column('probe_interval', sa.Float),
     sa.Column('published_at', Time),
     # While it is frozen: the id of the freeze, and all of it.
     sa.Column('freeze_id', ascii_text(32)),

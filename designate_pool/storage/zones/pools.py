@@ -27,7 +27,7 @@ ATTRIBUTE = 'attribute.'
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
                                             'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
                                             'count_joining_servers', 'published_at', 'freeze',
-                                            'requires_approval'))
+                                            'requires_approval', 'probe_interval'))
 _WITH_ATTRIBUTES = (
     sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value, pool_attributes.c.position)
     .select_from(pools.outerjoin(pool_attributes, pool_attributes.c.pool_id == pools.c.id))
@@ -174,6 +174,7 @@ def publish(tx: Tx, pool: Pool, now: datetime) -> None:
     """Store the pool's settings from the configuration, for programs without it."""
     tx.execute(sa.update(pools).where(pools.c.name == pool.name).values(
         threshold_percentage=pool.threshold_percentage, catalog_zone=pool.catalog_zone,
+        probe_interval=pool.probe_interval,
         count_joining_servers=pool.count_joining_servers, requires_approval=pool.requires_approval, published_at=now))
 
 

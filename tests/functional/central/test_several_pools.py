@@ -31,7 +31,7 @@ class Two(Place):
             PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number,
                        key_name=KEY.name) for number, each in enumerate(SERVERS, 11)], False, True, utcnow())
         self.storage.run(pools.publish, Pool('silver', threshold_percentage=50, catalog_zone='catalog.silver.example.',
-                                             count_joining_servers=True), utcnow())
+                                             count_joining_servers=True, probe_interval=2.5), utcnow())
 
     def ask(self, path: str, method: str = 'GET', body: Any = None, role: str = 'admin') -> Any:
         answer = self.api.simulate_request(method, path, json=body, headers={'X-Auth-Token': token('alpha', role)})
@@ -108,6 +108,7 @@ def test_a_pool_shows_what_its_pool_managers_published(two: Two) -> None:
     shown = two.ask(f'/v2/pools/{two.silver.id}')
     assert [shown[each] for each in ('threshold_percentage', 'catalog_zone', 'count_joining_servers')] == [
         50, 'catalog.silver.example.', True]
+    assert two.storage.read(pools.get, two.silver.id).probe_interval == 2.5
     unborn = two.central.create_pool(EVERYBODY, {'name': 'unborn'})
     shown = two.ask(f'/v2/pools/{unborn.id}')
     assert [shown[each] for each in ('threshold_percentage', 'catalog_zone', 'count_joining_servers')] == [None] * 3

@@ -25,7 +25,7 @@ def row(server, status, serial, action=Action.UPDATE, **values):
 
 
 def explain(rows, threshold=100, states=('active',) * 3, parked=None, missing=None,
-            silent=(None,) * 3, **zone):
+            silent=(None,) * 3, probe_interval=None, **zone):
     """
     :param states: of the servers; each has been in it since twelve minutes before noon
     """
@@ -33,7 +33,8 @@ def explain(rows, threshold=100, states=('active',) * 3, parked=None, missing=No
     servers = [dataclasses.replace(server, state=ServerState(state), silent_since=since)
                for server, state, since in zip(SERVERS, states, silent)]
     domain = dataclasses.replace(ZONE, **zone)
-    return explaining.explain(zone_servers.zone_servers(domain, servers, rows, pool, '', parked), NOON, missing)
+    return explaining.explain(zone_servers.zone_servers(domain, servers, rows, pool, '', parked), NOON, missing,
+                              probe_interval=probe_interval)
 
 
 def test_the_record_that_is_the_likely_cause():
@@ -253,13 +254,22 @@ def test_a_server_that_signs():
 
 
 def test_what_a_comparison_found_and_nothing_repairs():
-    shown = zone_servers.zone_servers(ZONE, SERVERS, [], POOL, '')
-    assert explaining.explain(shown, NOON, unrepaired=['fake:192.0.2.1:53'] * 2)['advice'][0] == (
+    domain = dataclasses.replace(ZONE, status=Status.ACTIVE, action=Action.NONE)
+    rows = [row(each, SUCCESS, 2026050100) for each in range(3)]
+    told = explaining.explain(zone_servers.zone_servers(domain, SERVERS, rows, POOL, ''), NOON, unrepaired={
+        'fake:192.0.2.1:53': 'the server serves serial 2026050099, not 2026050100'})
+    assert (told['summary'], told['degraded']) == (
+        'example.com. is ACTIVE at serial 2026050100, but a comparison found something else on fake:192.0.2.1:53.',
+        True)
+    assert words(told) == ['Serial 2026050100 is recorded, but a comparison found: the server serves serial '
+                           '2026050099, not 2026050100.', *['It serves serial 2026050100.'] * 2]
+    assert told['advice'][0] == (
         "fake:192.0.2.1:53: 'designate-pool server resync fake:192.0.2.1:53 --fix' repairs what was found there.")
 
 
 def test_a_dead_server_is_probed_and_not_tried():
     told = explain([row(0, ERROR, 2026050099, attempts=4, last_error='no answer', reason=Reason.TIMEOUT,
-                        next_attempt_at=NOON + timedelta(minutes=7))], silent=(NOON - timedelta(minutes=3), None, None))
-    assert words(told)[0].endswith('; it is probed every few seconds, and all that is due on it is tried when it '
-                                   'answers.')
+                        next_attempt_at=NOON + timedelta(minutes=7))], silent=(NOON - timedelta(minutes=3), None, None),
+                   probe_interval=2)
+    assert words(told)[0].endswith('; the next probe is due by 12:00:03 UTC, and all that is due on it is tried when '
+                                   'it answers.')
