@@ -32,7 +32,6 @@ from designate_pool.runtime import Inline, Threads
 from designate_pool.settings import KEYSTONE, MiniDnsSettings
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, sqlite_files
-from designate_pool.storage.sql.secrets import SecretCipher
 from designate_pool.storage.zones import tsigkeys
 
 if TYPE_CHECKING:
@@ -90,7 +89,6 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
     settings = load.read_settings(conf)
     sink.check_installed(settings.sink)
     # What programs load when they start.
-    SecretCipher(settings.database.secrets_keys)
     policy.OsloPolicy(conf)
     policy.check_policy_file(conf)
     if settings.api.auth == KEYSTONE:

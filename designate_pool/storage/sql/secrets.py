@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from designate_pool.errors import BadConfiguration, InvalidField, UnreadableSecret
+from designate_pool.errors import InvalidField, UnreadableSecret
 
 MARK = 'fernet:'
 #: Length of the column.
@@ -22,17 +23,11 @@ class SecretCipher:
     """Encrypts secrets for the database, and decrypts them.
 
     :param keys: keys of ``cryptography.fernet.Fernet``; none to store secrets in clear text
-    :raises BadConfiguration: when there are keys and the library is not installed
     """
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         self._fernet: Any = None
         if keys:
-            try:
-                from cryptography.fernet import Fernet, MultiFernet
-            except ImportError:
-                raise BadConfiguration(count=1, listing='\n  [database] secrets_key_file: it needs the library '
-                                       "cryptography: pip install 'designate-pool[secrets]'") from None
             self._fernet = MultiFernet([Fernet(key) for key in keys])
 
     def seal(self, secret: str) -> str:
@@ -54,8 +49,6 @@ class SecretCipher:
             return written
         if self._fernet is None:
             raise UnreadableSecret(name=name, why='it is encrypted, and [database] secrets_key_file is not set here')
-        from cryptography.fernet import InvalidToken
-
         try:
             return str(self._fernet.decrypt(written.removeprefix(MARK).encode()).decode())
         except InvalidToken:

@@ -6,7 +6,6 @@ import base64
 import contextlib
 import os
 import pathlib
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,7 +13,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from designate_pool.cmd.manage import app as program
-from designate_pool.errors import BadConfiguration, InvalidField, UnreadableSecret
+from designate_pool.errors import InvalidField, UnreadableSecret
 from designate_pool.model import KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import tsigkeys as table
@@ -104,9 +103,3 @@ def test_a_secret_that_has_no_room_when_encrypted_is_refused(opened: Opened) -> 
     with pytest.raises(InvalidField, match='too long to be kept encrypted'):
         add(opened(OLD), 'longer.', 'A' * 1024)
     assert list(revealed(opened())) == ['long.']
-
-
-def test_without_the_library_the_option_is_refused(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, 'cryptography.fernet', None)
-    with pytest.raises(BadConfiguration, match=r'designate-pool\[secrets\]'):
-        opened(OLD)
