@@ -115,7 +115,7 @@ class DigestedZone:
 
     def differences(self, other: DigestedZone) -> Iterator[tuple[bytes, int]]:
         """Owner (wire form) and type of each RRset that differs, or that only one of the two zones has."""
-        for owner in sorted(self._owners.keys() | other._owners.keys(), key=lambda owner: _sort_key(owner) or b''):
+        for owner in sorted(self._owners.keys() | other._owners.keys(), key=lambda owner: sort_key(owner) or b''):
             ours, theirs = set(self._distinct(owner)), set(other._distinct(owner))
             for rtype in sorted({keyed[:2] for keyed, _ in ours ^ theirs}):
                 yield owner, int.from_bytes(rtype, 'big')
@@ -129,7 +129,7 @@ class DigestedZone:
     def _key(self, owner: bytes) -> bytes | None:
         """The sort key of *owner*; None when it is not in the zone."""
         end = len(owner) - len(self.apex)
-        return _sort_key(owner, end) if end >= 0 and owner.endswith(self.apex) else None
+        return sort_key(owner, end) if end >= 0 and owner.endswith(self.apex) else None
 
     def _distinct(self, owner: bytes) -> list[tuple[bytes, int]]:
         """The records of *owner*, each once, sorted by type and rdata; of equal records the one with the lowest TTL."""
@@ -246,7 +246,7 @@ def _is_digest(keyed: bytes) -> bool:
     return rtype == ZONEMD or rtype == _RRSIG and keyed[2:4] == ZONEMD.to_bytes(2, 'big')
 
 
-def _sort_key(owner: bytes, end: int | None = None) -> bytes | None:
+def sort_key(owner: bytes, end: int | None = None) -> bytes | None:
     """The labels before *end* (None: the root) from the right, to sort by label; None if a label does not end there."""
     end = len(owner) - 1 if end is None else end
     labels, at = [], 0

@@ -1,0 +1,197 @@
+"""Keys of zones: made, imported, and as DNSKEY, DS, CDS and CDNSKEY records.
+
+Algorithms are those of RFC 9904: ECDSAP256SHA256 (13), ED25519 (15), and RSASHA256 (8) for keys that are imported.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
+from cryptography.hazmat.primitives.serialization import (Encoding, NoEncryption, PrivateFormat, PublicFormat,
+                                                          load_der_private_key, load_pem_private_key)
+
+from designate_pool.errors import InvalidField
+from designate_pool.model import KeyRole, KeyState, SigningKey
+from designate_pool.signing import canonical
+from designate_pool.signing.signed_records import KeySet, KeySigner
+
+RSASHA256, ECDSAP256SHA256, ED25519 = 8, 13, 15
+#: What a CDS and a CDNSKEY record say to have the DS removed (RFC 8078 section 4).
+CDS_DELETE, CDNSKEY_DELETE = bytes(5), bytes((0, 0, 3, 0, 0))
+#: The shortest RSA key, in bits.
+SHORTEST_RSA = 2048
+SHA256, SHA384 = 2, 4
+_DIGESTS: dict[int, Callable[[bytes], Any]] = {SHA256: hashlib.sha256, SHA384: hashlib.sha384}
+_ECDSA = ec.ECDSA(hashes.SHA256())
+
+
+#: The states of keys that are in the zone.
+IN_ZONE = frozenset({KeyState.PUBLISHED, KeyState.READY, KeyState.DS_SEEN, KeyState.ACTIVE, KeyState.RETIRING})
+
+
+class PrivateKey:
+    """Signs with a private key that is in memory.
+
+    :param role: decides the flags of its DNSKEY record, and so its tag
+    :raises InvalidField: for a key that zones must not be signed with
+    """
+
+    def __init__(self, key: Any, role: str) -> None:
+        flags = 256 if role == KeyRole.ZSK else 257
+        self._key = key
+        self.sign: Callable[[bytes], bytes]
+        if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
+            self.algorithm, self.sign = ECDSAP256SHA256, self._sign_ecdsa
+            public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:]
+        elif isinstance(key, ed25519.Ed25519PrivateKey):
+            self.algorithm, self.sign = ED25519, key.sign
+            public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        elif isinstance(key, rsa.RSAPrivateKey):
+            self.algorithm, self.sign = RSASHA256, self._sign_rsa
+            public = _rsa_public(key.public_key().public_numbers())
+            if not SHORTEST_RSA <= key.key_size <= 4096:
+                raise _unfit(f'RSA keys have {SHORTEST_RSA} to 4096 bits, and this one has {key.key_size}')
+        else:
+            raise _unfit('it is no key of RSA, ECDSA P-256 or Ed25519')
+        self.public = flags.to_bytes(2, 'big') + bytes((3, self.algorithm)) + public
+        self.tag = tag_of(self.public)
+
+    def to_der(self) -> bytes:
+        """The private key (PKCS #8, not encrypted)."""
+        der: bytes = self._key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        return der
+
+    def _sign_ecdsa(self, data: bytes) -> bytes:
+        """RFC 6605 section 4: two numbers of 32 octets."""
+        r, s = utils.decode_dss_signature(self._key.sign(data, _ECDSA))
+        return r.to_bytes(32, 'big') + s.to_bytes(32, 'big')
+
+    def _sign_rsa(self, data: bytes) -> bytes:
+        signature: bytes = self._key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+        return signature
+
+
+_MAKERS: dict[int, Callable[[], Any]] = {
+    ECDSAP256SHA256: lambda: ec.generate_private_key(ec.SECP256R1()), ED25519: ed25519.Ed25519PrivateKey.generate}
+
+
+def generate(role: str, algorithm: int = ECDSAP256SHA256, tags: Collection[int] = ()) -> tuple[bytes, bytes]:
+    """Make a key: the rdata of its DNSKEY record, and the private key (PKCS #8, DER).
+
+    :param tags: of the zone's other keys, which it must not have: two keys under one tag are told apart by trial
+    :raises InvalidField: for an algorithm that new keys must not have
+    """
+    if algorithm not in _MAKERS:
+        raise InvalidField(field='algorithm', why='new keys are of algorithm 13 (ECDSAP256SHA256) or 15 (ED25519)')
+    while (key := PrivateKey(_MAKERS[algorithm](), role)).tag in tags:
+        pass
+    return key.public, key.to_der()
+
+
+def load(private: bytes, role: str) -> PrivateKey:
+    """The signer with a private key (PKCS #8, DER)."""
+    return PrivateKey(load_der_private_key(private, None), role)
+
+
+def read_key(text: str, role: str) -> tuple[bytes, bytes]:
+    """Import a private key: the rdata of its DNSKEY record, and the key as of :func:`generate`.
+
+    :param text: PEM without a password, or BIND's format (``Private-key-format: v1.3``)
+    :raises InvalidField: for a key that cannot be read, or must not be used
+    """
+    try:
+        if '-----BEGIN' in text:
+            key = PrivateKey(load_pem_private_key(text.encode(), None), role)
+        else:
+            key = PrivateKey(_from_bind(dict(_fields(text))), role)
+    except (ValueError, TypeError, KeyError, OverflowError, binascii.Error, UnsupportedAlgorithm):
+        # Their messages may have parts of the key.
+        raise _unfit('it is neither PEM without a password nor the file .private of BIND') from None
+    return key.public, key.to_der()
+
+
+def _fields(text: str) -> Iterable[tuple[str, str]]:
+    for line in text.splitlines():
+        name, colon, value = line.partition(':')
+        if colon:
+            yield name.strip().lower(), value.strip()
+
+
+def _from_bind(fields: Mapping[str, str]) -> Any:
+    """The key in a file of BIND, by the names of its fields in lower case."""
+    algorithm = int(fields['algorithm'].split()[0])
+    if algorithm in (1, 3, 5, 6, 7):
+        raise _unfit(f'algorithm {algorithm} is no longer used in DNSSEC, since it signs by MD5 or SHA-1 (RFC 9904); '
+                     'roll to algorithm 13 where it is used first')
+    if algorithm == ECDSAP256SHA256:
+        return ec.derive_private_key(int.from_bytes(_octets(fields['privatekey']), 'big'), ec.SECP256R1())
+    if algorithm == ED25519:
+        return ed25519.Ed25519PrivateKey.from_private_bytes(_octets(fields['privatekey']))
+    if algorithm != RSASHA256:
+        raise _unfit(f'it is of algorithm {algorithm}, and only 8, 13 and 15 are supported')
+    n, e, d, p, q, dp, dq, qi = (int.from_bytes(_octets(fields[name]), 'big') for name in (
+        'modulus', 'publicexponent', 'privateexponent', 'prime1', 'prime2', 'exponent1', 'exponent2', 'coefficient'))
+    return rsa.RSAPrivateNumbers(p, q, d, dp, dq, qi, rsa.RSAPublicNumbers(e, n)).private_key()
+
+
+def _octets(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def _rsa_public(numbers: rsa.RSAPublicNumbers) -> bytes:
+    """RFC 3110 section 2: the exponent's length and the exponent, and the modulus."""
+    exponent, modulus = (number.to_bytes((number.bit_length() + 7) // 8, 'big') for number in (numbers.e, numbers.n))
+    length = bytes((len(exponent),)) if len(exponent) < 256 else b'\0' + len(exponent).to_bytes(2, 'big')
+    return length + exponent + modulus
+
+
+def _unfit(why: str) -> InvalidField:
+    return InvalidField(field='private_key', why=why)
+
+
+def tag_of(dnskey: bytes) -> int:
+    """The tag of a key (RFC 4034 appendix B)."""
+    total = sum(dnskey[1::2]) + (sum(dnskey[::2]) << 8)
+    return (total + (total >> 16)) & 0xffff
+
+
+def ds(name: str, dnskey: bytes, digest: int = SHA256) -> bytes:
+    """The rdata of the DS, and of the CDS, record of a key of the zone *name* (RFC 4034 section 5.1).
+
+    :param digest: 2 for SHA-256 or 4 for SHA-384
+    """
+    return tag_of(dnskey).to_bytes(2, 'big') + bytes((dnskey[3], digest)) \
+        + _DIGESTS[digest](canonical.name_wire(name) + dnskey).digest()
+
+
+def key_set(apex: str, keys: Iterable[SigningKey], signers: Mapping[str, KeySigner], ttl: int,
+            digests: Iterable[int] | None = (SHA256,)) -> KeySet:
+    """The keys of a zone as their states have them published and used.
+
+    :param signers: by the key's id, of those that sign
+    :param ttl: of DNSKEY, CDS and CDNSKEY
+    :param digests: of the DS records that the parent is to have; none to offer none, and None to have the DS removed
+    """
+    in_zone = [key for key in keys if key.state in IN_ZONE]
+    with_ds = [key for key in in_zone if key.role != KeyRole.ZSK]
+    of_zone = [key for key in in_zone if key.role != KeyRole.KSK]
+    # Once a key is ready, the parent is to have its DS alone; a zone that is new has no active CSK yet.
+    offered = _in_states(with_ds, KeyState.READY, KeyState.DS_SEEN) or _in_states(with_ds, KeyState.ACTIVE)
+    signing = _in_states(of_zone, KeyState.ACTIVE) or of_zone
+    cds, cdnskeys = [CDS_DELETE], [CDNSKEY_DELETE]
+    if digests is not None:
+        cds = [ds(apex, key.public, digest) for key in offered for digest in digests]
+        cdnskeys = [key.public for key in offered] if cds else []
+    return KeySet(dnskeys=[key.public for key in in_zone], ttl=ttl, cds=cds, cdnskeys=cdnskeys,
+                  key_signers=[signers[key.id] for key in with_ds], zone_signers=[signers[key.id] for key in signing])
+
+
+def _in_states(keys: Iterable[SigningKey], *states: KeyState) -> list[SigningKey]:
+    return [key for key in keys if key.state in states]

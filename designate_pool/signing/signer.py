@@ -1,0 +1,267 @@
+"""Signs zones, as a whole and change by change.
+
+The invariant: signing a change leads to the chain, and to the set of signed RRsets, that signing the whole zone leads
+to; signatures of RRsets that have not changed are kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
+from designate_pool.protocol.names_and_rdata import type_number
+from designate_pool.signing import canonical, chain
+from designate_pool.signing.chain import NSEC, NSEC3PARAM, RRSIG, ChainLink
+from designate_pool.signing.signed_records import KeySet, KeySigner, Neighbours, Validity
+
+#: What the zone's keys make the apex have.
+KEY_TYPES = frozenset({'DNSKEY', 'CDS', 'CDNSKEY'})
+_RRSIG_HEAD = struct.Struct('!HBBIIIH')
+_OWNED = struct.Struct('!HHI')
+
+
+def sign_zone(apex: str, records: Iterable[ZoneRecord], soa: ZoneRecord, keys: KeySet, times: Validity,
+              denial: str) -> Iterator[SignedRecord]:
+    """All signed records of a zone, one after the other, as they are made.
+
+    :param records: the zone's own, without the SOA
+    :param denial: ``NSEC`` or ``NSEC3``
+    """
+    rrsets = chain.group(records)
+    added = _apex_rrsets(soa, keys, denial)
+    rrsets.setdefault(apex, {}).update(chain.group(added)[apex])
+    yield from (SignedRecord(apex, rtype, '', ttl or 0, wire) for _, rtype, ttl, wire in added if rtype != 'SOA')
+    keyed = sorted((canonical.chain_key(name), name) for name in rrsets)
+    names = [name for _, name in chain.visible(keyed, apex, rrsets)]
+    signing = _Signing(apex, keys, times)
+    for name in names:
+        for rtype in sorted(chain.signed_types(name, apex, rrsets[name])):
+            yield from signing.signatures(name, rtype, *rrsets[name][rtype])
+    if denial != NSEC:
+        names = list(dict.fromkeys(above for name in names for above in (name, *chain.within(name, apex))))
+    links = sorted((chain.link_of(name, apex, denial), name) for name in names)
+    ttl = denial_ttl(soa)
+    for number, (link, name) in enumerate(links):
+        following = links[(number + 1) % len(links)][0].field
+        types = chain.bitmap(name, apex, rrsets.get(name, ()), denial)
+        yield from signing.link(link, denial, ttl, chain.chain_rdata(denial, following, types))
+
+
+def sign_change(apex: str, changed: Mapping[str, Collection[str]], soa: ZoneRecord, keys: KeySet, times: Validity,
+                denial: str, around: Neighbours) -> SignedDifference:
+    """What a change does to the signed records of a zone, which are signed with the same *denial* already.
+
+    :param changed: the names and types of the RRsets that were added or removed, or have other data or another TTL
+    :param soa: the new one, which is signed in any case
+    """
+    change = _Change(apex, soa, keys, denial, around)
+    change.look_at({apex, *changed})
+    stored_chain = change.stored_link(apex)
+    if stored_chain is not None and stored_chain.ttl != denial_ttl(soa):
+        change.look_at(around.names_below(apex))
+    for name, types in changed.items():
+        # What is below a name that becomes a delegation, or is one no longer, leaves the chain or enters it.
+        if 'DNAME' in types or 'NS' in types and name != apex:
+            change.look_at(around.names_below(name))
+    signing = _Signing(apex, keys, times)
+    gone, added = change.of_keys()
+    touched = {**changed, apex: {*changed.get(apex, ()), 'SOA', *(record.type for record in (*gone, *added))}}
+    for name in change.names:
+        change.sign(name, touched.get(name, ()), signing, gone, added)
+    change.sign_links(signing, gone, added)
+    return SignedDifference(gone, added)
+
+
+def resign(apex: str, due: Iterable[tuple[Sequence[ZoneRecord], Sequence[SignedRecord]]], keys: KeySet,
+           times: Validity) -> SignedDifference:
+    """New signatures for RRsets that have not changed.
+
+    :param due: the records of each RRset, and all its signatures
+    """
+    signing = _Signing(apex, keys, times)
+    gone: list[SignedRecord] = []
+    added: list[SignedRecord] = []
+    for records, signatures in due:
+        gone += signatures
+        for name, rrsets in chain.group(records).items():
+            for rtype, (ttl, wires) in rrsets.items():
+                added += signing.signatures(name, rtype, ttl, wires)
+    return SignedDifference(gone, added)
+
+
+def denial_ttl(soa: ZoneRecord) -> int:
+    """The TTL of NSEC and NSEC3 records: the lesser of the SOA's own and the one in it (RFC 9077)."""
+    return min(soa[2] or 0, int.from_bytes(soa[3][-4:], 'big'))
+
+
+def _apex_rrsets(soa: ZoneRecord, keys: KeySet, denial: str) -> list[ZoneRecord]:
+    """The records that the apex has beside those that its zone's owner gave it."""
+    made: list[tuple[str, Sequence[bytes]]] = [('DNSKEY', keys.dnskeys), ('CDS', keys.cds), ('CDNSKEY', keys.cdnskeys)]
+    if denial != NSEC:
+        made.append((NSEC3PARAM, [canonical.NSEC3PARAM]))
+    return [soa, *((soa[0], rtype, keys.ttl, wire) for rtype, wires in made for wire in sorted(set(wires)))]
+
+
+class _Signing:
+    """Makes signatures with the keys of one zone."""
+
+    def __init__(self, apex: str, keys: KeySet, times: Validity) -> None:
+        self._apex, self._keys, self._times = canonical.name_wire(apex), keys, times
+
+    def signatures(self, name: str, rtype: str, ttl: int, wires: Sequence[bytes]) -> list[SignedRecord]:
+        """The RRSIG records of an RRset, one for each key that signs it (RFC 4034 section 3.1.8.1)."""
+        owner, number, expires_at = canonical.name_wire(name), type_number(rtype), self._times.expiration_of(name)
+        start = owner + _OWNED.pack(number, 1, ttl)
+        rrset = b''.join([start + len(wire).to_bytes(2, 'big') + wire for wire in wires])
+        made = []
+        for signer in signers_of(rtype, self._keys):
+            head = _RRSIG_HEAD.pack(number, signer.algorithm, canonical.label_count(owner), ttl, expires_at,
+                                    self._times.inception, signer.tag) + self._apex
+            made.append(SignedRecord(name, RRSIG, rtype, ttl, head + signer.sign(head + rrset), None, expires_at,
+                                     signer.tag))
+        return made
+
+    def link(self, link: ChainLink, denial: str, ttl: int, wire: bytes) -> list[SignedRecord]:
+        """A record of the chain, and its signatures."""
+        return [SignedRecord(link.owner, denial, '', ttl, wire, link.key),
+                *self.signatures(link.owner, denial, ttl, [wire])]
+
+
+def signers_of(rtype: str, keys: KeySet) -> Sequence[KeySigner]:
+    """Which keys sign RRsets of a type (RFC 4035 section 2.2, RFC 7344 section 4.1)."""
+    return keys.key_signers if rtype in KEY_TYPES else keys.zone_signers
+
+
+class _Change:
+    """The part of a zone that a change concerns, before and after it.
+
+    :ivar names: the names of which everything is compared
+    """
+
+    def __init__(self, apex: str, soa: ZoneRecord, keys: KeySet, denial: str, around: Neighbours) -> None:
+        self.apex, self.soa, self.keys, self.denial, self.around = apex, soa, keys, denial, around
+        self.names: list[str] = []
+        self.rrsets: dict[str, dict[str, tuple[int, list[bytes]]]] = {}
+        self.stored: dict[str, list[SignedRecord]] = {}
+        self._links: dict[str, ChainLink] = {}
+
+    def look_at(self, names: Iterable[str]) -> None:
+        """Read what is at *names*, and above them."""
+        new = [name for name in dict.fromkeys(names) if name not in self._links]
+        self.names += new
+        above = [name for name in dict.fromkeys(name for one in new for name in chain.within(one, self.apex))
+                 if name not in self.rrsets]
+        everywhere = list(dict.fromkeys([*new, *above]))
+        self.rrsets.update({name: {} for name in everywhere})
+        self.rrsets.update(chain.group(self.around.rrsets_at(everywhere)))
+        if self.apex in new:
+            self.rrsets[self.apex].update(chain.group(_apex_rrsets(self.soa, self.keys, self.denial))[self.apex])
+        linked = new if self.denial == NSEC else everywhere
+        self._links.update({name: chain.link_of(name, self.apex, self.denial) for name in linked})
+        self.read_stored({*new, *(self._links[name].owner for name in linked)})
+
+    def read_stored(self, owners: Collection[str]) -> None:
+        missing = [owner for owner in owners if owner not in self.stored]
+        self.stored.update({owner: [] for owner in missing})
+        for record in self.around.signed_at(missing):
+            self.stored[record.name].append(record)
+
+    def stored_link(self, name: str) -> SignedRecord | None:
+        """The record of *name* in the chain before the change."""
+        return next((record for record in self.stored[self._links[name].owner] if record.type == self.denial), None)
+
+    def of_keys(self) -> tuple[list[SignedRecord], list[SignedRecord]]:
+        """The keys, and what else the signer has at the apex, that go and come."""
+        made = [SignedRecord(name, rtype, '', ttl or 0, wire)
+                for name, rtype, ttl, wire in _apex_rrsets(self.soa, self.keys, self.denial)[1:]]
+        stored = [record for record in self.stored[self.apex] if record.type not in (RRSIG, self.denial)]
+        had, has = {record.record for record in stored}, {record.record for record in made}
+        return [record for record in stored if record.record not in has], \
+            [record for record in made if record.record not in had]
+
+    def sign(self, name: str, types: Collection[str], signing: _Signing, gone: list[SignedRecord],
+             added: list[SignedRecord]) -> None:
+        """Sign the RRsets of *name* that are of *types* or are not signed as the keys have it."""
+        rrsets = self.rrsets[name]
+        signed = set() if chain.is_occluded(name, self.apex, self.rrsets) \
+            else chain.signed_types(name, self.apex, rrsets)
+        present: dict[str, list[SignedRecord]] = {}
+        for record in self.stored[name]:
+            if record.type == RRSIG and record.covered != self.denial:
+                present.setdefault(record.covered, []).append(record)
+        for rtype in sorted({*signed, *present}):
+            signatures = present.get(rtype, [])
+            if rtype not in signed or rtype in types or not _are_by(signatures, signers_of(rtype, self.keys)):
+                gone += signatures
+                if rtype in signed:
+                    added += signing.signatures(name, rtype, *rrsets[rtype])
+
+    def sign_links(self, signing: _Signing, gone: list[SignedRecord], added: list[SignedRecord]) -> None:
+        """Sign what changes in the chain."""
+        removed: dict[bytes, SignedRecord] = {}
+        new: dict[bytes, ChainLink] = {}
+        bitmaps: dict[bytes, tuple[ChainLink, bytes]] = {}
+        for name, link in self._links.items():
+            stored = self.stored_link(name)
+            if self._is_linked(name):
+                bitmaps[link.key] = link, chain.bitmap(name, self.apex, self.rrsets[name], self.denial)
+                if stored is None:
+                    new[link.key] = link
+            elif stored is not None:
+                removed[link.key] = stored
+        following = self._following(removed, new, bitmaps)
+        ttl, signers = denial_ttl(self.soa), signers_of(self.denial, self.keys)
+        for record in removed.values():
+            gone += self._with_signatures(record)
+        for key, (link, types) in bitmaps.items():
+            stored = next((record for record in self.stored[link.owner] if record.type == self.denial), None)
+            field = following[key] if key in following else chain.split(stored)[0] if stored else link.field
+            wire = chain.chain_rdata(self.denial, field, types)
+            present = self._with_signatures(stored) if stored else []
+            if not stored or (ttl, wire) != (stored.ttl, stored.wire) or not _are_by(present[1:], signers):
+                gone += present
+                added += signing.link(link, self.denial, ttl, wire)
+
+    def _following(self, removed: Mapping[bytes, SignedRecord], new: Mapping[bytes, ChainLink],
+                   bitmaps: dict[bytes, tuple[ChainLink, bytes]]) -> dict[bytes, bytes]:
+        """The next names, as they are written, of those in the chain for which it is another one now.
+
+        :param bitmaps: gets those of neighbours
+        """
+        before = {key: self.around.predecessor(key) for key in sorted({*removed, *new})}
+        gaps: dict[bytes, list[ChainLink]] = {}
+        kept: dict[bytes, SignedRecord] = {}
+        for key, record in before.items():
+            while record.chain_key in removed:
+                record = before[record.chain_key or b'']
+            start = record.chain_key or b''
+            kept[start] = record
+            gaps.setdefault(start, []).extend([new[key]] if key in new else [])
+        self.read_stored([record.name for record in kept.values()])
+        following: dict[bytes, bytes] = {}
+        for start, links in gaps.items():
+            field, types = chain.split(kept[start])
+            while (end := removed.get(chain.key_of_field(self.denial, field))) is not None:
+                field = chain.split(end)[0]
+            # The gap may lead from the last name over to the first.
+            links = sorted(link for link in links if link.key > start) + sorted(
+                link for link in links if link.key < start)
+            following.update(zip((start, *(link.key for link in links)), (*(link.field for link in links), field)))
+            bitmaps.setdefault(start, (ChainLink(start, kept[start].name, b''), types))
+        return following
+
+    def _is_linked(self, name: str) -> bool:
+        """Whether *name* is in the chain after the change."""
+        if chain.is_occluded(name, self.apex, self.rrsets):
+            return False
+        return bool(self.rrsets[name]) or self.denial != NSEC and any(True for _ in self.around.names_below(name, 1))
+
+    def _with_signatures(self, record: SignedRecord) -> list[SignedRecord]:
+        return [record, *(other for other in self.stored[record.name] if other.covered == record.type)]
+
+
+def _are_by(signatures: Sequence[SignedRecord], signers: Sequence[KeySigner]) -> bool:
+    """Whether *signatures* are one by each of *signers*."""
+    return sorted((record.wire[2], record.key_tag or 0) for record in signatures) \
+        == sorted((signer.algorithm, signer.tag) for signer in signers)

@@ -1,0 +1,402 @@
+"""Verifies signed zones, and changes of signed zones before they are published.
+
+The invariant: what has no defect here, validators accept.  It shares no code with the signer but the types of values:
+names, data, the chain and the signed octets are made anew, by dnspython where it has them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+
+import dns.dnssec
+import dns.dnssectypes
+import dns.name
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
+
+from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
+from designate_pool.signing.signed_records import Neighbours
+
+#: Octets of rdata without names, which are as they are in canonical form; and NSEC, whose name stays (RFC 6840 5.1).
+_AS_THEY_ARE = frozenset({'A', 'AAAA', 'CAA', 'CDNSKEY', 'CDS', 'DNSKEY', 'DS', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'SSHFP',
+                          'TLSA', 'TXT'})
+_MADE_BY_SIGNER = frozenset({'CDNSKEY', 'CDS', 'DNSKEY', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'RRSIG'})
+_SEP = 257
+#: The labels of a name from the right.
+Labels = tuple[bytes, ...]
+_RRsets = dict[str, tuple[int, set[bytes]]]
+_Verify = Callable[[bytes, bytes], object]
+
+
+def verify_zone(records: Iterable[ZoneRecord], now: int, margin: int) -> list[str]:
+    """What is wrong with a signed zone, one sentence each.
+
+    :param records: all of them, with the SOA
+    :param now: seconds since the epoch
+    :param margin: for how many seconds more, at least, signatures are to be valid
+    """
+    zone = _grouped(records)
+    apex = next((name for name, rrsets in zone.items() if 'SOA' in rrsets), None)
+    if apex is None:
+        return ['The zone has no SOA record.']
+    checks = _Checks(apex, zone[apex], now, margin)
+    defects = checks.of_keys()
+    cuts = {_labels(name) for name, rrsets in zone.items() if checks.is_cut(name, rrsets)}
+    hashed = {name for name, rrsets in zone.items() if 'NSEC3' in rrsets}
+    visible = {name: _labels(name) for name in zone if name not in hashed and not checks.is_below(_labels(name), cuts)}
+    for name, rrsets in zone.items():
+        defects += checks.of_name(name, rrsets, name not in visible and name not in hashed)
+    names: dict[str, Set[int]] = {name: checks.types(name, zone[name]) for name in visible}
+    order: dict[str, tuple[object, str]] = {name: (labels, name) for name, labels in visible.items()}
+    if checks.denial == 'NSEC3':
+        every = {_text(labels[:size]) for labels in visible.values()
+                 for size in range(len(_labels(apex)), len(labels) + 1)}
+        owners = {name: _hashed(name, apex) for name in every}
+        names = {owners[name]: names.get(name, frozenset()) for name in every}
+        order = {owner: (owner, owner) for owner in names}
+    chain = [name for _, name in sorted(order.values())]
+    for name, following in zip(chain, chain[1:] + chain[:1]):
+        link = zone.get(name, {}).get(checks.denial)
+        defects += checks.of_link(name, link and link[1], following, names[name])
+    defects += [f'{name} has a record of {checks.denial} and does not belong to the chain.'
+                for name, rrsets in zone.items() if checks.denial in rrsets and name not in names]
+    return defects
+
+
+def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str, Collection[str]], soa: ZoneRecord,
+                  around: Neighbours, now: int, margin: int) -> list[str]:
+    """What would be wrong with a signed zone after a change, one sentence each, if nothing was before.
+
+    Signatures that stay are not verified again.
+
+    :param changed: the names and types of the RRsets that were added, removed or changed
+    """
+    below = {name for cut, types in changed.items() if 'DNAME' in types or 'NS' in types and cut != apex
+             for name in around.names_below(cut)}
+    owners = {record.name for record in (*difference.gone, *difference.added)}
+    names = {apex, *changed, *below, *owners}
+    above = {_text(labels[:size]) for labels in map(_labels, names) for size in range(len(_labels(apex)), len(labels))}
+    zone = _grouped([soa, *around.rrsets_at(names | above)])
+    nsec3 = {_hashed(name, apex): name for name in {*changed, *below, *above, apex}}
+    before = list(around.signed_at(names | nsec3.keys()))
+    defects = _misplaced(difference, before)
+    after = Counter(before) - Counter(difference.gone) + Counter(difference.added)
+    for record in after:
+        _add(zone, record.record)
+    checks = _Checks(apex, zone.get(apex, {}), now, margin)
+    defects += checks.of_keys()
+    fresh = {record.wire for record in difference.added if record.type == 'RRSIG'}
+    cuts = {_labels(name) for name in names | above if checks.is_cut(name, zone.get(name, {}))}
+    links = {record.name: record for record in after if record.type == checks.denial}
+    former = {record.name: record for record in before if record.type == checks.denial}
+    chained = nsec3 if checks.denial == 'NSEC3' else {name: name for name in names}
+    new_types = {**changed, apex: {*changed.get(apex, ()), 'SOA'}}
+    for name in sorted(names):
+        rrsets = zone.get(name, {})
+        touched = {rtype for rtype in rrsets if rtype in new_types.get(name, ())}
+        touched |= {record.type for record in difference.added if record.name == name} - {'RRSIG'}
+        defects += checks.of_name(name, rrsets, checks.is_below(_labels(name), cuts), fresh, touched)
+    for owner in sorted(chained.keys() | links.keys()):
+        types: Set[int] = frozenset()
+        if owner not in chained:  # a neighbour, of which only the hash is here
+            types = _types(former[owner].wire, checks.denial) if owner in former else types
+        elif checks.is_below(_labels(name := chained[owner]), cuts) or not (
+                zone.get(name, {}).keys() - {'NSEC', 'RRSIG'}
+                or checks.denial == 'NSEC3' and any(True for _ in around.names_below(name, 1))):
+            defects += [f'{owner} has a record of {checks.denial} and does not belong to the chain.'] * (owner in links)
+            continue
+        else:
+            types = checks.types(name, zone.get(name, {}))
+        link = links.get(owner)
+        defects += checks.of_link(owner, {link.wire} if link else None, None, types)
+    return defects + _broken_chain(difference, checks.denial, apex)
+
+
+def _misplaced(difference: SignedDifference, before: Collection[SignedRecord]) -> list[str]:
+    """Records that are removed though they are not there, or added though they are."""
+    present = {record.record for record in before}
+    gone = {record.record for record in difference.gone}
+    return [f'{record.type} of {record.name} is removed, and is not there.' for record in difference.gone
+            if record.record not in present] \
+        + [f'{record.type} of {record.name} is added, and is there already.' for record in difference.added
+           if record.record in present - gone]
+
+
+def _broken_chain(difference: SignedDifference, denial: str, apex: str) -> list[str]:
+    """Whether the new records of the chain lead from where the former ones began to where these ended, in order."""
+    def key(owner: str) -> object:
+        return _labels(owner) if denial == 'NSEC' else owner
+
+    def paths(records: Iterable[SignedRecord]) -> set[tuple[str, str]]:
+        following = {record.name: _next(record.wire, denial, apex) for record in records if record.type == denial}
+        ends, steps = {}, 0
+        for start in following.keys() - set(following.values()) or set(itertools.islice(following, 1)):
+            end, steps = following[start], steps + 1
+            while end in following and end != start:
+                end, steps = following[end], steps + 1
+            ends[start] = end
+        if steps < len(following):
+            return {('nowhere', 'nowhere')}
+        # The whole ring is the same one wherever it begins.
+        return {(start, end) if start != end else (apex, apex) for start, end in ends.items()}
+
+    defects = []
+    for record in difference.added:
+        if record.type == denial:
+            following = _next(record.wire, denial, apex)
+            between = [other.name for other in difference.added if other.type == denial
+                       and _is_between(key(record.name), key(other.name), key(following))]
+            if between:
+                defects.append(f'{denial} of {record.name} passes over {between[0]}.')
+    former, new = paths(difference.gone), paths(difference.added)
+    if former != new:
+        defects += [f'The {denial} records from {start} no longer lead to {end}.'
+                    for start, end in sorted(former - new)]
+        defects += [f'The {denial} records from {start} lead to {end}, as none did before.'
+                    for start, end in sorted(new - former)]
+    return defects
+
+
+def _is_between(start: object, key: object, end: object) -> bool:
+    """Whether *key* lies after *start* and before *end* on the ring."""
+    if start < end:  # type: ignore[operator]
+        return start < key < end  # type: ignore[operator]
+    return key > start or key < end  # type: ignore[operator]
+
+
+class _Checks:
+    """Checks of the parts of one zone.
+
+    :ivar denial: what proves that names do not exist: ``NSEC`` or ``NSEC3``
+    """
+
+    def __init__(self, apex: str, rrsets: _RRsets, now: int, margin: int) -> None:
+        self.apex, self._now, self._margin = apex, now, margin
+        self._apex_wire = _wire(apex)
+        self._dnskeys = rrsets.get('DNSKEY', (0, set[bytes]()))[1]
+        self.denial = 'NSEC3' if 'NSEC3PARAM' in rrsets else 'NSEC'
+        self._keys = defaultdict[tuple[int, int], list[tuple[int, _Verify]]](list)
+        self._broken: list[str] = []
+        for wire in self._dnskeys:
+            number = _tag(wire), wire[3]
+            try:
+                self._keys[number].append((int.from_bytes(wire[:2], 'big'), _verifier(wire)))
+            except (ValueError, KeyError, IndexError):
+                self._broken.append(f'The DNSKEY record with the tag {number[0]} holds no key of a known algorithm.')
+        self._algorithms = {wire[3] for wire in self._dnskeys}
+
+    def of_keys(self) -> list[str]:
+        twice = [f'{len(keys)} DNSKEY records have the tag {tag}.' for (tag, _), keys in self._keys.items()
+                 if len(keys) > 1]
+        return [*self._broken, *twice] if self._dnskeys else [f'{self.apex} has no DNSKEY record.']
+
+    def is_cut(self, name: str, rrsets: _RRsets) -> bool:
+        return 'DNAME' in rrsets or 'NS' in rrsets and name != self.apex
+
+    def is_below(self, labels: Labels, cuts: Collection[Labels]) -> bool:
+        """Whether a name lies below one of *cuts*."""
+        return any(labels[:size] in cuts for size in range(len(_labels(self.apex)), len(labels)))
+
+    def types(self, name: str, rrsets: _RRsets) -> frozenset[int]:
+        """The numbers of the types that the chain is to list at *name*."""
+        listed = set(rrsets) - {'RRSIG', 'NSEC'}
+        if name != self.apex and 'NS' in listed:
+            listed &= {'NS', 'DS'}
+        if self.denial == 'NSEC':
+            listed |= {'NSEC', 'RRSIG'}
+        elif listed - {'NS'} or 'NS' in listed and name == self.apex:
+            listed.add('RRSIG')
+        return frozenset(map(_number, listed))
+
+    def of_link(self, owner: str, wires: Collection[bytes] | None, following: str | None,
+                types: Set[int]) -> Iterator[str]:
+        """Check the record of a name in the chain; its next name only where *following* is not None."""
+        if not wires or len(wires) > 1:
+            yield f'{owner} has {len(wires or ())} records of {self.denial}, and not one.'
+            return
+        wire = next(iter(wires))
+        try:
+            actual, listed = _next(wire, self.denial, self.apex), _types(wire, self.denial)
+        except (IndexError, ValueError, dns.exception.DNSException):
+            yield f'{self.denial} of {owner} is malformed.'
+            return
+        if following is not None and actual != following:
+            yield f'{self.denial} of {owner} names {actual} as the next name, which is {following}.'
+        for number in sorted(listed ^ types):
+            kind = dns.rdatatype.to_text(dns.rdatatype.RdataType(number))
+            yield f'{self.denial} of {owner} {"lists" if number in listed else "does not list"} the type {kind}.'
+
+    def of_name(self, name: str, rrsets: _RRsets, is_occluded: bool, fresh: Collection[bytes] | None = None,
+                touched: Collection[str] = ()) -> Iterator[str]:
+        """Check that exactly the RRsets of *name* are signed that must be, and validly.
+
+        :param fresh: the signatures to verify; None for all
+        :param touched: the types that are signed by *fresh* alone
+        """
+        signatures = defaultdict[str, list[bytes]](list)
+        signatures_ttl, wires = rrsets.get('RRSIG', (0, set[bytes]()))
+        for wire in wires:
+            signatures[dns.rdatatype.to_text(dns.rdatatype.RdataType(int.from_bytes(wire[:2], 'big')))].append(wire)
+        signed = {rtype for rtype in rrsets if rtype != 'RRSIG'} if not is_occluded else set()
+        if 'NS' in signed and name != self.apex:
+            signed &= {'DS', 'NSEC', 'NSEC3'}
+        for rtype in sorted(signatures.keys() - signed):
+            yield f'{rtype} of {name} is signed, and must not be or is not there.'
+        for rtype in sorted(signed):
+            ttl, data = rrsets[rtype]
+            valid = set()
+            for wire in signatures[rtype]:
+                if fresh is not None and wire not in fresh:
+                    if rtype in touched:
+                        yield f'A former signature of {rtype} of {name} stays.'
+                    if (int.from_bytes(wire[16:18], 'big'), wire[2]) in self._keys:
+                        valid.add(wire[2])
+                    continue
+                defect = self._of_signature(name, rtype, ttl, data, wire)
+                if defect is None:
+                    valid.add(wire[2])
+                else:
+                    yield f'{rtype} of {name}: {defect}.'
+            if not signatures[rtype]:
+                yield f'{rtype} of {name} is not signed.'
+            elif missing := self._algorithms - valid:
+                yield f'{rtype} of {name} is not signed by algorithm {" and ".join(map(str, sorted(missing)))}.'
+
+    def _of_signature(self, name: str, rtype: str, ttl: int, data: Collection[bytes], wire: bytes) -> str | None:
+        """What is wrong with one signature; None when it is valid (RFC 4035 section 5.3)."""
+        owner, number = _wire(name), _number(rtype)
+        end = 18 + len(self._apex_wire)
+        tag, algorithm = int.from_bytes(wire[16:18], 'big'), wire[2]
+        expires, begins = int.from_bytes(wire[8:12], 'big'), int.from_bytes(wire[12:16], 'big')
+        labels = _labels(name)
+        if len(wire) <= end or wire[18:end] != self._apex_wire:
+            return f'the signature names another zone than {self.apex}'
+        if wire[3] != len(labels) - (labels[-1:] == (b'*',)) or int.from_bytes(wire[4:8], 'big') != ttl:
+            return 'the signature has another number of labels or another TTL'
+        if begins > self._now:
+            return f'the signature is valid from {begins}, and now is {self._now}'
+        if expires < self._now + self._margin:
+            return f'the signature expires at {expires}, {expires - self._now} s from now'
+        if (tag, algorithm) not in self._keys:
+            return f'the signature is by the key {tag} of algorithm {algorithm}, which the zone does not have'
+        signed = [wire[:end]]
+        for item in sorted({_canonical(rtype, item) for item in data}):
+            signed += [owner, number.to_bytes(2, 'big'), b'\0\1', ttl.to_bytes(4, 'big'), len(item).to_bytes(2, 'big'),
+                       item]
+        message = b''.join(signed)
+        for flags, verify in self._keys[tag, algorithm]:
+            try:
+                verify(wire[end:], message)
+            except (InvalidSignature, ValueError):
+                continue
+            if rtype == 'DNSKEY' and flags != _SEP:
+                return f'it is signed by the key {tag}, which is no key-signing key'
+            return None
+        return f'the signature by the key {tag} is wrong'
+
+
+def _grouped(records: Iterable[ZoneRecord]) -> dict[str, _RRsets]:
+    zone: dict[str, _RRsets] = {}
+    for record in records:
+        _add(zone, record)
+    return zone
+
+
+def _add(zone: dict[str, _RRsets], record: ZoneRecord) -> None:
+    name, rtype, ttl, wire = record
+    rrsets = zone.setdefault(name, {})
+    if rtype in rrsets:
+        rrsets[rtype] = min(rrsets[rtype][0], ttl or 0), rrsets[rtype][1] | {wire}
+    else:
+        rrsets[rtype] = ttl or 0, {wire}
+
+
+@functools.lru_cache(4096)
+def _wire(name: str) -> bytes:
+    return dns.name.from_text(name).canonicalize().to_wire() or b''
+
+
+@functools.lru_cache(4096)
+def _labels(name: str) -> Labels:
+    return dns.name.from_text(name).canonicalize().labels[-2::-1]
+
+
+def _text(labels: Labels) -> str:
+    return dns.name.Name((*labels[::-1], b'')).to_text()
+
+
+@functools.lru_cache(256)
+def _number(rtype: str) -> int:
+    return int(dns.rdatatype.from_text(rtype))
+
+
+@functools.lru_cache(4096)
+def _hashed(name: str, apex: str) -> str:
+    """The name of the NSEC3 record of *name*."""
+    return f'{dns.dnssec.nsec3_hash(name, None, 0, dns.dnssectypes.NSEC3Hash.SHA1).lower()}.{apex}'
+
+
+def _canonical(rtype: str, wire: bytes) -> bytes:
+    if rtype in _AS_THEY_ARE:
+        return wire
+    return dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), wire, 0, len(wire)).to_digestable()
+
+
+def _parsed(wire: bytes, denial: str) -> dns.rdata.Rdata:
+    return dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.from_text(denial), wire, 0, len(wire))
+
+
+def _next(wire: bytes, denial: str, apex: str) -> str:
+    """The owner of the next record of the chain."""
+    parsed = _parsed(wire, denial)
+    if denial == 'NSEC':
+        return parsed.next.to_text()  # type: ignore[attr-defined]
+    if (parsed.algorithm, parsed.flags, parsed.iterations, parsed.salt) != (1, 0, 0, b''):  # type: ignore[attr-defined]
+        raise ValueError('another hash, opt-out, iterations or salt')
+    return f'{parsed.next_name(dns.name.root).to_text().rstrip(".").lower()}.{apex}'  # type: ignore[attr-defined]
+
+
+def _types(wire: bytes, denial: str) -> frozenset[int]:
+    return frozenset(window * 256 + 8 * octet + bit for window, bits in _parsed(wire, denial).windows  # type: ignore
+                     for octet, value in enumerate(bits) for bit in range(8) if value & 0x80 >> bit)
+
+
+def _tag(dnskey: bytes) -> int:
+    """RFC 4034 appendix B."""
+    total = sum(octet << 8 if not at % 2 else octet for at, octet in enumerate(dnskey))
+    return total + (total >> 16 & 0xffff) & 0xffff
+
+
+def _verifier(dnskey: bytes) -> _Verify:
+    """What raises InvalidSignature unless a signature (first) is one of a message by the key.
+
+    :raises KeyError: for an unknown algorithm
+    """
+    return {13: _ecdsa, 15: _ed25519, 8: _rsa}[dnskey[3]](dnskey[4:])
+
+
+def _ecdsa(public: bytes) -> _Verify:
+    key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b'\4' + public)
+
+    def verify(signature: bytes, message: bytes) -> None:
+        r, s = int.from_bytes(signature[:32], 'big'), int.from_bytes(signature[32:], 'big')
+        key.verify(utils.encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
+    return verify
+
+
+def _ed25519(public: bytes) -> _Verify:
+    return ed25519.Ed25519PublicKey.from_public_bytes(public).verify
+
+
+def _rsa(public: bytes) -> _Verify:
+    start, size = (1, public[0]) if public[0] else (3, int.from_bytes(public[1:3], 'big'))
+    exponent, modulus = (int.from_bytes(part, 'big') for part in (public[start:start + size], public[start + size:]))
+    key = rsa.RSAPublicNumbers(exponent, modulus).public_key()
+    return lambda signature, message: key.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())

@@ -1,0 +1,175 @@
+"""A signed zone in memory, changed step by step; random zones and changes; and what other programs say of it."""
+
+from __future__ import annotations
+
+import bisect
+import pathlib
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+from hypothesis import strategies as st
+
+from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
+from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.signing import canonical, keys, signer, verifier
+from designate_pool.signing.signed_records import KeySet, Validity
+
+APEX = 'example.org.'
+#: Other programs know no other time.
+NOW = int(time.time())
+MARGIN = 86_400
+TIMES = Validity(NOW - 3 * 3600, NOW + 21 * 86_400, 2 * 86_400)
+
+
+def made(role: str, algorithm: int = 13, count: int = 1) -> list[keys.PrivateKey]:
+    return [keys.load(keys.generate(role, algorithm)[1], role) for _ in range(count)]
+
+
+def key_set(*signers: keys.PrivateKey, cds: bool = False, extra: Collection[keys.PrivateKey] = ()) -> KeySet:
+    """Both keys of a pair sign as their flags have it; one key alone signs everything."""
+    ksks = [one for one in signers if one.public[1] == 1]
+    zsks = [one for one in signers if one.public[1] == 0] or ksks
+    offered = ksks if cds else []
+    return KeySet([one.public for one in (*signers, *extra)], 3600, ksks, zsks,
+                  [keys.ds(APEX, one.public) for one in offered], [one.public for one in offered])
+
+
+PAIR = key_set(*made('KSK'), *made('ZSK'))
+
+
+def wire(rtype: str, text: str) -> bytes:
+    return dns.rdata.from_text('IN', rtype, text, relativize=False).to_wire() or b''
+
+
+def record(name: str, rtype: str, text: str, ttl: int = 300) -> ZoneRecord:
+    """*name* as in a zone file: relative, or ``@``."""
+    return APEX if name == '@' else normal_name(f'{name}.{APEX}'), rtype, ttl, wire(rtype, text)
+
+
+def soa(serial: int = 1, ttl: int = 3600, minimum: int = 300) -> ZoneRecord:
+    return record('@', 'SOA', f'ns1.{APEX} hostmaster.{APEX} {serial} 3600 600 604800 {minimum}', ttl)
+
+
+class SignedZone:
+    """A zone with its signed records, which answers as storage does what is around a change."""
+
+    def __init__(self, records: Iterable[ZoneRecord], denial: str = 'NSEC', key_set: KeySet = PAIR) -> None:
+        self.records, self.denial, self.keys, self.soa = set(records), denial, key_set, soa()
+        self.signed = Counter(signer.sign_zone(APEX, self.records, self.soa, key_set, TIMES, denial))
+
+    def change(self, gone: Iterable[ZoneRecord] = (), added: Iterable[ZoneRecord] = (), key_set: KeySet | None = None,
+               new_soa: ZoneRecord | None = None) -> tuple[SignedDifference, list[str]]:
+        """Change and sign the zone; what was done, and what the verifier says."""
+        gone, added = set(gone), set(added)
+        self.records = self.records - gone | added
+        self.keys, self.soa = key_set or self.keys, new_soa or soa(int.from_bytes(self.soa[3][-20:-16], 'big') + 1)
+        changed: dict[str, set[str]] = {}
+        for name, rtype, _, _ in gone ^ added:
+            changed.setdefault(name, set()).add(rtype)
+        difference = signer.sign_change(APEX, changed, self.soa, self.keys, TIMES, self.denial, self)
+        defects = self.verify(difference, changed)
+        self.apply(difference)
+        return difference, defects
+
+    def verify(self, difference: SignedDifference, changed: Mapping[str, Collection[str]]) -> list[str]:
+        return verifier.verify_change(APEX, difference, changed, self.soa, self, NOW, MARGIN)
+
+    def apply(self, difference: SignedDifference) -> None:
+        assert not Counter(difference.gone) - self.signed, 'it removes what is not there'
+        self.signed = self.signed - Counter(difference.gone) + Counter(difference.added)
+        assert set(self.signed.values()) == {1}
+
+    def whole(self) -> list[ZoneRecord]:
+        return [self.soa, *self.records, *(one.record for one in self.signed)]
+
+    def predecessor(self, chain_key: bytes) -> SignedRecord:
+        chain = sorted((one.chain_key, one) for one in self.signed if one.chain_key is not None)
+        return chain[bisect.bisect_left(chain, (chain_key,)) - 1][1]
+
+    def signed_at(self, names: Collection[str]) -> Iterable[SignedRecord]:
+        return [one for one in self.signed if one.name in names]
+
+    def rrsets_at(self, names: Collection[str]) -> Iterable[ZoneRecord]:
+        return [one for one in self.records if one[0] in names]
+
+    def names_below(self, name: str, limit: int | None = None) -> Iterable[str]:
+        key = canonical.chain_key(name)
+        below = sorted({one[0] for one in self.records
+                        if key + b'\0' < canonical.chain_key(one[0]) < key + b'\1'})
+        return below[:limit]
+
+
+def unsigned_part(zone: Iterable[SignedRecord]) -> set[tuple[str, str, str, int, bytes]]:
+    """What of signed records does not depend on chance: an RRSIG without the signature."""
+    return {(one.name, one.type, one.covered, one.ttl, one.wire[:18] if one.covered else one.wire) for one in zone}
+
+
+def as_text(records: Iterable[ZoneRecord]) -> str:
+    lines = [f'{name} {ttl} IN {rtype} {dns.rdata.from_wire(1, dns.rdatatype.from_text(rtype), data, 0, len(data))}'
+             for name, rtype, ttl, data in records]
+    return '\n'.join(sorted(lines, key=lambda line: line.split()[3] != 'SOA')) + '\n'
+
+
+def said_by(program: list[str], records: Iterable[ZoneRecord], folder: pathlib.Path) -> str:
+    """What a program says of a zone that it does not accept; empty for one that it does."""
+    (folder / 'zone').write_text(as_text(records))
+    done = subprocess.run([*program, str(folder / 'zone')], capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout + done.stderr if done.returncode else ''
+
+
+LABELS = st.sampled_from(['a', 'b', 'c', 'www', '*', 'x1', '-', r'\000', r'\001', r'\255', r'a\.b', 'zz'])
+NAMES = st.lists(LABELS, min_size=1, max_size=4).map('.'.join)
+RDATA: Mapping[str, tuple[str, ...]] = {
+    'A': ('192.0.2.1', '192.0.2.2'), 'AAAA': ('2001:db8::1',), 'TXT': ('"x"', '"y" "z"'),
+    'MX': (f'10 mail.{APEX}', '20 Mail.Example.NET.'), 'TYPE1234': (r'\# 2 0102', r'\# 0'),
+}
+DELEGATION = {'NS': (f'ns.{APEX}', 'ns.example.net.'),
+              'DS': ('4711 13 2 ' + '00' * 32,)}
+
+
+@st.composite
+def rrsets_of_a_name(draw: st.DrawFn) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """By type, the TTL and the data at one name, as a zone may have them."""
+    kind = draw(st.sampled_from(['none', 'data', 'data', 'data', 'cut', 'cut', 'secure', 'dname', 'cname']))
+    if kind == 'none':
+        return {}
+    if kind == 'cname':
+        return {'CNAME': (300, ('www.example.com.',))}
+    drawn = {rtype: (draw(st.sampled_from([60, 300])),
+                     tuple(sorted(draw(st.sets(st.sampled_from(RDATA[rtype]), min_size=1)))))
+             for rtype in draw(st.sets(st.sampled_from(sorted(RDATA)), min_size=kind == 'data', max_size=3))}
+    if kind == 'dname':
+        drawn['DNAME'] = 300, ('example.com.',)
+    elif kind != 'data':
+        drawn = {rtype: value for rtype, value in drawn.items() if rtype in ('A', 'AAAA')}
+        drawn['NS'] = 300, draw(st.sampled_from([DELEGATION['NS'], DELEGATION['NS'][:1]]))
+        if kind == 'secure':
+            drawn['DS'] = 300, DELEGATION['DS']
+    return drawn
+
+
+#: Names, each with what is there; BIND does not load delegations at wildcards.
+CONTENTS = st.dictionaries(NAMES, rrsets_of_a_name(), max_size=6).map(lambda contents: {
+    name: rrsets for name, rrsets in contents.items() if 'NS' not in rrsets or name.partition('.')[0] != '*'})
+AT_APEX = [record('@', 'NS', f'ns.{APEX}'), record('@', 'A', '192.0.2.9'), record('ns', 'A', '192.0.2.53')]
+
+
+def records_of(contents: Mapping[str, Mapping[str, tuple[int, tuple[str, ...]]]]) -> set[ZoneRecord]:
+    return {record(name, rtype, text, ttl) for name, rrsets in contents.items()
+            for rtype, (ttl, texts) in rrsets.items() for text in texts}
+
+
+def changes_of(steps: Iterable[Mapping[str, Mapping[str, tuple[int, tuple[str, ...]]]]],
+               present: set[ZoneRecord]) -> Iterator[tuple[set[ZoneRecord], set[ZoneRecord]]]:
+    """Each of *steps* gives some names new contents: what it removes, and what it adds."""
+    for step in steps:
+        names = {normal_name(f'{name}.{APEX}') for name in step}
+        gone = {one for one in present if one[0] in names}
+        added = records_of(step)
+        yield gone - added, added - gone
+        present = present - gone | added
