@@ -171,6 +171,11 @@ def ds(name: str, dnskey: bytes, digest: int = SHA256) -> bytes:
         + _DIGESTS[digest](canonical.name_wire(name) + dnskey).digest()
 
 
+def ds_text(wire: bytes) -> str:
+    """A DS record's rdata as text, in lower case."""
+    return f'{int.from_bytes(wire[:2], "big")} {wire[2]} {wire[3]} {wire[4:].hex()}'
+
+
 def key_set(apex: str, keys: Iterable[SigningKey], signers: Mapping[str, KeySigner], ttl: int,
             digests: Iterable[int] | None = (SHA256,)) -> KeySet:
     """The keys of a zone as their states have them published and used.

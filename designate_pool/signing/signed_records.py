@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from designate_pool.model import SignedRecord, ZoneRecord
@@ -60,8 +60,8 @@ class KeySet(NamedTuple):
 class Neighbours(Protocol):
     """What is around the names of a change: unsigned records as they are after it, signed ones as they are before."""
 
-    def predecessor(self, chain_key: bytes) -> SignedRecord:
-        """The NSEC or NSEC3 record with the greatest key below *chain_key*; when there is none, the greatest of all."""
+    def predecessors(self, chain_keys: Collection[bytes]) -> Mapping[bytes, SignedRecord]:
+        """For each key the NSEC or NSEC3 record with the greatest one below; if there is none, the greatest of all."""
 
     def signed_at(self, names: Collection[str]) -> Iterable[SignedRecord]:
         """All signed records that *names* own."""

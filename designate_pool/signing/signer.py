@@ -229,7 +229,8 @@ class _Change:
 
         :param bitmaps: gets those of neighbours
         """
-        before = {key: self.around.predecessor(key) for key in sorted({*removed, *new})}
+        touched = {*removed, *new}
+        before = self.around.predecessors(touched) if touched else {}
         gaps: dict[bytes, list[ChainLink]] = {}
         kept: dict[bytes, SignedRecord] = {}
         for key, record in before.items():

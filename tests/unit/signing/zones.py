@@ -87,9 +87,9 @@ class SignedZone:
     def whole(self) -> list[ZoneRecord]:
         return [self.soa, *self.records, *(one.record for one in self.signed)]
 
-    def predecessor(self, chain_key: bytes) -> SignedRecord:
+    def predecessors(self, chain_keys: Collection[bytes]) -> Mapping[bytes, SignedRecord]:
         chain = sorted((one.chain_key, one) for one in self.signed if one.chain_key is not None)
-        return chain[bisect.bisect_left(chain, (chain_key,)) - 1][1]
+        return {key: chain[bisect.bisect_left(chain, (key,)) - 1][1] for key in chain_keys}
 
     def signed_at(self, names: Collection[str]) -> Iterable[SignedRecord]:
         return [one for one in self.signed if one.name in names]

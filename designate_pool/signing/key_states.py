@@ -1,0 +1,245 @@
+"""The life of keys: what each waits for, and what becomes of it when that has come (RFC 6781 section 4.1, RFC 7583).
+
+The invariant: at any time, whatever caches may have of the zone, its keys and the DS of its parent can be validated
+with whatever servers may answer.  So a step waits for every server, however few of them a change needs to be ACTIVE:
+one that is a step behind would be bogus, not merely old.  ZSKs are published before they sign; KSKs sign together until
+all servers of the parent have the DS of the new one; a CSK does both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from designate_pool import serial
+from designate_pool.model import KeyRole, KeyState, SigningKey, SigningState
+from designate_pool.signing import keys as key_records
+
+_OWN_TIMES = {KeyState.PUBLISHED: 'publish_at', KeyState.READY: 'ready_at', KeyState.DS_SEEN: 'ds_seen_at',
+              KeyState.ACTIVE: 'active_at', KeyState.RETIRING: 'retire_at', KeyState.REMOVED: 'remove_at'}
+#: States of a key between its publication and its use, and after it: one key of a role at a time is in them.
+_ROLLING = frozenset({KeyState.PUBLISHED, KeyState.READY, KeyState.DS_SEEN, KeyState.RETIRING})
+
+
+class KeyPolicy(NamedTuple):
+    """How the keys of a zone are rolled; times in seconds.
+
+    :ivar roles: of the keys that it has: KSK and ZSK, or CSK
+    :ivar lifetimes: by role, how long a key is active; a role that is not in it is rolled on request alone
+    :ivar propagation_delay: how long a server may go on answering with a former version after a newer one was seen
+    :ivar parent_ds_ttl: of DS records in the parent zone
+    :ivar needs_backup: whether the DS of a key is offered only when the key has been exported
+    :ivar digests: of the DS records that the parent is to have
+    """
+
+    roles: Sequence[KeyRole] = (KeyRole.KSK, KeyRole.ZSK)
+    lifetimes: Mapping[KeyRole, int] = {KeyRole.ZSK: 90 * 86_400}
+    dnskey_ttl: int = 3600
+    propagation_delay: int = 300
+    parent_ds_ttl: int = 86_400
+    needs_backup: bool = False
+    digests: Sequence[int] = (key_records.SHA256,)
+
+
+class KeyFacts(NamedTuple):
+    """What is known of a zone.
+
+    :ivar apex: its name
+    :ivar serial: of the version that was the last to change its keys or renew signatures
+    :ivar servers: the serial that each server serves that may answer, by the server's name; None when it is not known
+    :ivar skipped: the names of servers, of the parent's too, that are not waited for
+    :ivar largest_ttl: of its RRsets; *soa_minimum*: for how long it may be cached that something does not exist
+    :ivar signatures: by the tag of a key, how many signatures of the zone are by it
+    :ivar ds: the DS records that each server of the parent has, as text; None for one that did not answer
+    :ivar is_leaving: whether signing is to end
+    """
+
+    apex: str
+    serial: int
+    servers: Mapping[str, int | None]
+    largest_ttl: int
+    soa_minimum: int
+    signatures: Mapping[int, int] = {}
+    ds: Mapping[str, Collection[str] | None] = {}
+    skipped: Collection[str] = ()
+    is_leaving: bool = False
+
+
+class KeyStep(NamedTuple):
+    """What is next in the life of a key.
+
+    :ivar role: of the key
+    :ivar former: the key as it is; None for one that is to be made
+    :ivar key: the key as it will be, with another state, or with only the time of its next one; None for one that stays
+        as it is, or is to be made
+    :ivar is_due: whether that is to be done now
+    :ivar at: when it will be, as far as that is known; None when it is not
+    :ivar waits_for: what it waits for; empty when nothing but time, or nothing
+    """
+
+    role: KeyRole
+    former: SigningKey | None
+    key: SigningKey | None
+    is_due: bool
+    at: datetime | None = None
+    waits_for: str = ''
+
+    @property
+    def since(self) -> datetime | None:
+        """When the key got its state; None if that is not kept."""
+        return getattr(self.former, _OWN_TIMES[self.former.state]) if self.former and self.former.state in _OWN_TIMES \
+            else None
+
+
+def plan(keys: Sequence[SigningKey], policy: KeyPolicy, facts: KeyFacts, now: datetime) -> list[KeyStep]:
+    """One step for each key that is not removed, and one for each that is to be made; all that are due go together."""
+    return list(_Plan(keys, policy, facts, now).steps())
+
+
+def zone_state(keys: Iterable[SigningKey], is_leaving: bool) -> SigningState:
+    """How far the signing of a zone with these keys has come."""
+    states = {key.state for key in keys if key.role != KeyRole.ZSK and key.state in key_records.IN_ZONE}
+    if is_leaving:
+        return SigningState.DS_LEAVING if states else SigningState.UNSIGNING
+    if states & {KeyState.ACTIVE, KeyState.DS_SEEN}:
+        return SigningState.SECURE
+    if KeyState.READY in states:
+        return SigningState.DS_WAIT
+    return SigningState.SIGNED if states else SigningState.SIGNING
+
+
+class _Plan:
+    def __init__(self, keys: Sequence[SigningKey], policy: KeyPolicy, facts: KeyFacts, now: datetime) -> None:
+        self.keys, self.policy, self.facts, self.time = keys, policy, facts, now
+        self.behind = ', '.join(sorted(
+            name for name, served in facts.servers.items() if name not in facts.skipped
+            and (served is None or not serial.at_least(served, facts.serial))))
+
+    def steps(self) -> Iterator[KeyStep]:
+        if self.facts.is_leaving:
+            yield from self._leaving()
+            return
+        for key in self.keys:
+            if key.remove_at is not None and key.state in key_records.IN_ZONE - {KeyState.RETIRING}:
+                # Signing was to end, and goes on.
+                yield KeyStep(key.role, key, dataclasses.replace(key, remove_at=None), True, self.time)
+            elif key.state in _STEPS:
+                yield from _STEPS[key.state](self, key)
+        present = {key.role for key in self.keys if key.state not in (KeyState.RETIRING, KeyState.REMOVED)}
+        for role in self.policy.roles:
+            if role not in present:
+                yield KeyStep(role, None, None, True, self.time)
+
+    def made(self, key: SigningKey) -> Iterator[KeyStep]:
+        """The first keys sign at once: caches have nothing of the zone that would need another one."""
+        if not any(other.state in key_records.IN_ZONE for other in self.keys):
+            state = KeyState.ACTIVE if key.role == KeyRole.ZSK else KeyState.PUBLISHED
+            yield self._become(key, state, publish_at=self.time)
+        elif rolling := self._of_role(key, *_ROLLING):
+            yield self._wait(key, f'the rollover of the key {rolling[0].tag}')
+        else:
+            yield self._become(key, KeyState.PUBLISHED)
+
+    def published(self, key: SigningKey) -> Iterator[KeyStep]:
+        ttl = self.policy.dnskey_ttl
+        if key.role != KeyRole.ZSK and not self._of_role(key, KeyState.ACTIVE):
+            # Caches may have answers without signatures, and that there is no key.
+            ttl = max(ttl, self.facts.largest_ttl, self.facts.soa_minimum)
+        missing = self.policy.needs_backup and key.role != KeyRole.ZSK and key.backed_up_at is None
+        yield self._after_caches(key, KeyState.READY, ttl, f'a backup of the key {key.tag}' if missing else '')
+
+    def ready(self, key: SigningKey) -> Iterator[KeyStep]:
+        if key.role == KeyRole.ZSK:
+            yield from self._activate(key)
+            return
+        texts = {key_records.ds_text(key_records.ds(self.facts.apex, key.public, digest))
+                 for digest in self.policy.digests}
+        lacking = sorted(name for name, records in self.facts.ds.items() if name not in self.facts.skipped
+                         and (records is None or texts.isdisjoint(map(str.lower, records))))
+        if lacking or not self.facts.ds:
+            yield self._wait(key, f'the DS of the key {key.tag} at {", ".join(lacking) or "the parent"}')
+        else:
+            yield self._become(key, KeyState.DS_SEEN,
+                               active_at=self.time + timedelta(seconds=self.policy.parent_ds_ttl))
+
+    def ds_seen(self, key: SigningKey) -> Iterator[KeyStep]:
+        if key.active_at is not None and key.active_at > self.time:
+            yield KeyStep(key.role, key, None, False, key.active_at)
+        else:
+            yield from self._activate(key)
+
+    def active(self, key: SigningKey) -> Iterator[KeyStep]:
+        """A key that is not followed by another one yet is rolled at the end of its life."""
+        lifetime = self.policy.lifetimes.get(key.role)
+        end = key.active_at + timedelta(seconds=lifetime) if lifetime and key.active_at else None
+        yield KeyStep(key.role, key, None, False, end)
+        if end is not None and end <= self.time and not self._of_role(key, KeyState.MADE, *_ROLLING):
+            yield KeyStep(key.role, None, None, True, self.time)
+
+    def retiring(self, key: SigningKey) -> Iterator[KeyStep]:
+        if key.role == KeyRole.KSK:
+            # The DS that caches have is the new one's already.
+            yield self._become(key, KeyState.REMOVED)
+            return
+        count = self.facts.signatures.get(key.tag, 0)
+        yield self._after_caches(key, KeyState.REMOVED, self.facts.largest_ttl,
+                                 f'{count} signatures by the key {key.tag} to be renewed' if count else '')
+
+    def _activate(self, key: SigningKey) -> Iterator[KeyStep]:
+        yield self._become(key, KeyState.ACTIVE)
+        for former in self._of_role(key, KeyState.ACTIVE):
+            yield self._become(former, KeyState.RETIRING)
+
+    def _leaving(self) -> Iterator[KeyStep]:
+        """All keys go together, when neither the parent nor caches have a DS that asks for signatures."""
+        # What was scheduled for one that is retiring does not count for all.
+        every = sorted((key for key in self.keys if key.state != KeyState.REMOVED),
+                       key=lambda key: key.state == KeyState.RETIRING)
+        was_offered = any(key.role != KeyRole.ZSK and key.state not in (KeyState.MADE, KeyState.PUBLISHED)
+                          for key in every)
+        present = sorted(name for name, records in self.facts.ds.items() if name not in self.facts.skipped
+                         and (records or records is None and was_offered))
+        why = ''
+        if present or was_offered and not self.facts.ds:
+            why = f'the DS to be gone at {", ".join(present) or "the parent"}'
+        for number, key in enumerate(every):
+            step = self._after(every[0], KeyState.REMOVED, self.policy.parent_ds_ttl if was_offered else 0, why)
+            if step.key is not None and (step.key.state == KeyState.REMOVED or not was_offered):
+                yield self._become(key, KeyState.REMOVED)
+            else:
+                yield step if not number else step._replace(role=key.role, former=key, key=None, is_due=False)
+
+    def _after_caches(self, key: SigningKey, state: KeyState, ttl: int, why: str) -> KeyStep:
+        """The step to *state* when all servers have had the zone as it is now for so long that caches have it too."""
+        if self.behind and not why:
+            why = f'{self.behind} to serve serial {self.facts.serial}'
+        return self._after(key, state, self.policy.propagation_delay + ttl, why)
+
+    def _after(self, key: SigningKey, state: KeyState, seconds: int, why: str) -> KeyStep:
+        """The step to *state*, so many *seconds* after there was first no reason *why* not."""
+        field = _OWN_TIMES[state]
+        at: datetime | None = getattr(key, field)
+        if why:
+            return self._wait(key, why)
+        if at is None:
+            at = self.time + timedelta(seconds=seconds)
+            changes: dict[str, Any] = {field: at}
+            return KeyStep(key.role, key, dataclasses.replace(key, **changes), True, at)
+        return self._become(key, state) if at <= self.time else KeyStep(key.role, key, None, False, at)
+
+    def _become(self, key: SigningKey, state: KeyState, **times: datetime) -> KeyStep:
+        changes: dict[str, Any] = {**times, _OWN_TIMES[state]: self.time}
+        return KeyStep(key.role, key, dataclasses.replace(key, state=state, **changes), True, self.time)
+
+    def _wait(self, key: SigningKey, why: str) -> KeyStep:
+        return KeyStep(key.role, key, None, False, None, why)
+
+    def _of_role(self, key: SigningKey, *states: KeyState) -> list[SigningKey]:
+        """The other keys of the same role in *states*."""
+        return [other for other in self.keys if other.role == key.role and other.id != key.id and other.state in states]
+
+
+_STEPS = {KeyState.MADE: _Plan.made, KeyState.PUBLISHED: _Plan.published, KeyState.READY: _Plan.ready,
+          KeyState.DS_SEEN: _Plan.ds_seen, KeyState.ACTIVE: _Plan.active, KeyState.RETIRING: _Plan.retiring}
