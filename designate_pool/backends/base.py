@@ -168,10 +168,12 @@ class Backend:
             serials = self._list_primary(call.deadline)
         return model.Listing(call.result, serials, call.result.ok)
 
-    def check(self) -> list[model.Finding]:
+    def check(self, names: Collection[str] = ()) -> list[model.Finding]:
         """Check the local files, the control channel, that a zone can be added and removed, and the server's settings.
 
         The zone has a random name under ``invalid.``.  The check ends at the first call that fails.
+
+        :param names: of zones that the server may have
         """
         findings = self.check_files()
         for what, call in self._check_calls():
@@ -179,7 +181,7 @@ class Backend:
             if not result.ok:
                 return [*findings, model.Finding(f'{what}: {result.error}', self._advice(result))]
         with self._calling('check the settings') as checking:
-            findings.extend(self._check_settings(checking.deadline))
+            findings.extend(self._check_settings(checking.deadline, names))
         if not checking.result.ok:
             findings.append(model.Finding(f'the settings cannot be checked: {checking.result.error}',
                                           self._advice(checking.result)))
@@ -252,7 +254,7 @@ class Backend:
                 ('no zone can be added', lambda: self.create_domain(probe)),
                 ('no zone can be removed', lambda: self.delete_domain(probe))]
 
-    def _check_settings(self, deadline: Deadline) -> Iterable[model.Finding]:
+    def _check_settings(self, deadline: Deadline, names: Collection[str]) -> Iterable[model.Finding]:
         return ()
 
     def _advice(self, result: model.CallResult) -> str:

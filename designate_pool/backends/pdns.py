@@ -123,7 +123,7 @@ class Pdns(Backend):
             return how_to_import(self.server.tsig_key)
         return super()._advice(result)
 
-    def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
+    def _check_settings(self, deadline: Deadline, names: Collection[str]) -> Iterator[model.Finding]:
         return if_readable(lambda: self._misfits(deadline))
 
     def _misfits(self, deadline: Deadline) -> Iterator[model.Finding]:

@@ -157,7 +157,7 @@ class PdnsNative(RecordBackend):
                             server_id=self.options['server_id'], ca_file=self.options['ca_file'],
                             kind=self.options['kind'])
 
-    def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
+    def _check_settings(self, deadline: Deadline, names: Collection[str]) -> Iterator[model.Finding]:
         return pdns.if_readable(lambda: pdns.misfits_of_primary(self.provider.settings(), self.options['kind']))
 
 

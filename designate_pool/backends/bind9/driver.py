@@ -212,7 +212,7 @@ class Bind9(Backend):
         """Close the connections that are kept between calls."""
         self._channels.close()
 
-    def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
+    def _check_settings(self, deadline: Deadline, names: Collection[str]) -> Iterator[model.Finding]:
         """Check that named lists its zones, and signs none of them nor a new one."""
         listed = self.list_zones([]).result
         if not listed.ok:
@@ -220,20 +220,19 @@ class Bind9(Backend):
                 f'the zones cannot be listed: {listed.error}',
                 "check that named.conf has a 'statistics-channels' statement that listens where statistics_url says and"
                 " allows this host's address")
-        elif self._signs(deadline):
+        elif self._signs(names, deadline):
             yield model.Finding('named signs zones, so that their serials are not ours',
                                 "remove 'dnssec-policy' and 'inline-signing' from the options and the pool's zones in"
                                 ' named.conf, or set the policy to none')
 
-    def _signs(self, deadline: Deadline) -> bool:
-        """Whether named signs a zone that is added (it loads the keys of no others), or one of those that it has."""
+    def _signs(self, names: Collection[str], deadline: Deadline) -> bool:
+        """Whether named signs a zone that is added (it loads the keys of no others), or one of *names*."""
         probe = probe_domain()
         self._create(probe, deadline)
         loaded = self._ask(f'loadkeys {self._where(parse_name(probe.name))}', deadline)
         self._delete(probe, deadline)
-        zones = self._statistics.zones(self._view, deadline) if self._statistics else ()
         statuses = (self._ask(f'zonestatus {self._where(parse_name(name))}', deadline).text
-                    for name, _, _ in itertools.islice(zones, MOST_ASKED))
+                    for name in itertools.islice(names, MOST_ASKED))
         return not loaded.result or any(INLINE_SIGNING in text and _SECONDARY.search(text) for text in statuses)
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:

@@ -95,7 +95,7 @@ class Knot(Backend):
         if len(os.fsencode(self._path)) > LONGEST_PATH:
             raise InvalidField(field='control_socket', why=f'its path is longer than {LONGEST_PATH} octets')
 
-    def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
+    def _check_settings(self, deadline: Deadline, names: Collection[str]) -> Iterator[model.Finding]:
         """Check that Knot does not sign the zones, and that it accepts queries signed with the TSIG key.
 
         It refuses a query for a zone that it does not have before it looks at the signature, so a zone is added for it.

@@ -208,7 +208,7 @@ class Nsd(Backend):
             raise BackendError(why=f'NSD has answered nothing about the zone {name}')
         return answers[0]
 
-    def _check_settings(self, deadline: Deadline) -> list[model.Finding]:
+    def _check_settings(self, deadline: Deadline, names: Collection[str]) -> list[model.Finding]:
         """Check the pattern and the TSIG key, as far as NSD shows them."""
         name = escaped(probe_domain().name)
         self._control.bulk('addzones', [name], f' {self._pattern}', deadline)

@@ -35,6 +35,7 @@ from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import MOST_APART, Storage
+from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import pools as stored_pools
 
 #: Calls of a driver's check, one after the other.
@@ -42,6 +43,7 @@ CALLS = 3
 #: Additional seconds for threads that wait for a processor.
 _GRACE = 1.0
 _SQLITE = 'sqlite:///'
+_MOST_NAMES = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,17 +108,18 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
     :param poll_timeout: seconds that a DNS answer may take, unless the call_timeout of the server is less
     :param tls_ports: those at which MiniDNS answers over TLS
     """
-    longest = max(server.call_timeout for server in pool.servers)
+    longest, names = max(server.call_timeout for server in pool.servers), list[str]()
     primaries = dict.fromkeys(primary for server in pool.servers for primary in server.primaries)
     with quiet_drivers():
-        checks = [(_TimedCheck(runtime, CALLS * server.call_timeout, _check_control, backends[server.id]),
+        at_database = _TimedCheck(runtime, longest, check_database, database, pool.name, longest, names)
+        checks = [(_TimedCheck(runtime, longest + CALLS * server.call_timeout, _check_control, backends[server.id],
+                               at_database, names),
                    _TimedCheck(runtime, answer_seconds := min(server.call_timeout, poll_timeout), check_server, server,
                                backends[server.id].capabilities.tries_key, answer_seconds))
                   for server in pool.servers]
         shortest = min(longest, poll_timeout)
         at_primaries = [_TimedCheck(runtime, shortest, check_minidns, primary, primary.port in tls_ports, shortest)
                         for primary in primaries]
-        at_database = _TimedCheck(runtime, longest, check_database, database, pool.name, longest)
         return ConfigReport(
             CheckResult('configuration', tuple(about_files)),
             tuple(CheckResult(server.label, (*control.findings('its control channel'), *dns.findings('it over DNS')),
@@ -127,8 +130,8 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
             CheckResult('database', at_database.findings('it')))
 
 
-def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
-    """Check within *seconds* that the database has the tables that this program needs, and the pool."""
+def check_database(url: str, pool_name: str, seconds: float, names: list[str]) -> list[Finding]:
+    """Check within *seconds* that it has the tables of this program, and the pool; add to *names* some of its zones."""
     path = url.removeprefix(_SQLITE).partition('?')[0]
     if url.startswith(_SQLITE) and not os.path.exists(path):
         # Opening it would create it, owned by whoever runs this.
@@ -137,6 +140,7 @@ def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
         with contextlib.closing(Storage(url, patience=seconds)) as storage:
             migrate.check(storage)
             storage.read(stored_pools.check_known, pool_name)
+            names += [domain.name for domain in storage.read(domains.page, pool_name, '', _MOST_NAMES)]
             return _clock(storage.clock.host_ahead)
     except DatabaseNotReady as error:
         return [_upgrade(f'its tables are at revision {error.kwargs["found"]}, this program needs '
@@ -198,9 +202,10 @@ class _TimedCheck:
             self._found.set_exception(error)
 
 
-def _check_control(backend: Backend) -> list[Finding]:
+def _check_control(backend: Backend, at_database: _TimedCheck, names: Sequence[str]) -> list[Finding]:
+    at_database.findings('it')  # it reads the names
     with contextlib.closing(backend):
-        return backend.check()
+        return backend.check(names)
 
 
 def _upgrade(what: str) -> Finding:

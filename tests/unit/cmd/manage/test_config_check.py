@@ -6,7 +6,7 @@ import contextlib
 import os
 import pathlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_the_trouble_of_one_server_is_told_beside_the_health_of_another(check: C
 def test_a_driver_that_keeps_no_deadline_is_not_waited_for(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
-    def wait_for_the_end(self: Backend) -> list[Finding]:
+    def wait_for_the_end(self: Backend, names: Collection[str]) -> list[Finding]:
         ended.wait(60)
         return []
 
