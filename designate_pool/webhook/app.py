@@ -10,6 +10,7 @@ dot, but for those of NAPTR and SRV and for the root; TXT data is quoted.
 from __future__ import annotations
 
 import contextlib
+import http
 import json
 import logging
 import re
@@ -451,20 +452,20 @@ def _on_pool_error(req: falcon.Request, resp: falcon.Response, error: PoolError,
     is_temporary = isinstance(error, PlanMoved) or error.code >= 500 or error.code == 429
     code = 503 if is_temporary else error.code
     LOG.log(logging.WARNING if is_temporary else logging.ERROR, '%s %s: %s', req.method, req.path, error)
-    _reply_error(resp, code, str(error))
+    _reply_error(resp, code, error.type, str(error))
 
 
 def _on_http_error(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
-    _reply_error(resp, error.status_code, error.description or error.title or '')
+    phrase = http.HTTPStatus(error.status_code).phrase
+    _reply_error(resp, error.status_code, phrase.lower().replace(' ', '_'), error.description or phrase)
     resp.set_headers(error.headers or {})
 
 
 def _on_unexpected_error(req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
     LOG.exception('%s %s failed', req.method, req.path, exc_info=error)
-    _reply_error(resp, 500, 'internal error; see the log')
+    _reply_error(resp, 500, PoolError.type, 'internal error; see the log')
 
 
-def _reply_error(resp: falcon.Response, code: int, why: str) -> None:
-    resp.status = code
-    resp.content_type = falcon.MEDIA_TEXT
-    resp.text = f'{why}\n'
+def _reply_error(resp: falcon.Response, code: int, kind: str, why: str) -> None:
+    resp.status, resp.content_type = code, falcon.MEDIA_JSON
+    resp.text = json.dumps({'code': code, 'type': kind, 'message': why})  # as what limits requests answers

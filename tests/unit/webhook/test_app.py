@@ -167,8 +167,16 @@ def test_a_refusal_that_is_of_no_change_is_told(api: Api, client: falcon.testing
                                                 answered: int) -> None:
     api.refused, api.code = {'a.example.com.'}, code
     changes = {'create': [endpoint(f'{host}.example.com', 'A', '192.0.2.5') for host in 'ab']}
-    assert client.simulate_post('/records', json=changes).status_code == answered
+    told = client.simulate_post('/records', json=changes)
+    assert told.status_code == answered == told.json['code'] and told.json['type'] and told.json['message']
     assert api.asked['change'] == 1
+
+
+@pytest.mark.parametrize(('path', 'kind'), [('/nothing', 'not_found'), ('/', 'not_acceptable')])
+def test_an_error_is_json(client: falcon.testing.TestClient, path: str, kind: str) -> None:
+    told = client.simulate_get(path, headers={'Accept': 'text/html'})
+    assert told.headers['Content-Type'] == 'application/json'
+    assert (told.json['code'], told.json['type']) == (told.status_code, kind)
 
 
 @pytest.mark.parametrize('path', ['/records', '/adjustendpoints'])
