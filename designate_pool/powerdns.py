@@ -167,9 +167,18 @@ class PdnsServer:
         return existing
 
     def delete_zone(self, name: str, kinds: Collection[str], deadline: Deadline) -> None:
-        """Delete a zone, if there is one."""
-        if self.zone(name, deadline, kinds) is None:
+        """Delete a zone, if there is one.
+
+        :raises BackendError: for a zone of another kind, and for one with DNSSEC keys, which are deleted with it: a
+            zone of the name that is created later, or restored, would be bogus under the DS records of its parent
+        """
+        zone = self.zone(name, deadline, kinds)
+        if zone is None:
             return
+        if zone.get('dnssec') and self.keys(name, deadline):
+            raise BackendError(why=f"{name} has DNSSEC keys there, which are deleted with the zone: when its parent has"
+                                   " no DS records of it any more, remove them with 'pdnsutil disable-dnssec'",
+                               reason=Reason.CONFLICT)
         if not self._one_delete.acquire(timeout=deadline.left()):
             raise TimeoutError
         try:
@@ -178,6 +187,12 @@ class PdnsServer:
             self._one_delete.release()
         if answer.status not in (204, 404):
             raise self.trouble(f'delete {name}', answer)
+
+    def keys(self, name: str, deadline: Deadline) -> frozenset[str]:
+        """The public parts of the keys by which the server signs a zone, as text of DNSKEY records."""
+        keys = self._read(f'read the keys of {name}', f'{zone_path(name)}/cryptokeys', deadline)
+        with self.parsing():
+            return frozenset(str(key['dnskey']) for key in keys if key['active'])
 
     def start(self, action: str, name: str, deadline: Deadline) -> str | None:
         """Have the server start ``axfr-retrieve`` or ``notify`` of a zone at once; why it does not, None if it does."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import random
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar
@@ -29,6 +30,8 @@ KIND = 'Slave'
 #: Settings with the seconds for which PowerDNS caches answers.
 CACHES = ('cache-ttl', 'query-cache-ttl', 'negquery-cache-ttl')
 _OFF = ('no', 'off')
+#: Settings by which it serves other serials of signed zones than it has; and the zones that a check looks at.
+_SOA_EDITS, SAMPLE = ('default-soa-edit', 'default-soa-edit-signed'), 20
 #: The setting that enables DNSSEC in an SQL database, such as ``gsqlite3-dnssec``.
 _DNSSEC_OF_DATABASE = re.compile(r'g[a-z0-9]+(-[a-z0-9-]+)?-dnssec')
 
@@ -56,7 +59,8 @@ class Pdns(Backend):
     """A PowerDNS Authoritative Server."""
 
     capabilities = Capabilities(
-        fetches_on_create=True, not_transferred=frozenset({'DNSKEY', 'CDS', 'CDNSKEY', 'NSEC3PARAM'}), limits=(
+        fetches_on_create=True, signs_under_serial=True,
+        not_transferred=frozenset({'DNSKEY', 'CDS', 'CDNSKEY', 'NSEC3PARAM'}), limits=(
             ServerLimit('iterations', 100, 'PowerDNS takes {limit} NSEC3 iterations at most (max-nsec3-iterations), not'
                                            ' {size}'),
             ZONE_NAMES))
@@ -65,6 +69,8 @@ class Pdns(Backend):
         *API_OPTIONS,
         model.Option('ixfr', 'Whether the server transfers only the changes of a zone (IXFR). PowerDNS then gives wrong'
                      ' answers; see the documentation.', 'bool', False),
+        model.Option('signs_zones', 'Whether PowerDNS signs the zones, with keys in its database (DNSSEC): their'
+                     ' signatures are then watched.', 'bool', False),
         ADOPTS_ZONES)
     ADVICE = API_ADVICE
 
@@ -127,7 +133,12 @@ class Pdns(Backend):
         return if_readable(lambda: self._misfits(deadline))
 
     def _misfits(self, deadline: Deadline) -> Iterator[model.Finding]:
-        yield from misfits(self._api.settings(deadline), self.server)
+        settings = self._api.settings(deadline)
+        yield from misfits(settings, self.server)
+        names = [name for name, kind, _ in self._api.zones(deadline) if kind in SECONDARY_KINDS]
+        signed = [name for name in random.sample(names, min(SAMPLE, len(names))) if self._api.keys(name, deadline)]
+        yield from misfits_of_signing(settings, self.server, signed, [
+            name for name in signed if self._metadata(name, 'SOA-EDIT', deadline)])
         if self.server.tsig_key is not None:
             answer = self._api.ask('GET', f'/tsigkeys/{self._keys[0]}', deadline)
             if answer.status not in (200, 404):
@@ -151,11 +162,16 @@ class Pdns(Backend):
 
     def _disable_ixfr(self, name: str, deadline: Deadline) -> None:
         """Have the existing zone transferred whole, also if it was created with ``ixfr = true``."""
-        answer = self._api.ask('GET', _ixfr_path(name), deadline)
-        if answer.status == 200 and isinstance(answer.json, dict) and answer.json.get('metadata'):
+        if self._metadata(name, 'IXFR', deadline):
             answer = self._api.ask('DELETE', _ixfr_path(name), deadline)
-        if answer.status not in (200, 204):
-            raise self._api.trouble(f'disable IXFR of {name}', answer)
+            if answer.status not in (200, 204):
+                raise self._api.trouble(f'disable IXFR of {name}', answer)
+
+    def _metadata(self, name: str, kind: str, deadline: Deadline) -> Any:
+        answer = self._api.ask('GET', f'{zone_path(name)}/metadata/{kind}', deadline)
+        if answer.status != 200:
+            raise self._api.trouble(f'read {kind} of {name}', answer)
+        return answer.json.get('metadata') if isinstance(answer.json, dict) else None
 
 
 def api_url(server: model.Server) -> str:
@@ -238,6 +254,31 @@ def misfit_of_ixfr(settings: Mapping[str, str]) -> Finding:
                        whole)
     return Finding('ixfr = true: PowerDNS answers NXDOMAIN for a name without records, above one that came by IXFR',
                    f'{whole}; or leave it if no zone has such names', serious=False)
+
+
+def misfits_of_signing(settings: Mapping[str, str], server: Server, signed: Collection[str],
+                       edited: Collection[str]) -> Iterator[Finding]:
+    """What is wrong with *settings* for signed zones.
+
+    :param signed: zones, of a sample, that PowerDNS signs
+    :param edited: those of them whose metadata has SOA-EDIT
+    """
+    signs = bool(server.options.get('signs_zones'))
+    off = [name for name, value in sorted(settings.items()) if _DNSSEC_OF_DATABASE.fullmatch(name) and value in _OFF]
+    if off and signs:
+        yield Finding(f'{off[0]}={settings[off[0]]}: PowerDNS answers for signed zones without their signatures',
+                      f'set {off[0]}=yes and restart PowerDNS')
+    if signed and not signs:
+        yield Finding(f'PowerDNS signs zones with keys of its own: {", ".join(sorted(signed)[:3])}',
+                      'set signs_zones = true in the section of each server of the pool, which all need the same keys')
+    if signs and server.options.get('ixfr'):
+        yield Finding('ixfr = true and signs_zones = true: PowerDNS has no NSEC records for what came by IXFR',
+                      'set ixfr = false')
+    changed = [f'{name}={settings[name]}' for name in _SOA_EDITS if settings.get(name)] if signs or signed else []
+    changed += [f'SOA-EDIT of {name}' for name in edited]
+    if changed:
+        yield Finding(f'{", ".join(changed[:3])}: PowerDNS serves serials of its own for zones that it signs',
+                      "remove it: 'pdnsutil set-meta ZONE SOA-EDIT' for a zone, or the setting")
 
 
 def misfits_of_key(held: Mapping[str, Any] | None, key: TsigKey) -> Iterator[Finding]:

@@ -159,7 +159,7 @@ def refused_type(rtype: dns.rdatatype.RdataType) -> str | None:
     if dns.rdatatype.is_metatype(rtype) or word in ('OPT', 'TSIG', 'TKEY'):
         return f'{word} is for messages, not for zones'
     if word in _OF_SIGNERS:
-        return f'{word} is made by whoever signs the zone'
+        return f'{word} is made by whoever signs the zone; a zone that is signed already can be a secondary zone'
     parser = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
     is_checked = parser not in (None, dns.rdata.GenericRdata) or rtype in _PRIVATE
     return None if is_checked else f'records of type {word} cannot be checked here'

@@ -124,8 +124,9 @@ def _from_source(source: BaseSource, name: str) -> str:
 
 def _refuse_signed(name: str, types: set[str]) -> None:
     if not SIGNED.isdisjoint(types):
-        raise CliError(f'{name} is signed (DNSSEC), and the pool serves zones unsigned: remove its DS records from the '
-                       'parent zone, wait until they have expired, and end its signing first.')
+        raise CliError(f'{name} is signed (DNSSEC), and an import would break its signatures, since the pool has other '
+                       'name servers and serials: create it as a secondary zone of the server that signs it; or remove '
+                       'its DS records from the parent zone, wait until they have expired, and end its signing first.')
 
 
 #: Their lists say ``primary``, ``secondary`` or ``member`` (of a catalog zone) by name of a zone that may not be known

@@ -19,7 +19,7 @@ import dns.rcode
 import pytest
 
 from designate_pool.backends.base import Backend
-from designate_pool.model import Endpoint, TsigKey
+from designate_pool.model import Endpoint, Reason, TsigKey
 from designate_pool.testing import NOWHERE, ODD_NAMES, KeyedContract, RemoteContract, a_domain, opened
 from testing.pdns import PowerDns
 from testing.processes import binary, wait_until
@@ -224,6 +224,58 @@ def test_check_finds_that_changes_alone_are_fetched(powerdns: Start, settings: d
         [finding] = backend.check()
     assert what in finding.what and 'set ixfr = false' in finding.advice
     assert finding.serious == serious
+
+
+def command(server: PowerDns, *arguments: str) -> None:
+    """What an operator does with ``pdnsutil``."""
+    subprocess.run([binary('pdnsutil'), f'--config-dir={server.folder}', *arguments], check=True, capture_output=True)
+
+
+def test_a_zone_with_keys_is_neither_deleted_nor_made_anew(powerdns: Start, primary: Primary) -> None:
+    server = powerdns()
+    primary.publish('example.com.', zone_text(4))
+    with opened(server.server([primary.endpoint], signs_zones=True)) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 4, 'the contents are served')
+        command(server, 'secure-zone', 'example.com')
+        keys = wait_until(lambda: server.query('example.com.', 'DNSKEY').answer, 'it signs')
+        assert backend.create_domain(a_domain()).ok and backend.refetch_domains([a_domain()])[0].ok
+        result = backend.delete_domain(a_domain())
+        assert result.retryable and result.reason is Reason.CONFLICT
+        assert 'example.com. has DNSSEC keys there, which are deleted with the zone' in str(result.error)
+        assert server.query('example.com.', 'DNSKEY').answer == keys and server.serial('example.com.') == 4
+        command(server, 'disable-dnssec', 'example.com')
+        assert backend.delete_domain(a_domain()).ok
+    assert server.zones() == {}
+
+
+def test_check_finds_that_zones_are_signed(powerdns: Start, primary: Primary) -> None:
+    server = powerdns()
+    primary.publish('example.com.', zone_text(4))
+    with opened(server.server([primary.endpoint])) as backend, \
+            opened(server.server([primary.endpoint], signs_zones=True)) as signing:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 4, 'the contents are served')
+        assert backend.check() == signing.check() == []
+        command(server, 'secure-zone', 'example.com')
+        [finding] = backend.check()
+        assert finding.what == 'PowerDNS signs zones with keys of its own: example.com.' and finding.serious
+        assert 'set signs_zones = true in the section of each server' in finding.advice
+        assert signing.check() == []
+        command(server, 'set-meta', 'example.com', 'SOA-EDIT', 'INCEPTION-INCREMENT')
+        [finding] = signing.check()
+        assert finding.what == 'SOA-EDIT of example.com.: PowerDNS serves serials of its own for zones that it signs'
+
+
+@pytest.mark.parametrize(('settings', 'options', 'what'), [
+    ({'gsqlite3-dnssec': 'no'}, {}, 'gsqlite3-dnssec=no: PowerDNS answers for signed zones without their signatures'),
+    ({'default-soa-edit': 'EPOCH'}, {}, 'default-soa-edit=EPOCH: PowerDNS serves serials of its own'),
+    ({}, {'ixfr': True}, 'ixfr = true and signs_zones = true: PowerDNS has no NSEC records for what came by IXFR'),
+])
+def test_check_finds_what_breaks_zones_that_it_signs(powerdns: Start, settings: dict[str, str],
+                                                     options: dict[str, bool], what: str) -> None:
+    with opened(powerdns(settings=settings).server([NOWHERE], signs_zones=True, **options)) as backend:
+        assert any(what in finding.what and finding.serious for finding in backend.check())
 
 
 def two_servers(first: PowerDns, second: PowerDns) -> dict[str, str]:
