@@ -39,6 +39,9 @@ OPERATION_SECONDS = Histogram('designate_pool_operation_seconds', 'Duration of d
                               'counts once.', ('server', 'driver', 'action'), buckets=LONG)
 CONTENTS = Counter('designate_pool_contents_compared', "Zones whose contents on a server were compared with the "
                    "database, by result.", ('server', 'match'))
+SIGNATURES_EXPIRE_AT = Gauge('designate_pool_signatures_expire_timestamp_seconds', 'When the first of the signatures '
+                             'expires that a server serves of the signed zones, as last seen by this pool manager.',
+                             _POOL_SERVER)
 TICKED_AT = Gauge('designate_pool_last_tick_timestamp_seconds', 'When a loop of the pool manager last ran.', ('loop',))
 LOOP_FAILURES = Counter('designate_pool_loop_failures', 'Runs of a loop of the pool manager that failed.', ('loop',))
 CIRCUIT_OPEN = Gauge('designate_pool_circuit_open', '1 while the circuit breaker is open, since the server did not '
@@ -150,6 +153,7 @@ def forget_server(pool: str, server: str, states: Sequence[str], channels: Seque
     Any of them may be missing: those of its circuits are where it was never worked on here.
     """
     labels: list[tuple[Gauge, tuple[str, ...]]] = [(gauge, (pool, server)) for gauge in _OF_SERVER]
+    labels += [(SIGNATURES_EXPIRE_AT, (pool, server))]
     labels += [(SERVER_STATE, (pool, server, state)) for state in states]
     labels += [(CIRCUIT_OPEN, (pool, server, channel)) for channel in channels]
     for gauge, values in labels:

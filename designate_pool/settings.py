@@ -154,6 +154,12 @@ class PoolManagerSettings:
                'never.', min=0)
     contents_audit_rate: float = option(
         1000000, 'The maximum of octets a second that are transferred from one server to compare contents.', min=1000)
+    signature_audit_interval: float = option(
+        3600, 'The signatures (DNSSEC) and keys that the servers serve of every signed zone are checked once in this '
+              'many seconds. 0: never.', min=0)
+    signature_margin: float = option(
+        259200, 'Signatures that expire within this many seconds are found by that check. Whoever signs the zones has '
+                'to renew them earlier.', min=0)
     extra_zones_interval: float = option(
         3600, 'Every server that is fed by transfer is searched for zones that are not in the database once in this '
               'many seconds. Zones of the pool that have been deleted from the database are deleted on the server; '

@@ -76,6 +76,8 @@ class Capabilities:
         ``_delete_many``
     :ivar gathers_below: after a call for fewer domains than this (but more than one), the server's queue waits for
         more domains; for servers on which each call costs time for every zone that they hold
+    :ivar signs_under_serial: a zone that the server signs with keys of its own keeps the pool's serial; its driver has
+        an option ``signs_zones`` that says whether it does that
     :ivar not_transferred: types of records that the server answers, but leaves out of its transfers
     :ivar deletes_per_second: how many zones the server is told to delete in a second; 0 for no limit.  It may change
         while the driver is used
@@ -94,6 +96,7 @@ class Capabilities:
     deletes_per_second: float = 0
     most_in_flight: int = 1000
     limits: tuple[ServerLimit, ...] = ()
+    signs_under_serial: bool = False
     not_transferred: frozenset[str] = frozenset()
 
 

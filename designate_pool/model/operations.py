@@ -255,7 +255,6 @@ class StoredPlan:
     :ivar asked_by: who stored, approved, applied or dropped it, whichever was last; of a change, who has asked for it;
         None if unknown
     :ivar applied_at: when it was applied, completely or in part
-    :ivar project_id: of a change, who owned the zone when *asking_project_id* has asked for it; else None
     """
 
     id: str
@@ -277,8 +276,6 @@ class StoredPlan:
     applied_at: datetime | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    project_id: str | None = None
-    asking_project_id: str | None = None
 
 
 class AuditKind(Word):
@@ -286,6 +283,8 @@ class AuditKind(Word):
 
     SERIALS = 'SERIALS'
     CONTENTS = 'CONTENTS'
+    #: Of zones that are signed, whoever signs them; nothing is repaired.
+    SIGNATURES = 'SIGNATURES'
     #: Zones on servers that belong to no domain; they are logged.
     EXTRA = 'EXTRA'
     #: Unfinished domains, which are checked again in case a message about them was lost.  Not shown as an audit.

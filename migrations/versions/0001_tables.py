@@ -308,7 +308,7 @@ table(
     sa.Column('last_findings', sa.BigInteger),
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
-    sa.CheckConstraint("kind IN ('SERIALS', 'CONTENTS', 'UNSETTLED', 'EXTRA')", name='kind'),
+    sa.CheckConstraint("kind IN ('SERIALS', 'CONTENTS', 'SIGNATURES', 'UNSETTLED', 'EXTRA')", name='kind'),
 )
 
 table(
@@ -379,8 +379,6 @@ table(
     sa.Column('asked_by', sa.String(255)),
     sa.Column('expires_at', Time, nullable=False),
     sa.Column('applied_at', Time),
-    sa.Column('project_id', exact_text(36)),
-    sa.Column('asking_project_id', exact_text(36)),
     sa.Index(None, 'domain_id', 'server_id'),
     sa.Index(None, 'state', 'expires_at'),
     sa.Index(None, 'pool_name', 'applied_at'),
@@ -484,7 +482,6 @@ table(
     sa.Column('may_nest', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('pool_id', ascii_text(32)),
     sa.Column('may_use_blacklisted', sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column('may_approve', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('attributes', exact_text(5000), nullable=False, server_default=''),
     sa.Column('actor', long_text()),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
@@ -505,7 +502,6 @@ table(
     sa.Column('key', exact_text(160), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
-    sa.Column('approved', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.CheckConstraint(TRANSFER_STATUSES, name='status'),
     sa.Index(None, 'domain_id'),
     sa.Index(None, 'project_id', 'created_at'),

@@ -83,7 +83,8 @@ def _dot(x: float, y: float, point: Point) -> Html:
 
 #: More recordsets than this are not counted.
 COUNTED = 10000
-_AUDIT_NAMES = {AuditKind.SERIALS: 'Serials', AuditKind.CONTENTS: 'Contents'}
+_AUDIT_NAMES = {AuditKind.SERIALS: 'Serials', AuditKind.CONTENTS: 'Contents',
+                AuditKind.SIGNATURES: 'Signatures'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

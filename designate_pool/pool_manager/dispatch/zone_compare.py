@@ -69,7 +69,7 @@ class ZoneComparison:
 
     :ivar serial: that the server serves, if known
     :ivar why: in words, but for contents that are the same
-    :ivar signs: whether the server signs the zone; what that adds to it is not compared
+    :ivar signs: whether the server signs the zone, under serials of its own; what that adds to it is not compared
     """
 
     match: Match
@@ -132,17 +132,19 @@ def compare(server: Server, mine: Ours, pace: Pace) -> ZoneComparison:
         return ZoneComparison(Match.UNKNOWN, None, str(error))
     except (PoolError, OSError, ValueError) as error:
         return ZoneComparison(Match.SILENT, None, str(error) or type(error).__name__)
-    signs = bool(taken.contents.types & zonemd.SIGNING - mine.contents.types)
+    capabilities = driver_class(server.driver).capabilities
+    is_signed = bool(taken.contents.types & zonemd.SIGNING - mine.contents.types)
+    signs = is_signed and not capabilities.signs_under_serial
     if newer(taken.serial, mine.serial):
         why = f'serves serial {taken.serial}, which is ahead of ours, {mine.serial}'
         why = f'{why}; its serials are its own: it signs' if signs else why
         return ZoneComparison(Match.AHEAD, taken.serial, why, signs)
     if taken.serial != mine.serial:
         return ZoneComparison(Match.ELSEWHERE, taken.serial, f'serves serial {taken.serial}, not {mine.serial}')
-    if signs and not taken.whole:
+    if is_signed and not taken.whole:
         return ZoneComparison(Match.UNKNOWN, taken.serial, 'its zones are too large to be compared: it signs', signs)
-    omitted = {type_number(rtype) for rtype in driver_class(server.driver).capabilities.not_transferred}
-    omitted |= (zonemd.SIGNING | zonemd.BESIDE_SIGNING) - mine.contents.types if signs else set()
+    omitted = {type_number(rtype) for rtype in capabilities.not_transferred}
+    omitted |= (zonemd.SIGNING | zonemd.BESIDE_SIGNING) - mine.contents.types if is_signed else set()
     theirs, digest = _comparable(taken.contents, omitted), mine.digest
     if not mine.contents.types.isdisjoint(omitted):
         digest = _digest(_comparable(mine.contents, omitted))

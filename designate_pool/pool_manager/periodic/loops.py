@@ -11,7 +11,8 @@
 * *members*: read the states of the servers, and whether the configuration was read again elsewhere, when woken;
 * *contents_claim*: renew the claim of *contents_audit*;
 * *gauges*: set the gauges, so that reading the metrics does not read the database;
-* *serial_audit*, *contents_audit*, *orphan_audit* and *join_and_drain*: see the modules of these names.
+* *serial_audit*, *contents_audit*, *signature_audit*, *orphan_audit* and *join_and_drain*: see the modules of these
+  names.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
+from designate_pool.pool_manager.periodic.signature_audit import SignatureAudit
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Step
 from designate_pool.pool_manager.server_registry import ServerRegistry
@@ -79,6 +81,7 @@ class PeriodicLoops:
         self._join_and_drain = JoinAndDrain(manager, registry)
         self._gauges = Gauges(manager)
         self._contents_audit = ContentsAudit(manager, runtime)
+        self._signature_audit = SignatureAudit(manager, runtime)
         self._orphan_audit = OrphanAudit(manager)
         self._counted: tuple[str, ...] = ()
         self._changes: int | None = None
@@ -96,8 +99,8 @@ class PeriodicLoops:
             'claims': lambda: self._manager.extend_claims(), 'polls': self.run_polls, 'probes': self.run_probes,
             'unsettled': self.run_unsettled, 'members': self.run_members, 'serial_audit': self.serial_audit.run,
             'contents_audit': self._contents_audit.run, 'contents_claim': self._contents_audit.extend_claim,
-            'orphan_audit': self._orphan_audit.run, 'join_and_drain': self._join_and_drain.run,
-            'gauges': self._gauges.run}
+            'signature_audit': self._signature_audit.run, 'orphan_audit': self._orphan_audit.run,
+            'join_and_drain': self._join_and_drain.run, 'gauges': self._gauges.run}
         self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
 
     def stop(self) -> None:
@@ -109,6 +112,7 @@ class PeriodicLoops:
         for task in self._tasks:
             task.join(5.0)
         self._contents_audit.close()
+        self._signature_audit.close()
         self.serial_audit.stop()
 
     def run_due(self) -> float:
@@ -284,7 +288,8 @@ class Gauges:
             metrics.DOMAINS.labels(pool, Status.ACTIVE.value).set(manager.storage.read(gauges.active, pool))
             self._count_at = self._clock() + COUNT_INTERVAL
         intervals = {AuditKind.SERIALS: manager.settings.periodic_sync_interval,
-                     AuditKind.CONTENTS: manager.settings.contents_audit_interval}
+                     AuditKind.CONTENTS: manager.settings.contents_audit_interval,
+                     AuditKind.SIGNATURES: manager.settings.signature_audit_interval}
         for audit in manager.storage.read(sweeps.of_pool, pool):
             _show_audit(pool, audit, intervals[audit.kind])
         metrics.PLANS_PARKED.labels(pool).set(manager.storage.read(gauges.parked_plans, pool, manager.storage.now()))

@@ -17,14 +17,14 @@ from sqlalchemy import exc
 
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, Status
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import ALIVE, audits, domains, pool_manager_status, pools
+from designate_pool.storage.sql.schema import ALIVE, audits, domains, pool_manager_status, pools, recordsets
 from designate_pool.storage.zones import pools as pool_store
 
 TABLE = audits
 ROWS = pool_manager_status
 
 #: Rounds that are shown to users.
-SHOWN = (AuditKind.SERIALS, AuditKind.CONTENTS)
+SHOWN = (AuditKind.SERIALS, AuditKind.CONTENTS, AuditKind.SIGNATURES)
 
 _COUNTERS = tuple(field.name for field in dataclasses.fields(Counts))
 _LAST = tuple(f'last_{name}' for name in _COUNTERS)
@@ -47,6 +47,14 @@ _DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_
                       sa.case((_AT_REST, _HELD), (_FORGOTTEN, -1), else_=0))
             .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'))
             .order_by(domains.c.id).limit(sa.bindparam('most')))
+#: Whether the contents have signatures: the zone was signed by whoever it was transferred from.
+_PRESIGNED = (sa.select(sa.func.count()).select_from(recordsets)
+              .where(recordsets.c.domain_id == domains.c.id, recordsets.c.name == domains.c.name,
+                     recordsets.c.type == 'RRSIG', recordsets.c.deleted == ALIVE).scalar_subquery() > 0)
+_SIGNED = (sa.select(domains.c.id, domains.c.name, sa.case((_AT_REST, 1), else_=0),
+                     sa.case((_PRESIGNED, 1), else_=0))
+           .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'))
+           .order_by(domains.c.id).limit(sa.bindparam('most')))
 _QUIET = (sa.select(ROWS.c.domain_id)
           .where(ROWS.c.server_id == sa.bindparam('server_id'), ROWS.c.domain_id > sa.bindparam('after'),
                  ROWS.c.domain_id <= sa.bindparam('last'), ROWS.c.action == Action.UPDATE,
@@ -83,9 +91,10 @@ def get(tx: Tx, pool_name: str, kind: AuditKind) -> Audit | None:
 
 
 def of_pool(tx: Tx, pool_name: str) -> list[Audit]:
-    """The audits of a pool, the serial audit first."""
-    return [_audit(row) for row in tx.execute(_OF_POOL.where(TABLE.c.kind.in_(SHOWN))
-                                              .order_by(TABLE.c.kind.desc()), {'name': pool_name})]
+    """The audits of a pool in the order of :data:`SHOWN`; that of signatures where a zone is signed."""
+    shown = [_audit(row) for row in tx.execute(_OF_POOL.where(TABLE.c.kind.in_(SHOWN)), {'name': pool_name})]
+    return sorted((audit for audit in shown if audit.kind is not AuditKind.SIGNATURES or audit.now.domains
+                   or audit.last is not None and audit.last.domains), key=lambda audit: SHOWN.index(audit.kind))
 
 
 def create(tx: Tx, pool_name: str, kind: AuditKind, now: datetime) -> None:
@@ -175,6 +184,16 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
     return DomainPage(rows[-1][0] if len(rows) == most else '',
                       [(key, name, serial) for key, name, serial, _, _ in resting],
                       [row[0] for row in resting if row[4] < len(server_ids)], [row[0] for row in rows if row[4] < 0])
+
+
+def signed_page(tx: Tx, pool_id: str, after_id: str, most: int) -> tuple[str, list[tuple[str, str, bool]]]:
+    """The next *most* domains of a pool, of which those are given that are settled.
+
+    :returns: the last id of the page, empty if it is the last one; (id, name, whether the pool knows that it is signed)
+    """
+    rows = tx.execute(_SIGNED, {'pool_id': pool_id, 'after': after_id, 'most': most}).all()
+    return (rows[-1][0] if len(rows) == most else '',
+            [(key, name, bool(is_signed)) for key, name, is_settled, is_signed in rows if is_settled])
 
 
 def kept_behind(tx: Tx, pool_id: str, server_ids: Sequence[str], most: int) -> list[str]:

@@ -21,9 +21,12 @@ ROWS = pool_manager_status
 _LONGEST = 1024
 #: What was done about a finding of a comparison that repairs nothing.
 UNREPAIRED = "nothing was changed: 'server resync --fix' repairs it"
+#: What is done about signatures: to renew them in time is up to whoever signs the zone.
+UNTOUCHED = 'nothing was changed: the pool does not touch signatures'
 #: A row that became due for something else since, and whose server serves a serial, has been repaired.
 _MENDED = sa.case(
-    ((ROWS.c.diverged == sa.false()) & (ROWS.c.updated_at >= TABLE.c.created_at) & sa.or_(
+    ((TABLE.c.kind != AuditKind.SIGNATURES) & (ROWS.c.diverged == sa.false())
+     & (ROWS.c.updated_at >= TABLE.c.created_at) & sa.or_(
         (ROWS.c.status == Outcome.SUCCESS) & ROWS.c.next_attempt_at.is_(None),
         (sa.func.coalesce(ROWS.c.finding_id, '') != TABLE.c.id) & ROWS.c.serial_number.is_not(None)), sa.true()),
     (ROWS.c.id.is_not(None), sa.false()), else_=None)
@@ -44,6 +47,28 @@ def replace_unrepaired(tx: Tx, server_id: str, kinds: Collection[AuditKind], fou
     tx.execute(TABLE.delete().where(TABLE.c.server_id == server_id, TABLE.c.kind.in_(kinds),
                                     TABLE.c.done == UNREPAIRED))
     add(tx, found)
+
+
+def replace_signatures(tx: Tx, pool_id: str, after_id: str, last_id: str, checked: Collection[tuple[str, str]],
+                       domain_ids: Collection[str], found: Iterable[AuditFinding]) -> list[AuditFinding]:
+    """Put what was *found* about signatures in the place of what was found before, and return what is new of it.
+
+    What was found about other domains in this range of ids is deleted; their zones are signed no more.
+
+    :param checked: (domain id, server id) of what was looked at; of others of *domain_ids* the findings stay
+    """
+    present = {(row.domain_id, row.server_id, row.what): row.id for row in tx.execute(
+        sa.select(TABLE.c.id, TABLE.c.domain_id, TABLE.c.server_id, TABLE.c.what).where(
+            TABLE.c.pool_id == pool_id, TABLE.c.kind == AuditKind.SIGNATURES, TABLE.c.domain_id > after_id,
+            TABLE.c.domain_id <= (last_id or '~')))}
+    now = {(finding.domain_id, finding.server_id, storable(finding.what, _LONGEST)): finding for finding in found}
+    gone = [finding_id for key, finding_id in present.items() if key not in now
+            and (key[:2] in checked or key[0] not in domain_ids)]
+    if gone:
+        tx.execute(TABLE.delete().where(TABLE.c.id.in_(gone)))
+    new = [finding for key, finding in now.items() if key not in present]
+    add(tx, new)
+    return new
 
 
 def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[AuditFinding]:

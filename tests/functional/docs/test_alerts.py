@@ -85,6 +85,13 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
          {AUDIT % 'findings': '200x60', AUDIT % 'domains': '1000000x60'}],
         [{AUDIT % 'findings': '0x60', AUDIT % 'domains': '10x60'},
          {AUDIT % 'findings': '20x60', AUDIT % 'domains': '1000000x60'}]),
+    'DesignatePoolSignaturesWrong': (
+        [{AUDIT.replace('SERIALS', 'SIGNATURES') % 'findings': '1x60'}],
+        [{AUDIT.replace('SERIALS', 'SIGNATURES') % 'findings': '0x60', AUDIT % 'findings': '3x60'}]),
+    'DesignatePoolSignaturesExpire': (
+        [{'designate_pool_signatures_expire_timestamp_seconds{%s}' % SERVER: '170000x60'},
+         {'designate_pool_signatures_expire_timestamp_seconds{%s}' % SERVER: '60x60'}],
+        [{'designate_pool_signatures_expire_timestamp_seconds{%s}' % SERVER: '200000x60'}]),
     'DesignatePoolDueRowsOld': (
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '0+60x60', ACTIVE: '1x60'}],
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '2x60', ACTIVE: '1x60'},

@@ -1,0 +1,154 @@
+"""The audit of signatures: what the servers serve of every signed zone once in ``signature_audit_interval``.
+
+A zone is known to be signed by its contents.  Where a server's section has ``signs_zones``, every zone of the pool may
+be, and those are that a server answers for with keys or signatures.  Each server is asked for the SOA and the keys of
+each zone (DNSSEC OK, RFC 4035 section 3.2.1), over one connection for many zones.  What is found is told and not
+repaired: see :mod:`designate_pool.protocol.zone_signatures`.
+
+Findings of one zone and server stay until the server was asked again, and are told once.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import itertools
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool import logs, metrics
+from designate_pool.deadline import Turns
+from designate_pool.errors import PoolError
+from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, ServerState, new_id
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic import audit_schedule
+from designate_pool.protocol import tsig, zone_signatures
+from designate_pool.protocol.tcp_client import TcpPeer
+from designate_pool.protocol.zone_signatures import ServedSignatures
+from designate_pool.storage.operations import sweeps
+from designate_pool.storage.reporting import audit_findings, gauges
+
+LOG = logging.getLogger(__name__)
+
+KIND = AuditKind.SIGNATURES
+#: Seconds to wait while the audit is off, and for which a page is claimed.
+IDLE, CLAIM_SECONDS = 5.0, 300.0
+#: Zones that a server is asked for over one connection, and servers that are asked at the same time.
+AT_ONCE, WORKERS = 100, 16
+
+
+class SignatureAudit:
+    """The audit of signatures of *manager*'s pool, as far as this pool manager takes part."""
+
+    def __init__(self, manager: Manager, runtime: Any) -> None:
+        self._manager = manager
+        self._threads = runtime.workers(WORKERS, name='signatures')
+        # By server label: when the first signature expires, by the start of the round in which that was seen.
+        self._expiries: dict[str, dict[datetime, int]] = {}
+
+    def close(self) -> None:
+        """End the workers; after the loop of :meth:`run` has ended."""
+        self._threads.stop()
+
+    def run(self) -> float:
+        """Audit one page of domains; seconds until the next."""
+        manager, interval = self._manager, self._manager.settings.signature_audit_interval
+        if not interval:
+            return IDLE
+        claimed, wait = audit_schedule.claim_page(manager, KIND, CLAIM_SECONDS)
+        if claimed is None:
+            return wait
+        last_id, domains = manager.storage.read(sweeps.signed_page, claimed.pool_id, claimed.after_id,
+                                                audit_schedule.PAGE)
+        workers = self._workers()
+        may_be_signed = any(worker.backend.options.get('signs_zones') for worker in workers)
+        counts = self._audit_page(claimed, last_id, workers, [
+            domain for domain in domains if domain[2] or may_be_signed])
+        now = manager.storage.now()
+        pages = audit_schedule.pages(manager.storage.read(gauges.active, manager.pool.name)) if last_id else 0
+        next_at = (now + timedelta(seconds=interval / (pages + 1)) if last_id
+                   else max(now, claimed.started_at + timedelta(seconds=interval)))
+        manager.storage.run(sweeps.advance, claimed, last_id, counts, 0, next_at, now)
+        self._show_expiries(claimed.started_at, interval)
+        return min(audit_schedule.LONGEST, (next_at - now).total_seconds())
+
+    def _workers(self) -> list[ServerWorker]:
+        active = {server.id for server in self._manager.members.servers
+                  if server.state is ServerState.ACTIVE and not server.is_filling}
+        return [worker for server_id, worker in sorted(self._manager.workers.items())
+                if server_id in active and not worker.dns.is_open]
+
+    def _audit_page(self, audit: Audit, last_id: str, workers: Sequence[ServerWorker],
+                    domains: Sequence[tuple[str, str, bool]]) -> Counts:
+        """Ask about *domains*, (id, name, whether it is known to be signed), and record what is wrong."""
+        names = [name for _, name, _ in domains]
+        asked = [(worker, endpoint) for worker in workers
+                 for endpoint in worker.server.verify or (worker.server.endpoint,)] if names else []
+        answers = [(worker, endpoint, future) for worker, endpoint in asked
+                   for future in (self._threads.submit(ask, worker.server, endpoint, names),)]
+        concurrent.futures.wait([future for _, _, future in answers])
+        now = self._manager.storage.now()
+        findings, checked, signed = list[AuditFinding](), set[tuple[str, str]](), set[str]()
+        for domain_id, name, is_known in Turns().between(domains):
+            served = {f'{worker.server.label} at {endpoint}' if worker.server.verify else worker.server.label:
+                      (worker, one) for worker, endpoint, future in answers
+                      if (one := future.result().get(name)) is not None}
+            wrong = zone_signatures.judge({label: one for label, (_, one) in served.items()}, int(now.timestamp()),
+                                          self._manager.settings.signature_margin, is_known)
+            if is_known or any(one.is_signed for _, one in served.values()):
+                signed.add(domain_id)
+            for label, (worker, one) in served.items():
+                checked.add((domain_id, worker.server.id))
+                if one.expires_at is not None:
+                    rounds = self._expiries.setdefault(worker.server.label, {})
+                    rounds[audit.started_at] = min(one.expires_at, rounds.get(audit.started_at, one.expires_at))
+                findings += [AuditFinding(new_id(), now, audit.pool_id, KIND, domain_id, name, worker.server.id, label,
+                                          what, audit_findings.UNTOUCHED) for what in wrong[label]]
+        new = self._manager.storage.run(audit_findings.replace_signatures, audit.pool_id, audit.after_id, last_id,
+                                        checked, {domain_id for domain_id, _, _ in domains}, findings)
+        self._log(new)
+        pairs, answered = len(signed) * len(workers), sum(domain_id in signed for domain_id, _ in checked)
+        return Counts(len(signed), pairs, pairs, pairs - answered,
+                      len({(finding.domain_id, finding.server_id) for finding in findings}))
+
+    def _log(self, found: Sequence[AuditFinding]) -> None:
+        for finding in found[:audit_schedule.MAX_RECORDED]:
+            logs.transition(LOG, logging.WARNING, '%s on %s: the audit of signatures found that %s; %s', finding.name,
+                            finding.label, finding.what, finding.done, request_id=finding.request_id,
+                            domain=finding.name, server=finding.label, finding=finding.id)
+        if len(found) > audit_schedule.MAX_RECORDED:
+            LOG.warning('the audit of signatures found %d more', len(found) - audit_schedule.MAX_RECORDED)
+
+    def _show_expiries(self, started_at: datetime, interval: float) -> None:
+        """Set the gauges by this round and the last one; other pool managers have the other pages of both."""
+        oldest = started_at - timedelta(seconds=2 * interval)
+        for label, rounds in list(self._expiries.items()):
+            self._expiries[label] = rounds = {begun: at for begun, at in rounds.items() if begun > oldest}
+            gauge = metrics.SIGNATURES_EXPIRE_AT.labels(self._manager.pool.name, label)
+            gauge.set(min(rounds.values(), default=float('inf')))
+
+
+def ask(server: Server, endpoint: Endpoint, names: Sequence[str]) -> dict[str, ServedSignatures]:
+    """What *server* serves at *endpoint* of the signatures of zones; without those that it does not answer for."""
+    served: dict[str, ServedSignatures] = {}
+    remaining = iter(names)
+    while batch := list(itertools.islice(remaining, AT_ONCE)):
+        asked = {name: zone_signatures.questions(name) for name in batch}
+        answers = dict[int, Any]()
+        try:
+            key = None if server.tsig_key is None or server.verify else tsig.key_from(server.tsig_key)
+            for question, answer in TcpPeer(endpoint.host, endpoint.port, key).ask_each(
+                    [question for of_zone in asked.values() for question in of_zone],
+                    max(server.call_timeout, CLAIM_SECONDS / 10)):
+                answers[id(question)] = answer
+        except (PoolError, OSError, ValueError) as error:
+            LOG.debug('%s at %s: %s', server.label, endpoint, error)
+            remaining = iter(())
+        for name, of_zone in Turns().between(asked.items()):
+            if all(id(question) in answers for question in of_zone):
+                one = zone_signatures.read_answers([answers[id(question)] for question in of_zone])
+                if one is not None:
+                    served[name] = one
+    return served
