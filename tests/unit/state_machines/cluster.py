@@ -27,6 +27,7 @@ from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.model import (Answer, Context, Domain, Outcome, PageRequest, PollRequest, PollResult, Pool,
                                   RecordChange, RecordSet, ServerState, Task, new_id)
+from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic
 from designate_pool.pool_manager.server_registry import ServerRegistry
@@ -37,7 +38,7 @@ from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.settings import PoolManagerSettings
 from testing.settings import central_settings
-from tests.unit.state_machines.servers import CATALOG_ZONE, DRIVERS, SimulatedServer, ask
+from tests.unit.state_machines.servers import CATALOG_ZONE, DRIVERS, SimulatedServer, ask, compare
 from tests.unit.state_machines.simulation import (Fate, Scheduler, SimulatedClock, SimulatedDatabase, SimulatedLock,
                                                   SimulatedProcess, SimulatedRuntime, SimulatedStorage, simulated_world)
 
@@ -68,7 +69,8 @@ _DUE = {
 
 def simulated_pool(clock: SimulatedClock) -> AbstractContextManager[None]:
     """Give the product's modules the *clock*, and the drivers of simulated servers."""
-    return simulated_world(clock, (backends, 'driver_class', DRIVERS.__getitem__), (catalog, 'query_soa', ask))
+    return simulated_world(clock, (backends, 'driver_class', DRIVERS.__getitem__), (catalog, 'query_soa', ask),
+                           (zone_compare, 'compare', compare))
 
 
 @dataclasses.dataclass(eq=False, slots=True)

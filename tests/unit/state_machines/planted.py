@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import hashlib
 import os
 import sys
 import time
@@ -62,16 +63,16 @@ PLANTS = {
 }
 
 #: Each is found for certain in so many runs, mostly in ten, with the choices of its seed, which is 1 where none stands.
-RUNS = 100
-SEEDS = {'a_change_is_made_again': 2, 'claims_never_end': 5, 'drained_zones_stay': 2,
-         'lost_zone_is_forgotten': 7, 'two_changes_of_a_domain_at_once': 2}
+RUNS = 40
+SEEDS = {'a_restored_zone_is_deleted': 6, 'lost_zone_is_forgotten': 2, 'two_changes_of_a_domain_at_once': 2}
 
 
-def run(examples: int, seed: int | None = None) -> tuple[collections.Counter[str], BaseException | None]:
+def run(examples: int, seed: int | None = None) -> tuple[collections.Counter[str], str, BaseException | None]:
     """Run the state machine until it finds something.
 
     :param seed: of what is chosen; None for the choices of the unit suite
-    :returns: how many runs were made, their steps and shared transactions, and what the last one found
+    :returns: how many runs were made, their steps and shared transactions, the digest of all that happened in them, and
+        what the last one found
     """
     # What is planted has to be there first.
     import hypothesis
@@ -80,6 +81,7 @@ def run(examples: int, seed: int | None = None) -> tuple[collections.Counter[str
     from tests.unit.state_machines.machine import STEPS, ClusterMachine
 
     counts: collections.Counter[str] = collections.Counter()
+    digest = hashlib.sha256()
 
     class CountedMachine(ClusterMachine):
         def teardown(self) -> None:
@@ -88,6 +90,7 @@ def run(examples: int, seed: int | None = None) -> tuple[collections.Counter[str
                 super().teardown()
             finally:
                 counts['steps'] += self.cluster.scheduler.ticks
+                digest.update('\n'.join(self.cluster.log).encode())
                 counts['shared'] += sum('writes together' in line for line in self.cluster.log if line[0].isdigit())
 
     chosen = hypothesis.settings(
@@ -98,8 +101,8 @@ def run(examples: int, seed: int | None = None) -> tuple[collections.Counter[str
         run_state_machine_as_test(CountedMachine if seed is None else hypothesis.seed(seed)(CountedMachine),
                                   settings=chosen)
     except Exception as error:
-        return counts, error
-    return counts, None
+        return counts, digest.hexdigest()[:8], error
+    return counts, digest.hexdigest()[:8], None
 
 
 def main() -> int:
@@ -114,10 +117,10 @@ def main() -> int:
         planted.PLANTS.update(PLANTS)
         planted.install()
     began = time.process_time()
-    counts, error = run(chosen.examples, chosen.seed)
+    counts, digest, error = run(chosen.examples, chosen.seed)
     what = f'not found in {counts["runs"]} runs' if error is None else f'found by run {counts["runs"]}'
     print(f'{chosen.plant}: {what}, {counts["steps"]} steps, {counts["shared"]} transactions of several requests, '
-          f'{time.process_time() - began:.0f} s of processor time')
+          f'digest {digest}, {time.process_time() - began:.0f} s of processor time')
     if error is not None and chosen.show:
         traceback.print_exception(error)
     return 0 if error is None else 1

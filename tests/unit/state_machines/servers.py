@@ -9,11 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 import dns.message
+import dns.rdata
 import dns.rdatatype
 
 from designate_pool.backends.base import Backend, Call, Capabilities
 from designate_pool.backends.catalog import Catalog
 from designate_pool.backends.records import RecordBackend
+from designate_pool.central.validation.requests import DEFAULT_TTL
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.zones.ixfr import PackedDifference
@@ -23,7 +25,9 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol import wire
+from designate_pool.pool_manager.dispatch.zone_compare import Match, Ours, ZoneComparison
+from designate_pool.protocol import wire, zonemd
+from designate_pool.protocol.names_and_rdata import type_number
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.serial import newer
@@ -288,6 +292,26 @@ def ask(server: Server, names: Collection[str], *_: object) -> dict[str, SoaRepl
     fate = machine.scheduler.pause(f'asks for {", ".join(sorted(names))} on {server.id[0]}')
     replies = {name: machine.soa(name) for name in names}
     return dict.fromkeys(names) if fate in (Fate.FAILS, Fate.UNHEARD) else replies
+
+
+def compare(server: Server, mine: Ours, *_: object) -> ZoneComparison:
+    """In the place of :func:`designate_pool.pool_manager.dispatch.zone_compare.compare`."""
+    machine: SimulatedServer = server.options['machine']
+    fate = machine.scheduler.pause(f'compares {mine.name} on {server.id[0]}')
+    zone = machine.zones.get(mine.name)
+    if fate in (Fate.FAILS, Fate.UNHEARD) or not machine.hears_dns:
+        return ZoneComparison(Match.SILENT, None, 'no answer')
+    if zone is None or zone.serial is None:
+        return ZoneComparison(Match.UNKNOWN, None, 'the transfer was refused')
+    if zone.serial != mine.serial:
+        match = Match.AHEAD if newer(zone.serial, mine.serial) else Match.ELSEWHERE
+        return ZoneComparison(match, zone.serial, f'serves serial {zone.serial}')
+    theirs = zonemd.DigestedZone(mine.contents.apex)
+    for owner, rtype, rdata in zone.contents:
+        theirs.add(wire.encode(owner), type_number(rtype), DEFAULT_TTL,
+                   dns.rdata.from_text('IN', rtype, rdata).to_wire() or b'')
+    is_same = all(rtype == wire.SOA for _, rtype in mine.contents.differences(theirs))
+    return ZoneComparison(Match.SAME if is_same else Match.OTHER, zone.serial, 'the contents were compared')
 
 
 class SimulatedDriver(Backend):

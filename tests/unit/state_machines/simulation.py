@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 from unittest import mock
 
 import greenlet
@@ -31,8 +31,10 @@ from designate_pool.minidns.client import soa_poller as soa_poller_module
 from designate_pool.model import words
 from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager.dispatch import server_worker as server_worker_module
+from designate_pool.pool_manager.dispatch import zone_compare as zone_compare_module
 from designate_pool.pool_manager.reconcile import outcomes as outcomes_module
 from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
+from designate_pool.protocol import tcp_client
 from designate_pool.runtime import Inline, _WorkQueue
 from designate_pool.storage.sql.database import Storage
 
@@ -445,6 +447,11 @@ class _Ids:
         return uuid.UUID(int=self.random.getrandbits(128), version=4)
 
 
+def _refuse_network(address: object, deadline: object) -> NoReturn:
+    """A real connection takes its own time; it ends all, for an exit is what no caller of a driver suppresses."""
+    raise SystemExit(f'the simulation connects to {address}')
+
+
 @contextlib.contextmanager
 def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Iterator[None]:
     """Give the product's modules the *clock*, and chance that is the same each time.
@@ -452,7 +459,12 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
     :param others: what else is replaced: (where, name, by what)
     """
     ids, chance = _Ids(), random.Random(2)
-    time = SimpleNamespace(monotonic=clock.monotonic, time=clock.timestamp, sleep=lambda seconds: None,
+
+    def sleep(seconds: float) -> None:
+        if seconds:
+            clock.scheduler.pause('pauses', seconds)
+
+    time = SimpleNamespace(monotonic=clock.monotonic, time=clock.timestamp, sleep=sleep,
                            time_ns=lambda: int(clock.timestamp() * 1e9))
     replaced: Sequence[tuple[Any, str, Any]] = (
         (words, 'datetime', SimpleNamespace(now=lambda zone: clock.utcnow())),
@@ -460,6 +472,8 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
         (words, 'uuid', ids), (words, 'time', time), (words, 'os', SimpleNamespace(urandom=ids.random.randbytes)),
         (manager_module, 'monotonic', clock.monotonic),
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),
+        (zone_compare_module, 'time', time), (reconciler_module, 'time', time),
+        (tcp_client, 'connect', _refuse_network),
         (call_combiner_module, 'threading', SimpleNamespace(Lock=functools.partial(TaskLock, clock),
                                                             Event=functools.partial(TaskEvent, clock))),
         (outcomes_module, 'random', chance), (reconciler_module, 'random', chance))

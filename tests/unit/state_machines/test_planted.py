@@ -29,7 +29,7 @@ def machine_output(plant: str, runs: int, **environment: str) -> str:
     return subprocess.run(
         [sys.executable, '-W', 'ignore', '-m', planted.__name__, plant, str(runs), '--seed',
          str(planted.SEEDS.get(plant, 1))],
-        stdout=subprocess.PIPE, text=True, timeout=600, env={**os.environ, **environment}).stdout
+        stdout=subprocess.PIPE, text=True, timeout=300, env={**os.environ, **environment}).stdout
 
 
 @pytest.mark.slow
@@ -40,5 +40,6 @@ def test_the_state_machine_finds_a_planted_bug_by_itself(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_steps_of_a_seed_do_not_depend_on_the_order_of_sets() -> None:
-    outputs = {machine_output('none', 10, PYTHONHASHSEED=seed).rsplit(',', 1)[0] for seed in '01'}
+    # All but the time, with a digest of every step.
+    outputs = {machine_output('none', 20, PYTHONHASHSEED=seed).rsplit(',', 1)[0] for seed in '01'}
     assert len(outputs) == 1 and 'not found in' in outputs.pop()
