@@ -64,7 +64,7 @@ def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:
 def resume(tx: Tx, server_id: str, now: datetime) -> PoolServer:
     """Let a server be worked on again.  What it missed is due already."""
     server = _present(tx, server_id)
-    if server.state is ServerState.ACTIVE or server.state_since == now:
+    if server.state is ServerState.ACTIVE or server.state is ServerState.JOINING and server.state_since == now:
         return server  # in the second case the commit came through, the answer to it did not
     if server.state is ServerState.MAINTENANCE:
         state = ServerState.JOINING if server.joined_at is None else ServerState.ACTIVE

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from designate_pool.model import Status
+from designate_pool.model import Context, ServerState, Status
 from tests.unit.state_machines.cluster import NAMES, RESERVE, SERVERS, Cluster, simulated_pool
 from tests.unit.state_machines.invariants import Invariants
 from tests.unit.state_machines.machine import database
@@ -93,6 +93,13 @@ def test_a_zone_is_reverted_while_it_is_changed(mixed_cluster: Cluster, point: s
         assert revert.told is None or revert.value == first.value
     elif point != 'reads by read':
         assert revert.is_refused == (fate is not Fate.FAILS)
+
+
+def test_a_server_is_resumed_at_the_instant_at_which_it_was_put_into_maintenance(cluster: Cluster) -> None:
+    central, operator = cluster.centrals[0].service, Context(all_projects=True)
+    central.rest_server(operator, FIRST)
+    central.resume_server(operator, FIRST)
+    assert cluster.states()[FIRST] == ServerState.ACTIVE
 
 
 def test_the_answer_to_the_report_of_a_deletion_is_lost(cluster: Cluster) -> None:
