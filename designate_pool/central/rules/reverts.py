@@ -30,7 +30,7 @@ def read(tx: Tx, context: Context, domain_id: str, to: int | datetime, expired: 
 
     :param expired: versions from before may have been deleted
     :raises InvalidField: for a name or a type that no recordset of the domain can have
-    :raises ContentsNotKept: as :func:`designate_pool.storage.zones.versions.contents_at`
+    :raises ContentsNotKept: as :func:`designate_pool.storage.zones.versions.rows_at`
     """
     see_one_state(tx)
     domain = queries.domain(tx, context, domain_id)

@@ -339,21 +339,6 @@ class ChangedSet(NamedTuple):
     records: Sequence[str]
 
 
-def contents_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None = None,
-                expired: datetime | None = None) -> tuple[ZoneHead, list[ZoneRecord]]:
-    """The head and the records, without the SOA, that a zone had at a serial or a time, also after it was deleted.
-
-    It must be the first call of its transaction.  A TTL is None for the zone's.
-
-    :param project_id: only of the time when this project owned the domain
-    :param expired: versions from before may have been deleted
-    :raises DomainNotFound: when there is no such domain
-    :raises ContentsNotKept: when it never had the serial, was not there, or its contents then are not kept
-    """
-    see_one_state(tx)
-    return _contents_at(tx, domain_id, at, project_id, expired)
-
-
 def permitted_pages(tx: Tx, domain_id: str,
                     ahead: Ahead = iter) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
     """Pages of a zone at the version that servers may have: its head with some of its records; at least one page.
@@ -368,7 +353,7 @@ def permitted_pages(tx: Tx, domain_id: str,
     if head is None:
         return
     if head.is_held:
-        former = _contents_at(tx, domain_id, head.serial)[1]
+        former = _permitted(tx, domain_id, head)
         for start in range(0, max(1, len(former)), _AT_ONCE):
             yield head, former[start:start + _AT_ONCE]
         return
@@ -391,21 +376,28 @@ def permitted_texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, s
     if not head.is_held:
         return head, list(recordset_store.contents(tx, domain_id))
     return head, [(name, rtype, ttl, text_of_wire(rtype, wire))
-                  for name, rtype, ttl, wire in _contents_at(tx, domain_id, head.serial)[1]]
+                  for name, rtype, ttl, wire in _permitted(tx, domain_id, head)]
 
 
-def _contents_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None = None,
-                 expired: datetime | None = None) -> tuple[ZoneHead, list[ZoneRecord]]:
-    head, past = _version_at(tx, domain_id, at, project_id, expired)
+def _permitted(tx: Tx, domain_id: str, head: ZoneHead) -> list[ZoneRecord]:
+    """The records at the serial of a head that is held."""
+    _, past = _version_at(tx, domain_id, head.serial, None, None)
     present = (record for page in zone_snapshot.records_of(tx, domain_id) for record in page)
-    return head, list(Turns().between(differences.undo(present, past.differences())))
+    return list(Turns().between(differences.undo(present, past.differences())))
 
 
 def rows_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None = None, expired: datetime | None = None,
             name: str | None = None) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]]:
-    """As :func:`contents_at`, in the form and the order of :func:`recordsets.contents`, fetched as they are consumed.
+    """The head and the records, without the SOA, that a zone had at a serial or a time, also after it was deleted.
 
+    It must be the first call of its transaction.  The records are in the form and the order of
+    :func:`recordsets.contents`, fetched as they are consumed.
+
+    :param project_id: only of the time when this project owned the domain
+    :param expired: versions from before may have been deleted
     :param name: only the records of this name
+    :raises DomainNotFound: when there is no such domain
+    :raises ContentsNotKept: when it never had the serial, was not there, or its contents then are not kept
     """
     see_one_state(tx)
     head, past = _version_at(tx, domain_id, at, project_id, expired)
@@ -482,7 +474,7 @@ class Past(NamedTuple):
 
 def _version_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None,
                 expired: datetime | None) -> tuple[ZoneHead, Past]:
-    """The head that a zone had, and its version then (see :func:`contents_at`)."""
+    """The head that a zone had, and its version then (see :func:`rows_at`)."""
     domain = tx.execute(_ORIGINS, {'domain_id': domain_id}).first()
     head = zone_snapshot.newest_head(tx, domain_id, if_served=False)
     if domain is None or head is None:
@@ -499,13 +491,13 @@ def _version_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | No
 
 def undone_since(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None,
                  expired: datetime) -> tuple[Past, list[RecordDifference]]:
-    """As :func:`contents_at`: the version, and the differences between it and the present contents, newest first."""
+    """As :func:`rows_at`: the version, and the differences between it and the present contents, newest first."""
     past = _past(tx, tx.execute(_ORIGINS, {'domain_id': domain_id}).one(), at, project_id, expired)
     return past, list(past.differences())
 
 
 def _past(tx: Tx, domain: Any, at: int | datetime, project_id: str | None, expired: datetime | None) -> Past:
-    """The version of a zone at a serial or a time (see :func:`contents_at`)."""
+    """The version of a zone at a serial or a time (see :func:`rows_at`)."""
     serial, owner, since = domain.serial, domain.project_id, domain.created_at
     undone: list[bytes] = []
     soa: dict[str, Any] = {}

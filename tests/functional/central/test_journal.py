@@ -12,6 +12,7 @@ from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
+from designate_pool.central.validation.names_and_rdata import rdatas
 from designate_pool.model import (Change, ChangeKind, Domain, PageRequest, Status, Task, ZoneDifference, ZoneStep,
                                   new_id, utcnow)
 from designate_pool.settings import CentralSettings
@@ -298,9 +299,13 @@ class History(Zone):
         return serial
 
     def contents_at(self, serial: int) -> set[Change]:
-        head, rows = self.database.read(versions.contents_at, self.id, serial)
+        return self.database.read(self._contents_at, serial)
+
+    def _contents_at(self, tx: Tx, serial: int) -> set[Change]:
+        head, rows = versions.rows_at(tx, self.id, serial)
         assert (head.serial, head.ttl) == (serial, self.ttls[serial])
-        return {(name, rtype, head.ttl if ttl is None else ttl, wire) for name, rtype, ttl, wire in rows}
+        return {(name, rtype, head.ttl if ttl is None else ttl, rdatas('records', rtype, [data])[0].wire)
+                for name, rtype, ttl, data in rows}
 
 
 def test_contents_are_known_at_every_serial_whatever_changed_them(central: Central, database: Storage,

@@ -33,10 +33,10 @@ def revert(central: Central, domain: Domain, serial: int, *only: str, who: Conte
     return planned
 
 
-def served_at(database: Storage, domain: Domain, serial: int) -> set[tuple[str, str, int | None, bytes]]:
+def served_at(database: Storage, domain: Domain, serial: int) -> set[tuple[str, str, int | None, str]]:
     """What is not the pool's."""
-    head, records = database.read(versions.contents_at, domain.id, serial)
-    return {record for record in records if record[:2] != (domain.name, 'NS')}
+    return database.read(lambda tx: {record for record in versions.rows_at(tx, domain.id, serial)[1]
+                                     if record[:2] != (domain.name, 'NS')})
 
 
 def test_a_reverted_zone_has_the_contents_that_it_had(central: Central, database: Storage, clock: Clock) -> None:

@@ -116,9 +116,9 @@ def test_a_copy_has_what_designate_has(ours: Storage, designate: Storage, manage
     version, = ours.read(versions.find, zone)
     assert (version.kind, version.actor.user, version.serial) == ('TAKEOVER', 'takeover', SERIAL)
     assert version.created_at and version.created_at > utcnow() - timedelta(hours=1)
-    assert ours.read(versions.contents_at, zone, utcnow())[0].serial == SERIAL
+    assert ours.read(versions.rows_at, zone, utcnow())[0].serial == SERIAL
     with pytest.raises(ContentsNotKept, match='it was taken over at 20'):
-        ours.read(versions.contents_at, zone, version.created_at - timedelta(seconds=1))
+        ours.read(versions.rows_at, zone, version.created_at - timedelta(seconds=1))
     their_sets, our_sets = rows(designate, tables.recordsets), rows(ours, schema.recordsets)
     assert {key: (row.name, row.type, row.ttl) for key, row in their_sets.items()} == {
         key: (row.name, row.type, row.ttl) for key, row in our_sets.items()}
