@@ -111,7 +111,7 @@ def unfreeze(tx: Tx, pool_id: str, now: datetime, only_due: bool = False) -> tup
         return pool, None
     waiting = domains.waiting(tx, pool_id, present.id)
     pools.set_freeze(tx, pool_id, None, now)
-    catalog.bump(tx, pool_id, now, waiting)  # also for what was made while it began
+    catalog.bump(tx, pool_id, now, waiting, may_wait=False)  # also for what was made while it began
     return _present(tx, pool_id), waiting
 
 

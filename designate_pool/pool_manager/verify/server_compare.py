@@ -99,7 +99,8 @@ class ServerCompare:
         ahead = [name for name, domain in wanted.items()
                  if (serial := listing.serials.get(name)) is not None and newer(serial, domain.serial)]
         domains = self._manager.storage.read(domain_store.live_by_name, ahead) if ahead else {}
-        return {**wanted, **{name: domain for name, domain in domains.items() if domain.id == wanted[name].id}}
+        return {**wanted, **{name: domain for name, newest in domains.items()
+                             if newest.id == wanted[name].id and (domain := newest.permitted) is not None}}
 
     def _differences(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> Comparison:
         missing, behind = [], []

@@ -2,8 +2,9 @@
 
 A domain is a member from its creation, or its move to the pool, until its deletion there begins.  The transaction of
 either raises the catalog's serial, so that each serial has exactly one set of members.  While a pool is frozen neither
-changes the members, nor the serial, which the end of the freeze raises.  It also increments the number of changes and
-stores it in the domain, so that the members added and removed since an earlier state are found without a clock.
+changes the members, nor the serial, which the end of the freeze raises, unless it began before.  It also increments the
+number of changes and stores it in the domain, so that the members added and removed since an earlier state are found
+without a clock.
 
 The serial is in a row of its own, which is locked from :func:`bump` to the end of the transaction: call it last.
 """
@@ -66,7 +67,9 @@ _CLOCK = sa.bindparam('clock', type_=sa.BigInteger)
 # The clock if that is newer than the serial, else one more, as designate_pool.serial.next_serial does it.
 _AHEAD = (_CLOCK - catalogs.c.serial + serials.SPACE) % serials.SPACE
 _WAITS = sa.bindparam('may_wait', type_=sa.Boolean) & sa.exists().where(
-    pools.c.id == catalogs.c.pool_id, pools.c.freeze_id.is_not(None))
+    pools.c.id == catalogs.c.pool_id, pools.c.freeze_id.is_not(None), ~sa.exists().where(
+        domains.c.id.in_(sa.bindparam('some', expanding=True)),
+        sa.func.coalesce(domains.c.held_by, '') != pools.c.freeze_id).correlate(pools))
 _BUMP = catalogs.update().where(catalogs.c.pool_id == sa.bindparam('pool')).values(
     changes=catalogs.c.changes + 1, updated_at=sa.bindparam('now'), serial=sa.case(
         (_WAITS, catalogs.c.serial), (sa.and_(_AHEAD > 0, _AHEAD < serials.HALF), _CLOCK),
@@ -117,7 +120,8 @@ def bump(tx: Tx, pool_id: str, now: datetime, came_or_went: Collection[str] = ()
     :returns: the new serial; None for a pool without a catalog, where nothing is locked
     """
     if not tx.execute(_BUMP, {'pool': pool_id, 'clock': int(now.timestamp()) % serials.SPACE, 'now': now,
-                              'may_wait': may_wait and bool(came_or_went)}).rowcount:
+                              'may_wait': may_wait and bool(came_or_went),
+                              'some': list(came_or_went) if may_wait else []}).rowcount:
         return None
     for part in chunks(came_or_went):
         tx.execute(_MARK, {'pool': pool_id, 'ids': part})

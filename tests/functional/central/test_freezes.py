@@ -6,20 +6,22 @@ import contextlib
 import dataclasses
 import logging
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from designate_pool.central import domain_changes
+from designate_pool.central.rules import pools
 from designate_pool.central.service import Central
-from designate_pool.errors import InvalidField
+from designate_pool.errors import InvalidField, WaitsForApproval
 from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
-from designate_pool.model import (Action, ChangeKind, Context, Domain, Outcome, Pool, PoolServer, RecordChange,
-                                  ServerState, Status, ZoneTransferIn, new_id, utcnow)
+from designate_pool.model import (Action, ChangeKind, Context, Domain, Freeze, Outcome, PlanState, Pool, PoolServer,
+                                  RecordChange, ServerState, Status, ZoneTransferIn, new_id, utcnow)
 from designate_pool.pool_manager.reconcile import domain_state
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.serving import catalog
-from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import versions
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import domains, versions
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused, started, succeed
 
 pytestmark = pytest.mark.all_databases
@@ -217,6 +219,52 @@ def test_a_zone_is_served_though_its_pool_is_frozen(frozen: Frozen) -> None:
     assert frozen.served(zone.name).zones[zone.name][0] == fixed.serial
     gone = frozen.delete(other)
     assert refused(central.frozen_pools.release, ADMIN, gone.id, 'the fix') == 'domain_being_deleted'
+
+
+def test_a_deletion_during_which_a_freeze_begins_gives_the_catalog_a_serial(
+        frozen: Frozen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts as made before, and so do the members without it; the next one waits."""
+    zone, other = (succeed(frozen.central, frozen.zone(name)) for name in ('example.com.', 'other.example.'))
+    check = domain_changes._check_deletion
+
+    def frozen_then(tx: Tx, *about: Any) -> None:
+        check(tx, *about)
+        pools.freeze(tx, frozen.pool.id, Freeze(new_id(), 'an incident', utcnow()), utcnow())
+
+    before = frozen.served()
+    with monkeypatch.context() as patched:
+        patched.setattr(domain_changes, '_check_deletion', frozen_then)
+        frozen.delete(zone)
+    after = frozen.served()
+    assert {name for _, _, name in after.members} == {other.name}
+    assert after.catalog_serial > before.catalog_serial
+    frozen.delete(other)
+    assert frozen.served() == after
+    frozen.unfreeze()
+    assert frozen.served().members == frozenset() and frozen.served().catalog_serial > after.catalog_serial
+
+
+@pytest.mark.parametrize('of_zone', (False, True))
+def test_a_change_that_is_approved_under_a_freeze_waits_for_its_end(frozen: Frozen, of_zone: bool) -> None:
+    central = frozen.central
+    zone = central.update_domain(ADMIN, succeed(central, frozen.zone('example.com.')).id, {'requires_approval': True})
+    zone = succeed(central, zone)
+    frozen.freeze()
+    before = frozen.served(zone.name)
+    asker = dataclasses.replace(ADMIN, user='ann')
+    with pytest.raises(WaitsForApproval) as waiting:
+        if of_zone:
+            central.delete_domain(asker, zone.id)
+        else:
+            central.apply_changes(asker, zone.id, [RecordChange(f'www.{zone.name}', 'A', ('192.0.2.7',))])
+    assert central.get_domain(ADMIN, zone.id).waits_for is None, 'nothing has changed yet'
+    approver = dataclasses.replace(ADMIN, user='bob', may_approve=True)
+    assert central.changes.approve(approver, waiting.value.kwargs['plan']).state is PlanState.APPLIED
+    changed = frozen.database.read(domains.get_many, [zone.id])[zone.id]
+    assert changed.waits_for is not None and frozen.served(zone.name) == before
+    frozen.unfreeze()
+    after = frozen.served(zone.name)
+    assert after.members == frozenset() if of_zone else after.zones[zone.name][0] == changed.serial
 
 
 def test_what_cannot_wait_is_refused(frozen: Frozen) -> None:

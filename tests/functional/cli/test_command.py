@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+import requests
 import sqlalchemy as sa
 
 from designate_pool.storage.sql.database import Storage
@@ -244,6 +245,23 @@ def test_the_pool_on_one_screen(place: Place, zone: str) -> None:
     machine = place.run('--cloud', 'olga', 'status', '-f', 'json').json
     assert (machine['status'], len(machine['servers']), machine['refused']) == ('ok', 2, {})
     assert set(place.run('status', '-f', 'json').json['refused']) == {'servers', 'services', 'findings', 'frozen'}
+
+
+def test_a_frozen_pool_is_named_on_the_screen_and_on_its_page(place: Place, zone: str) -> None:
+    def page() -> str:
+        return requests.get(f'{place.stack.url}/status', auth=('', place.tokens['olga']), timeout=60).text
+
+    as_olga = ('--cloud', 'olga', '--all-projects')
+    place.run(*as_olga, 'pool', 'freeze', 'default', '--reason', 'an incident', '--until', '2100-01-31T12:00')
+    try:
+        lines = place.run(*as_olga, 'status').out.splitlines()
+        assert 'Pool default: frozen until 2100-01-31 12:00:00: an incident' in lines[1]
+        assert place.run(*as_olga, 'status', '-f', 'json').json['frozen'] == [{
+            'name': 'default', 'reason': 'an incident', 'until': '2100-01-31T12:00:00.000000'}]
+        assert 'The pool is frozen until 2100-01-31 12:00:00 UTC: an incident.' in page()
+    finally:
+        place.run(*as_olga, 'pool', 'unfreeze', 'default')
+    assert 'frozen' not in place.run(*as_olga, 'status').out and 'The pool is frozen' not in page()
 
 
 @pytest.mark.parametrize('key', ['q', None], ids=['q', 'Ctrl-C'])
