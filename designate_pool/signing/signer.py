@@ -141,15 +141,15 @@ class _Change:
 
     def __init__(self, apex: str, soa: ZoneRecord, keys: KeySet, denial: str, around: Neighbours) -> None:
         self.apex, self.soa, self.keys, self.denial, self.around = apex, soa, keys, denial, around
-        self.names: list[str] = []
+        self.names: dict[str, None] = {}
         self.rrsets: dict[str, dict[str, tuple[int, list[bytes]]]] = {}
         self.stored: dict[str, list[SignedRecord]] = {}
         self._links: dict[str, ChainLink] = {}
 
     def look_at(self, names: Iterable[str]) -> None:
         """Read what is at *names*, and above them."""
-        new = [name for name in dict.fromkeys(names) if name not in self._links]
-        self.names += new
+        new = [name for name in dict.fromkeys(names) if name not in self.names]
+        self.names.update(dict.fromkeys(new))
         above = [name for name in dict.fromkeys(name for one in new for name in chain.within(one, self.apex))
                  if name not in self.rrsets]
         everywhere = list(dict.fromkeys([*new, *above]))
