@@ -10,6 +10,7 @@ import functools
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from typing import Any
 
 import dns.dnssec
 import dns.dnssectypes
@@ -27,7 +28,6 @@ from designate_pool.signing.signed_records import Neighbours
 #: Octets of rdata without names, which are as they are in canonical form; and NSEC, whose name stays (RFC 6840 5.1).
 _AS_THEY_ARE = frozenset({'A', 'AAAA', 'CAA', 'CDNSKEY', 'CDS', 'DNSKEY', 'DS', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'SSHFP',
                           'TLSA', 'TXT'})
-_MADE_BY_SIGNER = frozenset({'CDNSKEY', 'CDS', 'DNSKEY', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'RRSIG'})
 _SEP = 257
 #: The labels of a name from the right.
 Labels = tuple[bytes, ...]
@@ -84,8 +84,11 @@ def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str,
     names = {apex, *changed, *below, *owners}
     above = {_text(labels[:size]) for labels in map(_labels, names) for size in range(len(_labels(apex)), len(labels))}
     zone = _grouped([soa, *around.rrsets_at(names | above)])
-    nsec3 = {_hashed(name, apex): name for name in {*changed, *below, *above, apex}}
-    before = list(around.signed_at(names | nsec3.keys()))
+    before = list(around.signed_at(names))
+    chained = {name: name for name in names}
+    if any(record.type == 'NSEC3PARAM' for record in (*before, *difference.added)):
+        chained = {_hashed(name, apex): name for name in {*changed, *below, *above, apex}}
+        before += around.signed_at(chained.keys() - names)
     defects = _misplaced(difference, before)
     after = Counter(before) - Counter(difference.gone) + Counter(difference.added)
     for record in after:
@@ -96,7 +99,6 @@ def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str,
     cuts = {_labels(name) for name in names | above if checks.is_cut(name, zone.get(name, {}))}
     links = {record.name: record for record in after if record.type == checks.denial}
     former = {record.name: record for record in before if record.type == checks.denial}
-    chained = nsec3 if checks.denial == 'NSEC3' else {name: name for name in names}
     new_types = {**changed, apex: {*changed.get(apex, ()), 'SOA'}}
     for name in sorted(names):
         rrsets = zone.get(name, {})
@@ -106,7 +108,7 @@ def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str,
     for owner in sorted(chained.keys() | links.keys()):
         types: Set[int] = frozenset()
         if owner not in chained:  # a neighbour, of which only the hash is here
-            types = _types(former[owner].wire, checks.denial) if owner in former else types
+            types = _link(former[owner].wire, checks.denial, apex)[1] if owner in former else types
         elif checks.is_below(_labels(name := chained[owner]), cuts) or not (
                 zone.get(name, {}).keys() - {'NSEC', 'RRSIG'}
                 or checks.denial == 'NSEC3' and any(True for _ in around.names_below(name, 1))):
@@ -135,7 +137,7 @@ def _broken_chain(difference: SignedDifference, denial: str, apex: str) -> list[
         return _labels(owner) if denial == 'NSEC' else owner
 
     def paths(records: Iterable[SignedRecord]) -> set[tuple[str, str]]:
-        following = {record.name: _next(record.wire, denial, apex) for record in records if record.type == denial}
+        following = {record.name: _link(record.wire, denial, apex)[0] for record in records if record.type == denial}
         ends, steps = {}, 0
         for start in following.keys() - set(following.values()) or set(itertools.islice(following, 1)):
             end, steps = following[start], steps + 1
@@ -148,13 +150,11 @@ def _broken_chain(difference: SignedDifference, denial: str, apex: str) -> list[
         return {(start, end) if start != end else (apex, apex) for start, end in ends.items()}
 
     defects = []
-    for record in difference.added:
-        if record.type == denial:
-            following = _next(record.wire, denial, apex)
-            between = [other.name for other in difference.added if other.type == denial
-                       and _is_between(key(record.name), key(other.name), key(following))]
-            if between:
-                defects.append(f'{denial} of {record.name} passes over {between[0]}.')
+    links = sorted(((key(record.name), record) for record in difference.added if record.type == denial),
+                   key=lambda link: link[0])  # type: ignore[arg-type, return-value]
+    for (start, record), (after, other) in zip(links, links[1:] + links[:1]):
+        if _is_between(start, after, key(_link(record.wire, denial, apex)[0])):
+            defects.append(f'{denial} of {record.name} passes over {other.name}.')
     former, new = paths(difference.gone), paths(difference.added)
     if former != new:
         defects += [f'The {denial} records from {start} no longer lead to {end}.'
@@ -223,15 +223,15 @@ class _Checks:
             return
         wire = next(iter(wires))
         try:
-            actual, listed = _next(wire, self.denial, self.apex), _types(wire, self.denial)
+            actual, listed = _link(wire, self.denial, self.apex)
         except (IndexError, ValueError, dns.exception.DNSException):
             yield f'{self.denial} of {owner} is malformed.'
             return
         if following is not None and actual != following:
             yield f'{self.denial} of {owner} names {actual} as the next name, which is {following}.'
         for number in sorted(listed ^ types):
-            kind = dns.rdatatype.to_text(dns.rdatatype.RdataType(number))
-            yield f'{self.denial} of {owner} {"lists" if number in listed else "does not list"} the type {kind}.'
+            verb = 'lists' if number in listed else 'does not list'
+            yield f'{self.denial} of {owner} {verb} the type {_type(number)}.'
 
     def of_name(self, name: str, rrsets: _RRsets, is_occluded: bool, fresh: Collection[bytes] | None = None,
                 touched: Collection[str] = ()) -> Iterator[str]:
@@ -243,7 +243,7 @@ class _Checks:
         signatures = defaultdict[str, list[bytes]](list)
         signatures_ttl, wires = rrsets.get('RRSIG', (0, set[bytes]()))
         for wire in wires:
-            signatures[dns.rdatatype.to_text(dns.rdatatype.RdataType(int.from_bytes(wire[:2], 'big')))].append(wire)
+            signatures[_type(int.from_bytes(wire[:2], 'big'))].append(wire)
         signed = {rtype for rtype in rrsets if rtype != 'RRSIG'} if not is_occluded else set()
         if 'NS' in signed and name != self.apex:
             signed &= {'DS', 'NSEC', 'NSEC3'}
@@ -337,6 +337,11 @@ def _number(rtype: str) -> int:
     return int(dns.rdatatype.from_text(rtype))
 
 
+@functools.lru_cache(256)
+def _type(number: int) -> str:
+    return dns.rdatatype.to_text(dns.rdatatype.RdataType(number))
+
+
 @functools.lru_cache(4096)
 def _hashed(name: str, apex: str) -> str:
     """The name of the NSEC3 record of *name*."""
@@ -349,31 +354,31 @@ def _canonical(rtype: str, wire: bytes) -> bytes:
     return dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), wire, 0, len(wire)).to_digestable()
 
 
-def _parsed(wire: bytes, denial: str) -> dns.rdata.Rdata:
-    return dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.from_text(denial), wire, 0, len(wire))
+@functools.lru_cache(4096)
+def _link(wire: bytes, denial: str, apex: str) -> tuple[str, frozenset[int]]:
+    """The owner of the next record of the chain, and the types that are listed.
 
-
-def _next(wire: bytes, denial: str, apex: str) -> str:
-    """The owner of the next record of the chain."""
-    parsed = _parsed(wire, denial)
+    :raises ValueError: for what is no record of the kind of chain that there may be
+    :raises DNSException: likewise
+    """
+    parsed: Any = dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.from_text(denial), wire, 0, len(wire))
+    types = frozenset(window * 256 + 8 * octet + bit for window, bits in parsed.windows
+                      for octet, value in enumerate(bits) for bit in range(8) if value & 0x80 >> bit)
     if denial == 'NSEC':
-        return parsed.next.to_text()  # type: ignore[attr-defined]
-    if (parsed.algorithm, parsed.flags, parsed.iterations, parsed.salt) != (1, 0, 0, b''):  # type: ignore[attr-defined]
+        return parsed.next.to_text(), types
+    if (parsed.algorithm, parsed.flags, parsed.iterations, parsed.salt) != (1, 0, 0, b''):
         raise ValueError('another hash, opt-out, iterations or salt')
-    return f'{parsed.next_name(dns.name.root).to_text().rstrip(".").lower()}.{apex}'  # type: ignore[attr-defined]
+    return f'{parsed.next_name(dns.name.root).to_text().rstrip(".").lower()}.{apex}', types
 
 
-def _types(wire: bytes, denial: str) -> frozenset[int]:
-    return frozenset(window * 256 + 8 * octet + bit for window, bits in _parsed(wire, denial).windows  # type: ignore
-                     for octet, value in enumerate(bits) for bit in range(8) if value & 0x80 >> bit)
-
-
+@functools.lru_cache(256)
 def _tag(dnskey: bytes) -> int:
     """RFC 4034 appendix B."""
     total = sum(octet << 8 if not at % 2 else octet for at, octet in enumerate(dnskey))
     return total + (total >> 16 & 0xffff) & 0xffff
 
 
+@functools.lru_cache(256)
 def _verifier(dnskey: bytes) -> _Verify:
     """What raises InvalidSignature unless a signature (first) is one of a message by the key.
 

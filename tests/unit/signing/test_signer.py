@@ -50,7 +50,8 @@ def walk(seed: int, denial: str, keys: KeySet, size: int, steps: int) -> None:
 @pytest.mark.parametrize('seed', range(10))
 @pytest.mark.parametrize('denial', ['NSEC', 'NSEC3'])
 def test_hundreds_of_changes_lead_to_what_signing_anew_does(denial: str, seed: int) -> None:
-    walk(seed, denial, QUICK, 8, 100)
+    for number in range(5):
+        walk(5 * seed + number, denial, QUICK, 8, 20)
 
 
 @pytest.mark.slow
