@@ -24,7 +24,7 @@ from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.deadline import Turns
 from designate_pool.errors import InvalidField
-from designate_pool.protocol import rules
+from designate_pool.protocol import rules, soa_rdata
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.protocol.zonefile.errors import MOST_MISTAKES, ZoneFileErrors, line_field
@@ -133,7 +133,7 @@ def _domain(zone: _Zone) -> NewDomain:
                                             "zone's name, with $ORIGIN or 'zone import --name'")
     return NewDomain(
         name=names_and_rdata.domain_name(field, zone.apex), given_name=given_name,
-        email=_email(field, soa.rname.labels),
+        email=soa_rdata.check_mailbox(field, soa.rname.labels),
         ttl=fields.ttl(field, soa_ttl), refresh=fields.ttl(field, soa.refresh), retry=fields.ttl(field, soa.retry),
         expire=fields.ttl(field, soa.expire), minimum=fields.ttl(field, soa.minimum), lowest_serial=soa.serial)
 
@@ -433,15 +433,6 @@ class _SetMistakes:
 
     def _in_order(self) -> list[tuple[bool, int, str, str]]:
         return sorted(self._found, key=operator.itemgetter(0, 1))
-
-
-@functools.lru_cache(maxsize=1000)  # many zones have the same
-def _email(field: str, labels: tuple[bytes, ...]) -> str:
-    """The e-mail address of an SOA's mailbox: names are equal without regard to case, and addresses are not."""
-    if len(labels) < 3:
-        raise InvalidField(field=field, why=f'{dns.name.Name(labels)} in the SOA is not an e-mail address')
-    local = labels[0].decode('ascii', 'replace')
-    return names_and_rdata.email(field, f'{local}@{dns.name.Name(labels[1:]).to_text(omit_final_dot=True)}')
 
 
 def rdatas_of(data: Data) -> Iterable[str | Rdata]:

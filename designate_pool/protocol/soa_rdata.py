@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import functools
+import re
 import struct
 from typing import NamedTuple
 
+import dns.exception
 import dns.name
 
+from designate_pool.errors import InvalidField
 from designate_pool.model import Domain, ZoneHead
 from designate_pool.protocol import wire
-from designate_pool.protocol.names_and_rdata import rname
+from designate_pool.protocol.names_and_rdata import rname, why_not_ascii
 from designate_pool.protocol.rrset import RRset
 from designate_pool.serial import SPACE
 
 _NUMBERS = struct.Struct('!IIIII')
+_LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
+_MAIL_HOST = re.compile(r'(?:(?!-)[a-z0-9_-]+(?<!-)(?:\.|$))+(?<!\.)', re.IGNORECASE | re.ASCII)
 
 
 class SoaValues(NamedTuple):
@@ -65,6 +70,31 @@ def _email(mailbox: str, name: str) -> str:
     host = dns.name.Name(labels[1:]).to_text(omit_final_dot=True) if len(labels) > 2 else ''
     address = f'{labels[0].decode("ascii", "replace")}@{host}'
     return address if host and len(address) <= 255 and address.isprintable() else f'hostmaster@{name.rstrip(".")}'
+
+
+def check_email(field: str, value: str) -> str:
+    """*value* if it is an address that the SOA can hold (RFC 1035 section 8)."""
+    local, at, host = value.rpartition('@')
+    if not at or not _LOCAL_PART.fullmatch(local):
+        raise InvalidField(field=field, why='not an e-mail address')
+    if not host.isascii():
+        raise InvalidField(field=field, why=why_not_ascii(host))
+    try:
+        if not _MAIL_HOST.fullmatch(host):
+            raise ValueError
+        rname(value)
+    except (dns.exception.DNSException, ValueError):
+        raise InvalidField(field=field, why='not an e-mail address that an SOA record can hold') from None
+    return value
+
+
+@functools.lru_cache(maxsize=1000)  # many zones have the same
+def check_mailbox(field: str, labels: tuple[bytes, ...]) -> str:
+    """The e-mail address of an SOA's mailbox: names are equal without regard to case, and addresses are not."""
+    if len(labels) < 3:
+        raise InvalidField(field=field, why=f'{dns.name.Name(labels)} in the SOA is not an e-mail address')
+    local = labels[0].decode('ascii', 'replace')
+    return check_email(field, f'{local}@{dns.name.Name(labels[1:]).to_text(omit_final_dot=True)}')
 
 
 def serial_at(message: bytes, record: wire.WireRecord) -> int:

@@ -21,9 +21,10 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, AnswerForm, Json, ListAnswer, many, maybe,
                                                member, one, zone_path)
 from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, Operations
-from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, validated, write_zone_file
+from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, write_zone_file
 from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound
 from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
+from designate_pool.protocol.zonefile.reader import validated
 from designate_pool.storage import queries
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import zone_tasks

@@ -5,7 +5,6 @@ A zone file is written to the database in pieces, and read from it row by row: i
 
 from __future__ import annotations
 
-import codecs
 import dataclasses
 import itertools
 import tempfile
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from designate_pool.backoff import Backoff
-from designate_pool.errors import BadInput, DomainNotFound, LostRace, NotFound, OverLimit
+from designate_pool.errors import DomainNotFound, LostRace, NotFound, OverLimit
 from designate_pool.model import (Context, Domain, PageRequest, ZoneHead, ZoneTask, ZoneTaskKind, ZoneTaskStatus,
                                   new_id, new_ids)
 from designate_pool.protocol import soa_rdata
@@ -203,29 +202,6 @@ class ZoneTaskStore:
             file.close()
             raise
         return file, size
-
-
-def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces of a zone file.
-
-    :raises BadInput: when it is not UTF-8, has a NUL, or is empty
-    """
-    decoder = codecs.getincrementaldecoder('utf-8')()
-    before, something = 0, False
-    for piece in itertools.chain(pieces, (b'',)):
-        incomplete = len(decoder.getstate()[0])
-        try:
-            text = decoder.decode(piece, not piece)
-        except UnicodeDecodeError as error:
-            raise BadInput(why=f'the zone file is not UTF-8 (byte {before - incomplete + error.start})') from None
-        if '\0' in text:
-            raise BadInput(why='the zone file has a NUL in it')
-        something = something or bool(text.strip())
-        before += len(piece)
-        if piece:
-            yield piece
-    if not something:
-        raise BadInput(why='the zone file is empty')
 
 
 def _new_import(task_id: str, context: Context, pool_id: str | None, attributes: str, **values: Any) -> ZoneTask:

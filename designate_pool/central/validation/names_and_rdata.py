@@ -22,9 +22,8 @@ import dns.rdatatype
 from designate_pool.central.validation.fields import sequence, text
 from designate_pool.deadline import Turns
 from designate_pool.errors import InvalidField
-from designate_pool.protocol import rules, zonemd
-from designate_pool.protocol.names_and_rdata import (PLAIN, SINGLE, normal_name, parse_rdata, rname, text_of,
-                                                     why_not_ascii, why_not_data)
+from designate_pool.protocol import rules, soa_rdata, zonemd
+from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, parse_rdata, text_of, why_not_data
 
 _TEXTS = frozenset({'TXT', 'SPF'})
 #: Wire forms of addresses in normal form, most of what zones contain: dnspython's parser takes ten times as long.
@@ -34,8 +33,6 @@ _PARENTHESES = str.maketrans('()', '  ')
 _LARGE = 10_000
 #: Wrong records that one error lists.
 MOST_MISTAKES = 20
-_LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
-_MAIL_HOST = re.compile(r'(?:(?!-)[a-z0-9_-]+(?<!-)(?:\.|$))+(?<!\.)', re.IGNORECASE | re.ASCII)
 #: An octet that dnspython escapes: not printable, or special in names.
 _ESCAPED = re.compile(r'\\(\d{3}|.)')
 #: Characters of a zone's name, with escapes; rndc and NSD's list of zones take fewer than a name may have.
@@ -158,20 +155,8 @@ def _parse(field: str, rtype: str, record: str) -> dns.rdata.Rdata:
 
 
 def email(field: str, value: Any) -> str:
-    """An address that the SOA can hold (RFC 1035 section 8)."""
-    value = text(field, value, 255)
-    local, at, host = value.rpartition('@')
-    if not at or not _LOCAL_PART.fullmatch(local):
-        raise InvalidField(field=field, why='not an e-mail address')
-    if not host.isascii():
-        raise InvalidField(field=field, why=why_not_ascii(host))
-    try:
-        if not _MAIL_HOST.fullmatch(host):
-            raise ValueError
-        rname(value)
-    except (dns.exception.DNSException, ValueError):
-        raise InvalidField(field=field, why='not an e-mail address that an SOA record can hold') from None
-    return value
+    """As :func:`designate_pool.protocol.soa_rdata.check_email` does."""
+    return soa_rdata.check_email(field, text(field, value, 255))
 
 
 def implausible(name: str) -> str | None:

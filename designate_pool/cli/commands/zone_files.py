@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TextIO
 
 import dns.rdata
 import requests
+from dns.rdtypes.ANY.SOA import SOA
 
 from designate_pool.backoff import Backoff
 from designate_pool.cli import zone_wait
@@ -19,13 +20,13 @@ from designate_pool.cli.base import (AT, POOL_OPTIONS, ZONE, ZONE_COLUMNS, ApiCo
                                      Shown, columns, delete_command, list_command, rows, show_command)
 from designate_pool.cli.client import POOL, ApiRefusal, Client, Json, Resource, is_id, version_path
 from designate_pool.cli.connection import CliError
-from designate_pool.errors import InvalidField, SourceError
+from designate_pool.errors import BadInput, InvalidField, SourceError
 from designate_pool.planner.providers.pool_api import reason
 from designate_pool.planner.sources.zonefile import Expansion, LinePlaces, has_includes
-from designate_pool.protocol import rules
+from designate_pool.protocol import rules, soa_rdata
 from designate_pool.protocol.names_and_rdata import normal_text
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors
-from designate_pool.protocol.zonefile.reader import ZoneFileRecords
+from designate_pool.protocol.zonefile.reader import ZoneFileRecords, validated
 
 #: A zone file of a million records takes its time.
 IMPORT_SECONDS = 900.0
@@ -356,6 +357,8 @@ def _owner_of_soa(lines: Iterable[str]) -> str | None:
 
 def _as_stored(rtype: str, parsed: dns.rdata.Rdata) -> str:
     """The text of data of a zone file, if it can be stored."""
+    if isinstance(parsed, SOA):
+        soa_rdata.check_mailbox(rtype, parsed.rname.labels)
     why = rules.refused_type(parsed.rdtype)
     if why is not None:
         raise InvalidField(field=rtype, why=why)
@@ -396,9 +399,9 @@ def _text(file: str, content: Any) -> str:
     """*content* as a whole, where it has to be sent inside of JSON."""
     octets: bytes = content if isinstance(content, bytes) else content.read()
     try:
-        return octets.decode()
-    except UnicodeDecodeError as error:
-        raise FileError(f'{file} is not UTF-8 (byte {error.start}).') from error
+        return b''.join(validated([octets])).decode()
+    except BadInput as error:
+        raise FileError(f'{file}: {error.kwargs["why"]}.') from error
 
 
 def _pieces(answer: requests.Response) -> Iterator[bytes]:

@@ -8,8 +8,10 @@ with the lines that continue it, is parsed by dnspython.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import ipaddress
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar, cast
@@ -23,7 +25,7 @@ import dns.tokenizer
 import dns.transaction
 import dns.zonefile
 
-from designate_pool.errors import InvalidField
+from designate_pool.errors import BadInput, InvalidField
 from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, SINGLE, given_name, lies_in,
                                                      normal_name, parse_rdata, split_strings, why_not_ascii,
                                                      why_not_data)
@@ -308,6 +310,29 @@ def _why(error: Exception) -> str:
     if isinstance(error, InvalidField):
         return str(error.kwargs['why'])
     return _WHERE.sub('', ' '.join(str(error).split()).rstrip('.')) or 'it is not the line of a zone file'
+
+
+def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces of a zone file.
+
+    :raises BadInput: when it is not UTF-8, has a NUL, or is empty
+    """
+    decoder = codecs.getincrementaldecoder('utf-8')()
+    before, something = 0, False
+    for piece in itertools.chain(pieces, (b'',)):
+        incomplete = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(piece, not piece)
+        except UnicodeDecodeError as error:
+            raise BadInput(why=f'the zone file is not UTF-8 (byte {before - incomplete + error.start})') from None
+        if '\0' in text:
+            raise BadInput(why='the zone file has a NUL in it')
+        something = something or bool(text.strip())
+        before += len(piece)
+        if piece:
+            yield piece
+    if not something:
+        raise BadInput(why='the zone file is empty')
 
 
 def no_record(rtype: str, zone: str) -> str:

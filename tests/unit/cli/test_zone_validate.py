@@ -40,7 +40,7 @@ def test_a_file_is_read_as_for_an_import(run, tmp_path):
     (tmp_path / 'more').write_text('a A nowhere\n')
     assert 'more, line 1: ' in run('zone', 'validate', str(file), '--name', 'example.com').err
     file.write_bytes(b'\xff')
-    assert f'{file} is not UTF-8' in run('zone', 'validate', str(file)).err
+    assert f'{file}: the zone file is not UTF-8' in run('zone', 'validate', str(file)).err
 
 
 def test_a_file_for_the_servers_of_a_pool(run, tmp_path, central):

@@ -8,8 +8,8 @@ import falcon.testing
 import pytest
 
 from designate_pool.api.app import create_app
-from designate_pool.api.services.zone_task_store import validated
 from designate_pool.errors import BadInput, ServiceUnavailable
+from designate_pool.protocol.zonefile.reader import validated
 from tests.fixtures.observed_central import FIRST_SERIAL, POOL, POOL_ID, PoolManager
 
 
