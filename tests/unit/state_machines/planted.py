@@ -64,7 +64,7 @@ PLANTS = {
 
 #: Each is found for certain in so many runs, mostly in ten, with the choices of its seed, which is 1 where none stands.
 RUNS = 40
-SEEDS = {'a_restored_zone_is_deleted': 6, 'lost_zone_is_forgotten': 2, 'two_changes_of_a_domain_at_once': 2}
+SEEDS = {'a_restored_zone_is_deleted': 9, 'lost_zone_is_forgotten': 2, 'two_changes_of_a_domain_at_once': 2}
 
 
 def run(examples: int, seed: int | None = None) -> tuple[collections.Counter[str], str, BaseException | None]:
