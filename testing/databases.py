@@ -264,6 +264,14 @@ def upgraded_sqlite(path: pathlib.Path) -> str:
     return f'sqlite:///{path}'
 
 
+def quick_sqlite(path: pathlib.Path) -> Storage:
+    """The storage of :func:`upgraded_sqlite`, whose commits do not wait for the disk."""
+    storage = Storage(upgraded_sqlite(path))
+    for engine in storage.engines:
+        sa.event.listen(engine, 'connect', lambda connection, record: connection.execute('PRAGMA synchronous=OFF'))
+    return storage
+
+
 @functools.cache
 def _sqlite_template() -> pathlib.Path:
     folder = pathlib.Path(tempfile.mkdtemp(prefix='designate-pool-template-'))

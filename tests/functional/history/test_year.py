@@ -372,7 +372,7 @@ def test_a_year_of_three_projects(central: Central, database: Storage, clock: Cl
     steps = STEPS[database_kind]
     for number in range(steps):
         year.step()
-        if number % 20 == 0:
+        if number % (steps // 50) == 0:
             year.check(year.dice.choice(year.zones), some=0.02)
         if number % 200 == 0:
             year.purge()
