@@ -119,10 +119,12 @@ def use_rows_at(tx: Tx, context: Context, domain_id: str, at: int | datetime, ex
 
 
 def changes_between(tx: Tx, context: Context, domain_id: str, first: int | datetime, second: int | datetime,
-                    expired: datetime) -> tuple[ZoneHead, ZoneHead, list[version_store.ChangedSet]]:
-    """What differs between two versions of a zone; errors are as those of :func:`use_rows_at`."""
+                    expired: datetime,
+                    most: int | None = None) -> tuple[ZoneHead, ZoneHead, list[version_store.ChangedSet]]:
+    """What differs between two versions of a zone; errors are as those of :func:`use_rows_at`, and if *most*
+    recordsets are exceeded."""
     with _in_own_time(tx, context, domain_id):
-        return version_store.between(tx, domain_id, first, second, context.scope, expired)
+        return version_store.between(tx, domain_id, first, second, context.scope, expired, most)
 
 
 @contextlib.contextmanager

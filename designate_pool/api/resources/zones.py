@@ -37,6 +37,8 @@ DELETE_SHARES = 'X-Designate-Delete-Shares'
 _DELETION = {**request_fields.CONDITION, DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}
 _ONE, _DELETED = '/v2/zones/{zone_id}', '/v2/deleted_zones/{deleted_zone_id}'
 _VERSION = f'{_ONE}/versions/{{at}}'
+#: Recordsets that differ between two versions which are shown.
+_MOST_CHANGED = 10_000
 _NAME_AND_TYPE = {name: request_fields.RECORDSET_FILTERS[name] for name in ('name', 'type')}
 ZONE = AnswerForm('Zone', {
     'id': ID,
@@ -292,12 +294,12 @@ def list_zone_version_recordsets(api: Api, req: falcon.Request, resp: falcon.Res
 
 
 @OPERATIONS.add('GET', f'{_VERSION}/diff/{{to}}', 'Show what differs between two versions of a zone', READER,
-                {200: DIFFERENCE})
+                {200: DIFFERENCE}, errors=(413,))
 def show_zone_difference(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, at: str, to: str) -> Json:
     """TTLs are those that are served; versions are named as that of a zone."""
     first, _ = api.central.version_at('at', at)
     former, head, changes = api.storage.read(queries.changes_between, requester(req), zone_id, first,
-                                             *api.central.version_at('to', to))
+                                             *api.central.version_at('to', to), _MOST_CHANGED)
     return {'from_serial': former.serial, 'to_serial': head.serial, 'changes': [change._asdict() for change in changes]}
 
 

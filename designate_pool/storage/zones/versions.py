@@ -26,7 +26,7 @@ import sqlalchemy as sa
 
 from designate_pool import serial as serials
 from designate_pool.deadline import Turns
-from designate_pool.errors import ContentsNotKept, DomainNotFound
+from designate_pool.errors import ContentsNotKept, DomainNotFound, Refused
 from designate_pool.model import (Actor, ChangeKind, Context, Domain, Version, ZoneDifference, ZoneHead, ZoneRecord,
                                   ZoneStep, differences, new_ids)
 from designate_pool.model.differences import RecordDifference
@@ -408,16 +408,21 @@ def rows_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None =
 
 
 def between(tx: Tx, domain_id: str, first: int | datetime, second: int | datetime, project_id: str | None = None,
-            expired: datetime | None = None) -> tuple[ZoneHead, ZoneHead, list[ChangedSet]]:
+            expired: datetime | None = None,
+            most: int | None = None) -> tuple[ZoneHead, ZoneHead, list[ChangedSet]]:
     """The heads of two versions of a zone, and the recordsets that differ, by name and type, the SOA first.
 
-    Parameters and errors are as those of :func:`contents_at`.
+    Other parameters and errors are as those of :func:`rows_at`.
+
+    :param most: how many recordsets may have been changed between them, and may differ
+    :raises Refused: when there are more
     """
     see_one_state(tx)
     heads, pasts = zip(*(_version_at(tx, domain_id, at, project_id, expired) for at in (first, second)))
     newer, older = sorted(pasts, key=lambda past: len(past.undone))
     undone = list(older.differences())[len(newer.undone):]
     keys = {record[:2] for difference in undone for side in difference for record in side}
+    _refuse_more(keys, most)
     names = sorted({name for name, _ in keys})
     if heads[0].ttl != heads[1].ttl:  # of all records that have not their own
         present = list(tx.execute(_IN_ORDER, {'domain_id': domain_id}))
@@ -440,7 +445,14 @@ def between(tx: Tx, domain_id: str, first: int | datetime, second: int | datetim
         if former[0] != latter[0] or sorted(former[1]) != sorted(latter[1]):
             changed.append(ChangedSet(*key, former[0], _texts(key[1], former[1]), latter[0],
                                       _texts(key[1], latter[1])))
+    _refuse_more(changed, most)
     return *heads, changed
+
+
+def _refuse_more(changed: Collection[Any], most: int | None) -> None:
+    if most is not None and len(changed) > most:
+        raise Refused('difference_too_large', f'More than {most} recordsets have changed between these versions; '
+                                              'choose versions that are closer, or compare their exports.', 413)
 
 
 def _sets(zone_ttl: int, contents: Iterable[ZoneRecord],

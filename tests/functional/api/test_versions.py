@@ -91,6 +91,21 @@ def test_a_version_of_a_zone_that_may_not_be_exported_is_not_exported(place: Pla
         place.central.reset_quotas(Context(project_id='alpha'), 'alpha')
 
 
+def test_a_difference_of_too_many_recordsets_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    things = place.things('alpha')
+    zone, name = f'/v2/zones/{things["zone_id"]}', things['zone_name']
+    first = place.ask('GET', zone).json['serial']
+    for number in range(3):
+        changed(place, zone, f'a{number}.{name}', '192.0.2.2')
+    monkeypatch.setattr('designate_pool.api.resources.zones._MOST_CHANGED', 4)
+    assert len(place.ask('GET', f'{zone}/versions/{first}/diff/0s', status=200).json['changes']) == 4
+    place.ask('PATCH', zone, json={'ttl': 77}, status=202)  # of the two recordsets that were there, too
+    refusal = place.ask('GET', f'{zone}/versions/{first}/diff/0s', status=413).json
+    assert refusal['type'] == 'difference_too_large' and 'compare their exports' in refusal['message']
+    monkeypatch.setattr('designate_pool.api.resources.zones._MOST_CHANGED', 2)
+    place.ask('GET', f'{zone}/versions/{first}/diff/0s', status=413)
+
+
 @pytest.mark.parametrize('at, status, why', [
     ('yesterday', 400, 'at: not a serial, nor a time such as'), ('2001-01-01', 404, 'it was created at '),
     ('7', 404, 'they are kept since serial ')])
