@@ -61,7 +61,8 @@ def restore(tx: Tx, context: Context, domain_id: str, leftover_id: str, now: dat
     if last.alive:
         raise (DuplicateDomain if context.sees(last.project_id) else NameTaken)(domain=domain.name)
     neighbourhood = name_ownership.check_name(tx, context, domain.name, domain.project_id)
-    name_ownership.recheck_name_and_records(tx, context, domain.name, domain.project_id, neighbourhood)
+    name_ownership.recheck_name_and_records(tx, context, domain.name, domain.project_id, neighbourhood,
+                                            domain.needs_approval)
     _refuse_in_subzones(tx, context, domain, neighbourhood.below)
     allowance.check_restored(tx, domain)
     zone_moves.refuse_untaken(tx, domain, pool, allowance)

@@ -125,7 +125,7 @@ class ImportWorker:
         """Create the domains of tiny zone files together; the tasks that are to be run one by one."""
         alike: dict[tuple[Any, ...], list[ZoneTask]] = {}
         for task in tasks:
-            alike.setdefault((task.project_id, task.may_nest, task.may_use_blacklisted, task.pool_id,
+            alike.setdefault((task.project_id, task.may_nest, task.may_use_blacklisted, task.may_approve, task.pool_id,
                               task.attributes), []).append(task)
         ended: set[str] = set()
         for batch in alike.values():
@@ -321,8 +321,9 @@ def _context(task: ZoneTask) -> Context:
     """Tasks without a project come from users who may see everything."""
     actor = versions.actor_of(task.actor)
     return Context(request_id=task.request_id, project_id=task.project_id, may_nest=task.may_nest,
-                   may_use_blacklisted=task.may_use_blacklisted, all_projects=task.may_nest or not task.project_id,
-                   user=actor.user, address=actor.address, client=actor.client, kind=ChangeKind.IMPORT)
+                   may_use_blacklisted=task.may_use_blacklisted, may_approve=task.may_approve,
+                   all_projects=task.may_nest or not task.project_id, user=actor.user, address=actor.address,
+                   client=actor.client, kind=ChangeKind.IMPORT)
 
 
 def _apex_name_servers(tx: Tx, domains: Sequence[Domain]) -> list[str]:

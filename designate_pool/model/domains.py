@@ -510,7 +510,7 @@ class ZoneTask:
     :ivar size: of the imported zone file in bytes; None while it is being received, and for an export
     :ivar message: a sentence that says how the task ended
     :ivar version: raised whenever the task is started or ends
-    :ivar may_nest: as in :class:`Context`, of the user who started it; likewise *may_use_blacklisted*
+    :ivar may_nest: as in :class:`Context`, of the user who started it; likewise *may_use_blacklisted* and *may_approve*
     :ivar pool_id: the pool of the imported zone; None for the one that the scheduler chooses
     :ivar attributes: of the imported zone, as in :class:`designate_pool.model.Domain`
     :ivar actor: who asked for it, see :func:`designate_pool.storage.zones.versions.actor_text`
@@ -530,6 +530,7 @@ class ZoneTask:
     may_nest: bool = False
     pool_id: str | None = None
     may_use_blacklisted: bool = False
+    may_approve: bool = False
     attributes: str = ''
     actor: str | None = None
 
@@ -554,6 +555,7 @@ class ZoneTransferRequest:
     :ivar project_id: the owner when the request was created
     :ivar target_project_id: the only project that can accept; None for any
     :ivar key: who accepts has to know it
+    :ivar approved: whether the domain needed approval then, which the request has
     """
 
     id: str
@@ -567,6 +569,7 @@ class ZoneTransferRequest:
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    approved: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

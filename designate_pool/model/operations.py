@@ -255,6 +255,7 @@ class StoredPlan:
     :ivar asked_by: who stored, approved, applied or dropped it, whichever was last; of a change, who has asked for it;
         None if unknown
     :ivar applied_at: when it was applied, completely or in part
+    :ivar project_id: of a change, who owned the zone when *asking_project_id* has asked for it; else None
     """
 
     id: str
@@ -276,6 +277,8 @@ class StoredPlan:
     applied_at: datetime | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    project_id: str | None = None
+    asking_project_id: str | None = None
 
 
 class AuditKind(Word):

@@ -7,6 +7,8 @@ another floating IP now, and that of one that is gone.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import falcon
 
@@ -19,7 +21,7 @@ from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, TEXT,
 from designate_pool.api.schema.operation import MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.services.neutron import NeutronClient
-from designate_pool.errors import BadInput, NotFound, NotImplementedHere, WaitsForApproval
+from designate_pool.errors import BadInput, NotFound, NotImplementedHere, PlanMoved, Refused, WaitsForApproval
 from designate_pool.model import PTR, Context, FloatingIp, new_id
 
 _ALL, _ONE = '/v2/reverse/floatingips', '/v2/reverse/floatingips/{floating_ip}'
@@ -72,6 +74,25 @@ def update_floating_ip(api: Api, req: falcon.Request, resp: falcon.Response, flo
     return _get(api, req, floating_ip)
 
 
+def check_approved(api: Api, req: falcon.Request, change_id: str, asker: Context, method: str,
+                   arguments: Mapping[str, Any]) -> None:
+    """Refuse to give a PTR record to a floating IP that is not any more that of who has asked for it.
+
+    :raises PlanMoved: when it is not
+    :raises Refused: when the token of who approves it does not tell, as it sees none there of that project
+    """
+    if method != 'set_floating_ip':
+        return
+    region, key, address = (arguments['floating_ip'][name] for name in ('region', 'id', 'address'))
+    shown = _neutron(api).floating_ips(req, asker.project_id, region)
+    if not shown:
+        raise Refused('floating_ips_not_shown', f'Neutron shows your token no floating IP of the project '
+                                                f'{asker.project_id} in {region}, so whose {address} is is not known.',
+                      409)
+    if (region, key, address) not in shown:
+        raise PlanMoved(plan=change_id, why=f'the floating IP {address} is another one by now')
+
+
 def find_floating_ips(api: Api, req: falcon.Request, region: str | None = None) -> list[FloatingIp]:
     """Those of the requester's project, with their PTR records, after outdated ones were deleted.
 
@@ -110,11 +131,15 @@ def _get(api: Api, req: falcon.Request, key: str) -> FloatingIp:
 
 
 def _of_project(api: Api, req: falcon.Request) -> tuple[Context, NeutronClient]:
-    context = dataclasses.replace(requester(req), all_projects=False)
+    context, neutron = dataclasses.replace(requester(req), all_projects=False), _neutron(api)
+    if not context.project_id:
+        raise BadInput(why='floating IPs belong to a project, and the request names none')
+    return context, neutron
+
+
+def _neutron(api: Api) -> NeutronClient:
     if api.neutron is None:
         raise NotImplementedHere(
             what='Floating IPs are those of Neutron, which needs [service:api] auth = keystone',
             instead='create the reverse zone and its PTR recordsets as any other')
-    if not context.project_id:
-        raise BadInput(why='floating IPs belong to a project, and the request names none')
-    return context, api.neutron
+    return api.neutron

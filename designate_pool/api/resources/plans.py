@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import falcon
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
+from designate_pool.api.resources import floating_ips
 from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (COUNT, ID, MOMENT, PLAN_STATE, TEXT, AnswerField, AnswerForm, Json,
@@ -54,7 +56,7 @@ _CHANGE = {
     **{name: _PLAN[name] for name in ('id', 'zone_name', 'state', 'creates', 'updates', 'deletes', 'expires_at',
                                       'created_at', 'updated_at')},
     'zone_id': ID.of('domain_id'),
-    'asked_by': maybe(TEXT).about('Who may not approve it.'),
+    'asked_by': maybe(TEXT).about('Who may not approve it, but withdraw it.'),
     'why': maybe(TEXT).about('That it waits, or who has approved or refused it.'),
 }
 _CHANGE_LINKS: dict[str, Callable[[StoredPlan], str | None]] = {
@@ -124,7 +126,8 @@ def show_change(api: Api, req: falcon.Request, resp: falcon.Response, change_id:
                 {202: CHANGE}, body={}, body_optional=True, tag='changes')
 def approve_change(api: Api, req: falcon.Request, resp: falcon.Response, change_id: str) -> StoredPlan:
     request.body(req)
-    return api.central.changes.approve(requester(req), change_id)
+    return api.central.changes.approve(requester(req), change_id,
+                                       functools.partial(floating_ips.check_approved, api, req))
 
 
 @OPERATIONS.add('POST', '/v2/changes/{change_id}/refuse', 'Refuse a change, or withdraw one of your own', MEMBER,

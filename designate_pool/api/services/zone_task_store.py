@@ -206,8 +206,9 @@ class ZoneTaskStore:
 
 def _new_import(task_id: str, context: Context, pool_id: str | None, attributes: str, **values: Any) -> ZoneTask:
     return ZoneTask(task_id, ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
-                    may_nest=context.may_nest, may_use_blacklisted=context.may_use_blacklisted, pool_id=pool_id,
-                    attributes=attributes, actor=versions.actor_text(context.actor), **values)
+                    may_nest=context.may_nest, may_use_blacklisted=context.may_use_blacklisted,
+                    may_approve=context.may_approve, pool_id=pool_id, attributes=attributes,
+                    actor=versions.actor_text(context.actor), **values)
 
 
 def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from designate_pool.central.rules.zone_names import WHO_MAY_NEST
 from designate_pool.central.validation.requests import WantedRecordSet
-from designate_pool.errors import InvalidField, LostRace, NameTaken, Refused
+from designate_pool.errors import Forbidden, InvalidField, LostRace, NameTaken, Refused
 from designate_pool.model import Context, Domain, RecordSet, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
@@ -44,14 +44,22 @@ def check_name(tx: Tx, context: Context, name: str, project_id: str, *others: st
     return neighbourhood
 
 
-def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: str, seen: Neighbourhood) -> None:
+def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: str, seen: Neighbourhood,
+                             is_approved: bool = False) -> None:
     """Check that :func:`check_name` still finds *seen*, under locks that are held until the commit.
 
+    :param is_approved: whether this needs approval by itself, and so has it or will not be done
     :raises LostRace: when it does not
     :raises Refused: when a domain above has records at or below the new one
+    :raises Forbidden: when changes of one need approval, and who asks for this may not approve them
     """
     if seen.above:
-        domains.lock_many(tx, [domain.id for domain in seen.above])
+        locked = domains.lock_many(tx, [domain.id for domain in seen.above])
+        guarded = next((domain.name for domain in locked.values() if domain.needs_approval), None)
+        if guarded is not None and not (context.may_approve or is_approved):
+            raise Forbidden(what=f'have the zone {name}', why=f'it takes names from the zone {guarded}, whose changes '
+                                                              'need approval: somebody who may approve them has to '
+                                                              'create or restore it')
         above = [domain.id for domain in seen.above]
         records = zone_ancestry.recordsets_at_or_below(tx, above, name, zone_ancestry.no_glue(tx, above, name))
         if records:

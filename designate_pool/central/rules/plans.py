@@ -3,9 +3,10 @@
 A domain's plan is visible to everybody who may see the domain; a plan stored by an operator may be about any zone, and
 is visible to those who may see all projects.
 
-A plan of a domain and no server is a change that waits for approval: the request, and what it changes.  The invariant:
-where approval is required, what somebody may not approve is written only in a transaction that finds it in a parked
-plan, exactly, and marks that as applied; and the user who asked for it has not approved it.
+A plan of a domain and no server is a change that waits for approval: the request, and what it changes.  It is visible
+to the project that owned the domain when it was asked for, and to that of who asked.  The invariant: where approval is
+required, what somebody may not approve is written only in a transaction that finds it in a parked plan, exactly, and
+marks that as applied; and the user who asked for it has not approved it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from typing import Any, TypeVar
 
 from designate_pool.central import transactions
 from designate_pool.central.validation import fields
-from designate_pool.errors import (Conflict, Forbidden, InvalidField, PlanMoved, PlanNotFound, PoolError, Refused,
-                                   WaitsForApproval, WrongPlanState)
+from designate_pool.errors import (Conflict, DomainNotFound, Forbidden, InvalidField, PlanMoved, PlanNotFound,
+                                   PoolError, RecordSetNotFound, Refused, WaitsForApproval, WrongPlanState)
 from designate_pool.model import (Action, ChangeKind, Context, Domain, PageRequest, PlanState, RecordChange, Status,
                                   StoredPlan, new_id)
 from designate_pool.storage.operations import server_statuses
@@ -39,11 +40,13 @@ _LENGTHS = {'pool_name': 50, 'zone': 1010, 'target': 300, 'desired_digest': 96, 
 _ASCII = ('zone', 'desired_digest', 'existing_digest')
 #: The states in which an operator's plan may be applied: not applied yet, or in part.
 _APPLICABLE = (PlanState.STORED, PlanState.FAILED)
-#: Changes of a domain, and of a project's, that may wait at the same time, and characters of one.
+#: Changes of a domain, and of any, that may wait at the same time for a project, and characters of one.
 MOST_OF_DOMAIN, MOST_OF_PROJECT, MOST_CHARACTERS = 100, 1000, 1 << 20
 #: What of its context a waiting request is carried out with.
 _ASKER = ('request_id', 'project_id', 'all_projects', 'user', 'may_nest', 'may_edit_managed', 'address', 'client',
           'kind')
+#: Of these, what whoever approves it has to have too.
+_RIGHTS = ('may_nest', 'may_edit_managed')
 
 
 def parse(plan: StoredPlan, default_pool_name: str) -> StoredPlan:
@@ -132,9 +135,16 @@ def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequenc
     plan = store.lock(tx, context.operation_id)
     if plan is None or plan.state is not PlanState.PARKED:
         raise WrongPlanState(plan=context.operation_id, state=plan and plan.state, why='it does not wait any more')
-    if json.loads(plan.document)['changes'] != made:
+    asked = json.loads(plan.document)
+    if _served(asked['changes'], asked['request']['ttl']) != _served(made, domain.ttl):
         raise PlanMoved(plan=plan.id, why=f'what it changes in {domain.name} has changed since it was asked for')
     store.change_state(tx, plan.id, (PlanState.PARKED,), PlanState.APPLIED, f'approved by {context.approved_by}', now)
+
+
+def _served(changes: Sequence[dict[str, Any]], zone_ttl: int) -> list[dict[str, Any]]:
+    """Changes with the TTL of the zone where a recordset has none."""
+    return [{key: {**value, 'ttl': zone_ttl} if isinstance(value, dict) and value.get('ttl', '') is None else value
+             for key, value in change.items()} for change in changes]
 
 
 def gate_values(tx: Tx, context: Context, old: Domain, new: Domain, now: datetime, *names: str) -> None:
@@ -172,12 +182,14 @@ def put_change(tx: Tx, context: Context, change: WaitsForApproval, method: str, 
     for plan in waiting:
         if (plan.desired_digest, plan.asked_by) == (digest, _who(context)):
             return plan
-    if len(waiting) >= MOST_OF_DOMAIN or store.count_waiting(tx, domain.project_id, now) >= MOST_OF_PROJECT:
-        raise Refused('too_many_waiting_changes', f'Too many changes of {domain.name}, or of its project, wait for '
-                                                  'approval; have some of them approved or refused.', 409)
+    own = sum(plan.asking_project_id == context.project_id for plan in waiting)
+    if own >= MOST_OF_DOMAIN or store.count_waiting(tx, context.project_id, now) >= MOST_OF_PROJECT:
+        raise Refused('too_many_waiting_changes', f'Too many changes of {domain.name}, or of all zones, wait for '
+                                                  'approval that your project has asked for; have some of them '
+                                                  'approved or refused.', 409)
     document = json.dumps({'changes': changes, 'request': {
-        'method': method, 'arguments': arguments, 'context': {name: getattr(context, name) for name in _ASKER}}},
-        default=_as_json)
+        'method': method, 'arguments': arguments, 'ttl': domain.ttl,
+        'context': {name: getattr(context, name) for name in _ASKER}}}, default=_as_json)
     if len(document) > MOST_CHARACTERS:
         raise Refused('change_too_large', f'A change of {domain.name} that waits for approval may have '
                                           f'{MOST_CHARACTERS} characters; make several smaller ones.', 413)
@@ -185,7 +197,8 @@ def put_change(tx: Tx, context: Context, change: WaitsForApproval, method: str, 
     return store.put(tx, StoredPlan(
         plan_id, domain.pool_name, domain.name, 'zone', PlanState.PARKED, domain.id, desired_digest=digest,
         creates=kinds.count((True, False)), updates=kinds.count((False, False)), deletes=kinds.count((False, True)),
-        why='waits for approval', document=document, asked_by=_who(context), expires_at=now + lifetime), now)
+        why='waits for approval', document=document, asked_by=_who(context), expires_at=now + lifetime,
+        project_id=domain.project_id, asking_project_id=context.project_id), now)
 
 
 def _as_json(value: Any) -> Any:
@@ -209,7 +222,9 @@ def get_change(tx: Tx, context: Context, given: Any) -> StoredPlan:
 def approved(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[StoredPlan, Context, str, dict[str, Any]]:
     """A waiting change that the sender may approve: the context, method and arguments of the request.
 
-    :raises Forbidden: when the sender has asked for it, or has no name
+    The context has those rights alone that the sender has too; both see the domain.
+
+    :raises Forbidden: when the sender has asked for it, has no name, or does not see all of the domain
     """
     plan = get_change(tx, context, given)
     if plan.state is not PlanState.PARKED:
@@ -217,16 +232,25 @@ def approved(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Store
     request = json.loads(plan.document)['request']
     if not context.user or context.user == request['context']['user']:
         raise Forbidden(what=f'approve the change {plan.id}', why='somebody else than who asked for it has to')
+    if not context.sees(plan.project_id or ''):
+        raise Forbidden(what=f'approve the change {plan.id}', why='somebody of the project that owns the zone has to')
     if plan.expires_at is not None and plan.expires_at <= now:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it has expired; ask for it again')
-    asker = {**request['context'], 'kind': ChangeKind(request['context']['kind'])}
+    asker = {**request['context'], 'kind': ChangeKind(request['context']['kind']),
+             **{right: request['context'][right] and getattr(context, right) for right in _RIGHTS}}
     return (plan, Context(**asker, operation_id=plan.id, approved_by=context.user), request['method'],
             request['arguments'])
 
 
 def refuse(tx: Tx, context: Context, given: Any, why: str | None, now: datetime) -> StoredPlan:
-    """Refuse a waiting change; refusing it twice has no further effect."""
+    """Refuse a waiting change; refusing it twice has no further effect.
+
+    :raises Forbidden: when the sender may not approve it, and has not asked for it
+    """
     plan = get_change(tx, context, given)
+    if not (context.may_approve and context.sees(plan.project_id or '') or context.user
+            and context.user == json.loads(plan.document)['request']['context']['user']):
+        raise Forbidden(what=f'refuse the change {plan.id}', why='who may approve it has to, or who has asked for it')
     if not drop_change(tx, plan.id, f'refused by {_who(context)}{f": {why}" if why else ""}', now) \
             and _stored(tx, plan).state is not PlanState.DROPPED:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it does not wait for approval')
@@ -264,6 +288,8 @@ def _resolved(tx: Tx, context: Context, given: Any) -> str:
 def _seen(tx: Tx, context: Context, plan: StoredPlan) -> bool:
     if plan.domain_id is None:
         return context.all_projects  # it may be about any project's zone
+    if plan.server_id is None:
+        return any(context.sees(project_id or '') for project_id in (plan.project_id, plan.asking_project_id))
     domain = domains.get(tx, plan.domain_id)
     return domain is not None and context.sees(domain.project_id)
 
@@ -308,21 +334,31 @@ class WaitingChanges:
         """One change, by its id or at least the first four digits of it."""
         return self._storage.read(get_change, context, change_id)
 
-    def approve(self, context: Context, change_id: str) -> StoredPlan:
+    def approve(self, context: Context, change_id: str,
+                check: Callable[[str, Context, str, Mapping[str, Any]], None] = lambda *_: None) -> StoredPlan:
         """Make a change that waits for approval, for who has asked for it.
 
+        :param check: called before with the id, and the context, method and arguments of the request
         :raises PlanMoved: when what it changes has changed since, or nothing of it is left; then it is dropped
+        :raises Forbidden: as :func:`approved`, and when who has asked for it may not make it any more
         """
         plan, asker, method, arguments = self._storage.read(approved, context, change_id, self._storage.now())
         try:
+            check(plan.id, asker, method, arguments)
             getattr(self._central, method)(asker, **arguments)
             if self.get(context, plan.id).state is PlanState.PARKED:
                 raise PlanMoved(plan=plan.id, why='nothing of it is left to do')
         except PoolError as error:
+            reason = str(error)
+            if isinstance(error, RecordSetNotFound):
+                error = PlanMoved(plan=plan.id, why=reason.removesuffix('.'))
+            elif isinstance(error, (DomainNotFound, Forbidden)):
+                error = Forbidden(what=f'approve the change {plan.id}',
+                                  why=f'who has asked for it may not make it any more: {reason.removesuffix(".")}')
             if isinstance(error, PlanMoved):
                 self._run(drop_change, plan.id, error.kwargs['why'], self._storage.now())
             if self.get(context, plan.id).state is not PlanState.APPLIED:  # by another one at the same time
-                raise
+                raise error from None
         LOG.info('%s: the change %s is approved by %s [%s]', plan.zone, plan.id, context.user, context.request_id)
         return self.get(context, plan.id)
 

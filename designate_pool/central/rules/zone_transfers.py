@@ -65,7 +65,7 @@ def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, 
         raise Refused('duplicate_zone_transfer_request',
                       f'The zone {domain.name} has an active transfer request already.', 409)
     request = ZoneTransferRequest(request_id, domain.id, domain.name, key=key, project_id=domain.project_id,
-                                  created_at=now, updated_at=now, **values)
+                                  created_at=now, updated_at=now, approved=domain.needs_approval, **values)
     plans.gate(tx, context, domain, lambda: [plans.zone_change(domain, {}, {
         'transfer_request': values['target_project_id'] or 'any project'})], now,
         lambda: dataclasses.replace(request, key='', status=TransferStatus.PENDING))
@@ -128,6 +128,8 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
         raise Refused('invalid_key', f'The key is not that of the transfer request {request_id}.', 403)
     if domain is None or domain.project_id != locked.project_id:
         raise _not_acceptable(request_id, 'its zone has another owner now')
+    if domain.needs_approval and not locked.approved:
+        raise _not_acceptable(request_id, 'changes of its zone need approval since; its owner has to request it anew')
     if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
     Locked.check(f'The zone {domain.name}', domain)

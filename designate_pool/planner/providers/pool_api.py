@@ -216,13 +216,14 @@ class ApiStore:
 
 def stored_plan(shown: Mapping[str, Any]) -> StoredPlan:
     """A plan from its JSON representation."""
+    times: dict[str, Any] = {name: _time(shown[name]) for name in ('expires_at', 'applied_at', 'created_at',
+                                                                   'updated_at')}
     return StoredPlan(
         id=_id(shown['id']) or '', pool_name=shown['pool_name'], zone=shown['zone_name'], target=shown['target'],
         state=PlanState(shown['state']), domain_id=_id(shown['zone_id']), server_id=_id(shown['server_id']),
         desired_digest=shown['desired_digest'], existing_digest=shown['existing_digest'], creates=shown['creates'],
         updates=shown['updates'], deletes=shown['deletes'], why=shown['why'],
-        document=json.dumps(shown['document']) if 'document' in shown else '', asked_by=shown['asked_by'],
-        **{name: _time(shown[name]) for name in ('expires_at', 'applied_at', 'created_at', 'updated_at')})
+        document=json.dumps(shown['document']) if 'document' in shown else '', asked_by=shown['asked_by'], **times)
 
 
 def _id(shown: str | None) -> str | None:

@@ -378,6 +378,8 @@ plans = sa.Table(
     sa.Column('asked_by', sa.String(255)),
     sa.Column('expires_at', Time, nullable=False),
     sa.Column('applied_at', Time),
+    sa.Column('project_id', exact_text(36)),
+    sa.Column('asking_project_id', exact_text(36)),
     *indexes('domain_id server_id', 'state expires_at', 'pool_name applied_at'),
 )
 
@@ -471,7 +473,7 @@ zone_tasks = sa.Table(
     sa.Column('message', long_text()),
     sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
     *claim(),
-    *flags('may_nest', 'may_use_blacklisted'),
+    *flags('may_nest', 'may_use_blacklisted', 'may_approve'),
     sa.Column('pool_id', ascii_text(32)),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     sa.Column('actor', long_text()),
@@ -490,6 +492,7 @@ zone_transfer_requests = sa.Table(
     sa.Column('key', exact_text(160), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.Column('status', Code(TransferStatus, 16), nullable=False, server_default='ACTIVE'),
+    *flags('approved'),
     sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
     *indexes('domain_id', 'project_id created_at', 'target_project_id'),
 )

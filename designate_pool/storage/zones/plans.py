@@ -119,8 +119,8 @@ def waiting(tx: Tx, domain_id: str, now: datetime) -> list[StoredPlan]:
 
 
 def count_waiting(tx: Tx, project_id: str, now: datetime) -> int:
-    """How many changes of a project's domains wait for approval."""
-    return count(tx, sa.select(TABLE.c.id).where(_seen_by(project_id), *_waiting(now)))
+    """How many changes that a project has asked for wait for approval."""
+    return count(tx, sa.select(TABLE.c.id).where(TABLE.c.asking_project_id == project_id, *_waiting(now)))
 
 
 def _waiting(now: datetime) -> tuple[Any, ...]:
@@ -146,10 +146,10 @@ def drop_all(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime) -> None
 
 
 def drop_changes(tx: Tx, domain_id: str, why: str, now: datetime) -> None:
-    """Drop the changes of a domain that wait for approval, expired or not, and forget what they would have changed."""
+    """Drop the changes of a domain that wait for approval, expired or not."""
     tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.server_id.is_(None),
                                     TABLE.c.state == PlanState.PARKED)
-               .values({**_new_state(PlanState.DROPPED, why, now), 'document': '{}'}))
+               .values(_new_state(PlanState.DROPPED, why, now)))
 
 
 def drop_live(tx: Tx, domain_id: str, server: str | sa.Select[Any], why: str, now: datetime) -> int:
@@ -231,4 +231,6 @@ def _new_state(state: PlanState, why: str | None, now: datetime) -> dict[str, An
 def _seen_by(project_id: str | None) -> Any:
     if project_id is None:
         return sa.true()
-    return sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.project_id == project_id)
+    return sa.or_(TABLE.c.project_id == project_id, TABLE.c.asking_project_id == project_id, sa.and_(
+        TABLE.c.server_id.is_not(None),
+        sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.project_id == project_id)))

@@ -85,12 +85,50 @@ def test_who_asked_withdraws_it_and_another_refuses_it_with_a_reason(place: Plac
     assert place.ask('GET', zone).json['ttl'] == 3600
 
 
+def test_another_one_who_may_not_approve_it_does_not_refuse_it(place: Place, zone: str) -> None:
+    change = place.ask('PATCH', zone, json={'ttl': 77}).json['links']['change'].partition('.org')[2]
+    answer = place.ask('POST', f'{change}/refuse', 'operator', status=403).json
+    assert 'who may approve it has to, or who has asked for it' in answer['message']
+    assert place.ask('GET', change).json['state'] == 'PARKED'
+
+
+def test_a_guest_follows_and_withdraws_its_own_change(place: Place, zone: str) -> None:
+    place.ask('POST', f'{zone}/shares', 'admin', status=201, json={'target_project_id': 'beta'})
+    name = place.ask('GET', zone).json['name']
+    place.ask('PATCH', zone, json={'ttl': 77})
+    change = place.ask('POST', f'{zone}/recordsets', project='beta', status=202, json={
+        **WWW, 'name': f'guest.{name}'}).json['links']['change'].partition('.org')[2]
+    listed = place.ask('GET', '/v2/changes', project='beta', params={'zone_id': zone.rpartition('/')[2]}).json
+    assert [each['asked_by'] for each in listed['changes']] == ['member-of-beta of beta']
+    assert place.ask('GET', change, project='beta', status=200).json['changes'][0]['name'] == f'guest.{name}'
+    place.ask('POST', f'{change}/approve', 'admin', 'beta', status=403)
+    assert place.ask('POST', f'{change}/refuse', project='beta', status=200).json['state'] == 'DROPPED'
+
+
 def test_whatever_can_wait_is_answered_in_a_form_that_names_the_change(place: Place, zone: str) -> None:
     waiting = place.ask('POST', f'{zone}/tasks/transfer_requests', status=202).json
     assert (waiting['status'], waiting['key']) == ('PENDING', '') and waiting['links']['change']
     forms = {operation.name: operation.answers.get(202) for operation in operations()}
     for name in ('give_zone', 'move_zone', 'abandon_zone', 'restore_zone', 'revert_zone'):
         assert 'change' in forms[name].schema['properties']['links']['properties'], name
+
+
+def test_a_ptr_record_of_a_floating_ip_that_has_changed_hands_is_stale(place: Place) -> None:
+    mine, _ = place.neutron.create('alpha'), place.neutron.create('alpha')
+    waiting = place.ask('PATCH', f'/v2/reverse/floatingips/{mine}', status=202, json={'ptrdname': 'www.example.com.'})
+    approve = f'{waiting.json["links"]["change"].partition(".org")[2]}/approve'
+    all_projects = {'X-Auth-All-Projects': 'true'}
+    own = place.neutron.by_project.pop('alpha')
+    place.neutron.by_project['beta'] = [each._replace(id='another') for each in own]
+    answer = place.ask('POST', approve, 'admin', 'beta', status=409, headers=all_projects).json
+    assert 'Neutron shows your token no floating IP of the project alpha in one' in answer['message']
+    place.neutron.by_project['alpha'] = own[1:]
+    answer = place.ask('POST', approve, 'admin', 'beta', status=409, headers=all_projects).json
+    assert answer['type'] == 'plan_moved' and 'is another one by now' in answer['message']
+    assert not place.central.find_managed_records(Context(all_projects=True))
+    place.neutron.by_project['alpha'] = own
+    place.ask('POST', approve, 'admin', 'beta', status=409, headers=all_projects)
+    place.neutron.by_project.clear()
 
 
 def test_outdated_ptr_records_are_deleted_without_approval(place: Place) -> None:

@@ -210,7 +210,7 @@ def test_by_role_on_what_is_ones_own(place: Place, role: str) -> None:
             answer = ask(place, operation, refused, token('alpha', role))
             assert (answer.status_code, answer.json['type']) == (403, 'forbidden'), operation.name
             continue
-        answer = ask(place, operation, place.things('alpha', operation.path), token('alpha', role))
+        answer = ask(place, operation, place.things('alpha', operation.path, role), token('alpha', role))
         assert answer.status_code == line.status or line.status is None and answer.status_code in operation.answers, \
             f'{operation.name}: {answer.status_code} {answer.text}'
 

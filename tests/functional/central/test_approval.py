@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
+from designate_pool.central.import_worker import SMALL
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans as rules
 from designate_pool.central.service import Central
 from designate_pool.errors import (Forbidden, PlanMoved, PlanNotFound, PoolError, Refused, WaitsForApproval,
                                    WrongPlanState)
 from designate_pool.model import (Context, Domain, PageRequest, PlanState, Pool, PoolServer, RecordChange, RecordSet,
-                                  ServerState, StoredPlan, ZoneTransferIn, new_id)
+                                  ServerState, StoredPlan, ZoneTaskKind, ZoneTaskStatus, ZoneTransferIn, new_id)
 from designate_pool.settings import CentralSettings
 from designate_pool.sink.service import WHO as SINK
 from designate_pool.storage.operations import pool_servers
@@ -92,8 +94,8 @@ def approve(place: Place, plan_id: str, who: Context) -> str:
         return error.type
 
 
-def create_new(place: Place, who: Context = ASKER) -> Any:
-    return place.central.create_recordset(who, place.zone.id, NEW)
+def create_new(place: Place, who: Context = ASKER, **values: Any) -> Any:
+    return place.central.create_recordset(who, place.zone.id, {**NEW, **values})
 
 
 #: What changes a zone or its contents, with who asks for it.
@@ -192,6 +194,13 @@ def test_who_asked_approves_nothing_under_another_project_or_with_another_right(
     assert not place.central.changes.find(Context(project_id='blue'))
 
 
+def create_again(place: Place) -> None:
+    """The recordset www, with the same contents under another id."""
+    place.central.delete_recordset(APPROVER, place.zone.id, place.www.id)
+    place.central.create_recordset(APPROVER, place.zone.id, {'name': place.www.name, 'type': 'A',
+                                                             'records': ['192.0.2.1']})
+
+
 #: What makes the deletion, or the change of www, stale.
 MOVES: dict[str, tuple[str, Callable[[Place], Any]]] = {
     'the same': ('recordset update', lambda place: place.central.update_recordset(
@@ -200,6 +209,9 @@ MOVES: dict[str, tuple[str, Callable[[Place], Any]]] = {
         APPROVER, place.zone.id, place.www.id, {'description': 'theirs'})),
     'in between': ('changes', lambda place: create_new(place, APPROVER)),
     'zone': ('zone delete', lambda place: create_new(place, APPROVER)),
+    'again': ('recordset update', lambda place: create_again(place)),
+    'TTL of the zone': ('recordset update', lambda place: place.central.update_domain(
+        APPROVER, place.zone.id, {'ttl': 99})),
     'made meanwhile': ('zone update', lambda place: place.central.update_domain(APPROVER, place.zone.id, {'ttl': 77})),
 }
 
@@ -222,6 +234,47 @@ def test_a_change_of_other_recordsets_does_not_matter(place: Place) -> None:
     assert place.central.changes.approve(APPROVER, plan_id).state is PlanState.APPLIED
 
 
+def test_a_recordset_with_the_ttl_of_the_zone_of_its_own_is_the_same(place: Place) -> None:
+    plan_id, _ = ask(lambda: DOORS['recordset delete'](place, ASKER))
+    place.central.update_recordset(APPROVER, place.zone.id, place.www.id, {'ttl': place.zone.ttl})
+    assert place.central.changes.approve(APPROVER, plan_id).state is PlanState.APPLIED
+
+
+def test_who_asked_and_may_not_do_it_any_more_has_nothing_made(place: Place) -> None:
+    """And it goes on waiting, as that may change."""
+    plan_id, _ = ask(lambda: DOORS['guest'](place, ASKER))
+    share, = place.central.find_shares(ASKER, place.zone.id)
+    place.central.unshare_domain(ASKER, place.zone.id, share.id)
+    with pytest.raises(Forbidden, match='who has asked for it may not make it any more: There is no zone'):
+        place.central.changes.approve(APPROVER, plan_id)
+    place.central.share_domain(ASKER, place.zone.id, {'target_project_id': 'guest'})
+    assert place.central.changes.approve(APPROVER, plan_id).state is PlanState.APPLIED
+
+
+@pytest.mark.parametrize('door, change', [
+    ('recordset create', lambda place: place.central.set_quotas(OPERATOR, 'red', {'zone_recordsets': 1})),
+    ('restore', lambda place: place.central.set_quotas(OPERATOR, 'red', {'zones': 1})),
+    ('zone delete', lambda place: place.central.set_recordset_lock(APPROVER, place.zone.id, place.www.id, 'mine')),
+    ('move', lambda place: place.central.delete_pool(OPERATOR, place.other_pool.id))])
+def test_what_hinders_who_asked_hinders_it_when_it_is_approved(
+        place: Place, door: str, change: Callable[[Place], Any]) -> None:
+    plan_id, _ = ask(lambda: DOORS[door](place, ASKER))
+    change(place)
+    assert refused(place.central.changes.approve, APPROVER, plan_id) in {
+        'over_quota', 'locked', 'invalid_object'}
+    assert place.central.changes.get(APPROVER, plan_id).state is PlanState.PARKED
+
+
+def test_rights_of_one_request_are_those_of_who_approves_it_too(place: Place) -> None:
+    managed = place.central.find_managed_records(OPERATOR)[0]
+    editor = dataclasses.replace(OPERATOR, user='ann', may_approve=False, may_edit_managed=True)
+    plan_id, _ = ask(lambda: place.central.update_recordset(editor, managed.domain_id, managed.recordset_id,
+                                                            {'records': ['other.example.com.']}))
+    assert refused(place.central.changes.approve, OPERATOR, plan_id) == 'bad_request'
+    approver = dataclasses.replace(OPERATOR, may_edit_managed=True)
+    assert place.central.changes.approve(approver, plan_id).state is PlanState.APPLIED
+
+
 def test_what_fails_when_it_is_approved_goes_on_waiting(place: Place) -> None:
     plan_id, _ = ask(lambda: create_new(place))
     place.central.set_lock(APPROVER, place.zone.id, 'until Friday')
@@ -241,18 +294,22 @@ def test_a_deletion_shows_how_the_zone_is_deleted_and_each_way_is_asked_for_by_i
 
 
 @pytest.mark.parametrize('way', ('give', 'transfer'))
-def test_the_new_owner_of_a_zone_does_not_see_what_the_former_one_waited_for(place: Place, way: str) -> None:
-    plan_id, _ = ask(lambda: create_new(place))
+def test_the_new_owner_of_a_zone_does_not_see_what_the_former_one_asked_for(place: Place, way: str) -> None:
+    applied, refused_, plan_id = (ask(lambda: create_new(place, name=f'{name}.example.com.'))[0] for name in 'abc')
+    place.central.changes.approve(APPROVER, applied)
+    place.central.changes.refuse(ASKER, refused_)
     if way == 'give':
         place.central.give_domain(OPERATOR, place.zone.id, 'blue')
     else:
         request = place.central.create_transfer_request(APPROVER, place.zone.id, {})
         place.central.create_transfer_accept(Context(project_id='blue', user='dan'), request.id, request.key)
     owner = Context(project_id='blue', user='dan', may_approve=True)
-    change = place.central.changes.get(owner, plan_id)
+    assert not place.central.changes.find(owner)
+    for each in (applied, refused_, plan_id):
+        assert refused(place.central.changes.get, owner, each) == 'plan_not_found'
+    change = place.central.changes.get(ASKER, plan_id)
     assert (change.state, change.why) == (PlanState.DROPPED, 'the zone was given to another project')
-    assert rules.changes(change) == []
-    assert refused(place.central.changes.approve, owner, plan_id) == 'wrong_plan_state'
+    assert len(place.central.changes.find(ASKER)) == 3
 
 
 def test_a_deleted_zone_is_purged_by_who_may_approve(place: Place) -> None:
@@ -272,10 +329,18 @@ def test_a_wrong_request_is_refused_at_once(place: Place) -> None:
 
 
 def test_it_is_refused_by_who_may_or_withdrawn_by_who_asked(place: Place) -> None:
+    guests, _ = ask(lambda: DOORS['guest'](place, ASKER))
+    place.central.changes.refuse(dataclasses.replace(ASKER, project_id='guest'), guests)
     first, second = ask(lambda: create_new(place))[0], ask(lambda: DOORS['zone delete'](place, ASKER))[0]
     assert place.central.changes.refuse(APPROVER, first, 'not now').why == 'refused by bob of red: not now'
     assert place.central.changes.refuse(ASKER, second).why == 'refused by ann of red'
     assert place.central.changes.refuse(ASKER, second).state is PlanState.DROPPED
+    third, fourth = ask(lambda: DOORS['zone delete'](place, ASKER))[0], ask(lambda: DOORS['guest'](place, ASKER))[0]
+    for who, plan_id in ((dataclasses.replace(ASKER, user='eve'), third), (dataclasses.replace(ASKER, user=''), third),
+                         (Context(project_id='guest', user='eve'), fourth),
+                         (Context(project_id='guest', user='eve', may_approve=True), fourth)):
+        with pytest.raises(Forbidden, match='who may approve it has to, or who has asked for it'):
+            place.central.changes.refuse(who, plan_id)
     for plan_id in (first, second):
         with pytest.raises(WrongPlanState):
             place.central.changes.approve(APPROVER, plan_id)
@@ -292,6 +357,17 @@ def test_it_expires_and_is_purged(place: Place, database: Storage, clock: Clock)
     assert refused(place.central.changes.get, WHO, plan_id) == 'plan_not_found'
 
 
+def test_guests_see_what_they_have_asked_for_and_do_not_approve_it(place: Place) -> None:
+    ask(lambda: DOORS['zone delete'](place, ASKER))
+    plan_id, _ = ask(lambda: DOORS['guest'](place, ASKER))
+    guest = Context(project_id='guest', user='gus', may_approve=True)
+    assert [each.id for each in place.central.changes.find(guest)] == [plan_id]
+    assert place.central.changes.get(guest, plan_id[:8]).asked_by == 'ann of guest'
+    with pytest.raises(Forbidden, match='somebody of the project that owns the zone has to'):
+        place.central.changes.approve(guest, plan_id)
+    assert len(place.central.changes.find(APPROVER)) == 2
+
+
 @pytest.mark.all_databases
 def test_as_many_wait_as_are_bounded_and_the_same_waits_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({ask(lambda: create_new(place))[0] for _ in range(3)}) == 1
@@ -301,6 +377,8 @@ def test_as_many_wait_as_are_bounded_and_the_same_waits_once(place: Place, monke
             patched.setattr(rules, bound, 2)
             with pytest.raises(Refused, match='wait for approval'):
                 DOORS['zone delete'](place, ASKER)
+            plan_id, _ = ask(lambda: DOORS['guest'](place, ASKER))
+            place.central.changes.refuse(APPROVER, plan_id)
     monkeypatch.setattr(rules, 'MOST_CHARACTERS', 600)
     with pytest.raises(Refused, match='make several smaller ones'):
         place.central.create_recordset(ASKER, place.zone.id, {**NEW, 'name': f'{"x" * 60}.{"y" * 60}.example.com.'})
@@ -313,6 +391,64 @@ def test_a_zone_that_wants_approval_gets_it_and_leaves_that_by_approval_only(pla
     assert not value.requires_approval and place.central.get_domain(WHO, place.zone.id).requires_approval
     place.central.changes.approve(APPROVER, plan_id)
     assert create_new(place).records
+
+
+def test_what_lies_below_a_zone_that_needs_approval_is_made_by_who_may_approve(place: Place, database: Storage) -> None:
+    """It would take names of that zone."""
+    require(database, False)
+    central, zones = place.central, ('a.example.com.', 'b.c.example.com.')
+    deleted = create(central, 'd.example.com.', who=ASKER)
+    central.delete_domain(ASKER, deleted.id)
+    central.update_domain(ASKER, place.zone.id, {'requires_approval': True})
+    for attempt in (*(functools.partial(create, central, name, who=ASKER) for name in zones),
+                    lambda: central.create_domain(ASKER, {'name': zones[0], 'masters': ['198.51.100.53']}),
+                    lambda: central.restore_domain(ASKER, deleted.id)):
+        with pytest.raises(Forbidden, match='it takes names from the zone example.com., whose changes need approval'):
+            attempt()
+    for name in zones:
+        assert create(central, name, who=APPROVER)
+    assert central.restore_domain(APPROVER, deleted.id)
+    assert create(central, 'sub.example.biz.', who=ASKER)
+
+
+def test_a_zone_that_needs_approval_itself_is_restored_below_one_by_approval(place: Place, database: Storage) -> None:
+    deleted = create(place.central, 'd.example.com.', who=APPROVER)
+    place.central.delete_domain(APPROVER, deleted.id)
+    plan_id, _ = ask(lambda: place.central.restore_domain(ASKER, deleted.id))
+    assert place.central.changes.approve(APPROVER, plan_id).state is PlanState.APPLIED
+
+
+@pytest.mark.parametrize('may_approve', (False, True))
+def test_an_import_below_is_of_who_may_approve(place: Place, database: Storage, may_approve: bool) -> None:
+    store = ZoneTaskStore(database)
+    who = dataclasses.replace(ASKER, may_approve=may_approve)
+    tasks = [store.store_import(who, [f'$ORIGIN {name}.\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\n'.encode()])
+             for name in ('a.example.com', 'b.example.com', 'example.biz')]
+    while place.central.imports.run_next(SMALL):
+        pass
+    ended = [store.get(ZoneTaskKind.IMPORT, ASKER, task.id) for task in tasks]
+    assert [task.status for task in ended] == [
+        *2 * [ZoneTaskStatus.COMPLETE if may_approve else ZoneTaskStatus.ERROR], ZoneTaskStatus.COMPLETE]
+    assert may_approve or 'it takes names from the zone example.com., whose' in str(ended[0].message)
+
+
+@pytest.mark.parametrize('of_pool', (False, True))
+def test_a_transfer_that_was_requested_before_approval_was_required_is_not_accepted(
+        place: Place, database: Storage, of_pool: bool) -> None:
+    require(database, False)
+    request = place.central.create_transfer_request(ASKER, place.zone.id, {})
+    if of_pool:
+        require(database)
+    else:
+        place.central.update_domain(ASKER, place.zone.id, {'requires_approval': True})
+    blue = Context(project_id='blue', user='dan')
+    with pytest.raises(Refused, match='changes of its zone need approval since'):
+        place.central.create_transfer_accept(blue, request.id, request.key)
+    place.central.delete_transfer_request(ASKER, request.id)
+    plan_id, _ = ask(lambda: place.central.create_transfer_request(ASKER, place.zone.id, {}))
+    place.central.changes.approve(APPROVER, plan_id)
+    request, = place.central.find_transfer_requests(ASKER)
+    assert place.central.create_transfer_accept(blue, request.id, request.key).project_id == 'blue'
 
 
 def test_what_waits_where_no_approval_is_required_any_more_is_made_once(place: Place, database: Storage) -> None:
