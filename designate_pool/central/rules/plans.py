@@ -127,7 +127,8 @@ def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequenc
     :raises WaitsForApproval: when it needs approval
     :raises PlanMoved: when it was approved, and would change something else by now
     """
-    if not context.approved_by and (context.may_approve or not domain.needs_approval):
+    if not context.approved_by and (not domain.needs_approval
+                                    or context.may_approve and context.sees(domain.project_id)):
         return
     made = list(changes())
     if not context.approved_by:
