@@ -2,8 +2,10 @@
 
 The invariant: a domain is reported as served at a serial only if at least k of the pool's n servers serve this serial
 or a newer one, where k = ceil(n * threshold_percentage / 100).  It is reported as failed only if more than n - k
-servers have failed at the domain's current serial, so that k can no longer be reached.  The reported serial never goes
-back.
+servers have failed at the domain's current contents, so that k can no longer be reached.  The reported serial never
+goes back.
+
+Serials that only renew the signatures of a zone have its current contents: a server that lacks them is up to date.
 
 A server serves a serial if it was seen to serve this serial or a newer one, its contents are not known to be wrong, and
 it has not failed for this serial since.
@@ -100,9 +102,10 @@ def served(domain: Domain, rows: Rows) -> int | None:
     return row.serial_number
 
 
-def has_failed(rows: Rows, serial: int) -> bool:
-    """Whether all of the server's tries for *serial* have failed."""
-    return any((row := rows.get(action)) is not None and row.status is Outcome.ERROR and row.expected_serial == serial
+def has_failed(rows: Rows, serial: int, newest: int | None = None) -> bool:
+    """Whether all of the server's tries for *serial* have failed, or for one from there to the *newest*."""
+    return any((row := rows.get(action)) is not None and row.status is Outcome.ERROR
+               and within(serial, row.expected_serial, serial if newest is None else newest)
                for action in (Action.CREATE, Action.UPDATE))
 
 
@@ -123,8 +126,8 @@ def has_deleted(domain: Domain, rows: Rows) -> bool:
 
 
 def is_current(domain: Domain, rows: Rows) -> bool:
-    """Whether a server is up to date: it serves the domain's serial or, for a deleted domain, has no zone."""
-    return has_deleted(domain, rows) if domain.is_going else serves(domain, rows, domain.serial)
+    """Whether a server is up to date: it serves the domain's contents or, for a deleted domain, has no zone."""
+    return has_deleted(domain, rows) if domain.is_going else serves(domain, rows, domain.least_serial)
 
 
 def is_reached(domain: Domain, serial: int) -> bool:
@@ -159,7 +162,7 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
                       Outcome.ERROR if len(failed) > spare else None)
             serial = domain.serial if status else None
         return Verdict(status, serial, None, k, len(servers), agreed, behind, failed, tuple(resting))
-    failed = tuple(server for server in behind if has_failed(mine[server], domain.serial))
+    failed = tuple(server for server in behind if has_failed(mine[server], domain.least_serial, domain.serial))
     # A server that served the serial and then failed a poll is behind, but the serial that it served still counts here:
     # what was reported is not withdrawn.
     distances = sorted((domain.serial - seen) % SPACE for server in servers
@@ -167,7 +170,7 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
     consensus = (domain.serial - distances[k - 1]) % SPACE if len(distances) >= k else None
     if consensus is not None and (domain.reported_serial is None or newer(consensus, domain.reported_serial)):
         status, serial = Outcome.SUCCESS, consensus
-    elif len(failed) > spare and not is_reached(domain, domain.serial):
+    elif len(failed) > spare and not is_reached(domain, domain.least_serial):
         status, serial = Outcome.ERROR, domain.serial
     return Verdict(status, serial, consensus, k, len(servers), agreed, behind, failed, tuple(resting))
 

@@ -271,7 +271,9 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
         if former is None or decision is None:
             continue
         if decision.domain is not former:
-            is_done = decision.domain.status in (Status.ACTIVE, Status.DELETED)
+            # What is ACTIVE already gets a report too when its signatures were renewed.
+            is_done = decision.domain.status in (Status.ACTIVE, Status.DELETED) and \
+                decision.domain.status is not former.status
             changed[report.domain_id] = present[report.domain_id] = domain = dataclasses.replace(
                 decision.domain, updated_at=now, converged_at=now if is_done else decision.domain.converged_at)
             if domain.status is not former.status and domain.moved_id is None:

@@ -140,7 +140,8 @@ class Domain:
     :ivar abandoned: whether it was deleted here only: its servers keep what they have, and no pool has it any more
     :ivar purged: of a deleted one: whether its contents are deleted too, so that it cannot be restored
     :ivar masters: of a secondary domain, ``address:port`` of each with commas between; '' for a primary one
-    :ivar soa_names: of a secondary domain: the primary and the mailbox in its SOA, as its master has them
+    :ivar soa_names: of a secondary domain: the primary and the mailbox in its SOA, as its master has them; of a signed
+        one, as they were signed
     :ivar transferred_at: of a secondary domain: when it got its serial from a master; None before the first transfer
     :ivar awaits_transfer: whether a secondary one, new or expired, is not served until a master has been reached
     :ivar given_name: *name* as its creator wrote it, with upper case; None for the same
@@ -151,6 +152,9 @@ class Domain:
         :mod:`designate_pool.central.rules.quotas`
     :ivar freeze: of its pool, or of the one that it was moved from, as JSON; None where neither is frozen
     :ivar held_by: the id of a freeze; while that lasts, changes wait, and servers have the version of *version_before*
+    :ivar is_signed: whether it has records that the signer made (DNSSEC)
+    :ivar content_serial: the serial of its newest contents, where later ones have only renewed signatures; None for
+        *serial*
     :ivar requires_approval: whether changes of it wait for approval; *pool_requires_approval*: of every one of its pool
     """
 
@@ -205,6 +209,13 @@ class Domain:
     version_before: str | None = None
     requires_approval: bool = False
     pool_requires_approval: bool = False
+    is_signed: bool = False
+    content_serial: int | None = None
+
+    @property
+    def least_serial(self) -> int:
+        """The oldest serial with the present contents: a server needs no newer one to be up to date."""
+        return self.serial if self.content_serial is None else self.content_serial
 
     @property
     def waits_for(self) -> Freeze | None:
@@ -359,6 +370,7 @@ class ZoneHead:
     :ivar ttl: seconds, for the SOA and for every recordset without a TTL of its own
     :ivar name_servers: the pool's, in their order; the first is the SOA's primary
     :ivar is_held: whether the zone has newer versions, which servers may not have yet
+    :ivar is_signed: whether the zone has records that the signer made
     """
 
     domain_id: str
@@ -374,6 +386,7 @@ class ZoneHead:
     name_servers: tuple[str, ...]
     soa_names: str = ''
     is_held: bool = False
+    is_signed: bool = False
 
 
 #: (owner, type, TTL in seconds or None for that of the zone, rdata in uncompressed wire form)

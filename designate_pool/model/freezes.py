@@ -18,7 +18,7 @@ T = TypeVar('T', bound=Any)
 NOTHING = 'null'
 #: Of a domain, what its version was; no later change of the domain changes that.
 _KEPT = ('generation', 'serial', 'awaits_transfer', 'email', 'ttl', 'refresh', 'retry', 'expire', 'minimum',
-         'soa_names')
+         'soa_names', 'content_serial', 'is_signed')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class ChangeKind(Word):
     :cvar POOL: the name servers of its pool
     :cvar SERIAL: a server that was ahead of the zone; only the serial is new
     :cvar OWNER: another project got the zone; the serial is the same
+    :cvar SIGNING: the signer: signatures were renewed, or keys have changed
     :cvar RELEASE: what waited for the end of a freeze was served before; the serial is the same
     """
 
@@ -81,6 +82,7 @@ class ChangeKind(Word):
     SERIAL = 'SERIAL'
     OWNER = 'OWNER'
     RELEASE = 'RELEASE'
+    SIGNING = 'SIGNING'
 
 
 class ServerState(Word):

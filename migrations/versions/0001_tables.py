@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
-                                                long_text, piece, rdata)
+from designate_pool.storage.sql.columns import (Time, ascii_text, chain_key, deletion_mark, domain_name, exact_text,
+                                                identifier, long_text, piece, rdata)
 
 revision = '0001'
 down_revision = None
@@ -123,6 +123,7 @@ table(
     sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
     sa.Column('history_records', sa.Integer, nullable=False, server_default='0'),
     serial('first_serial', nullable=True),
+    serial('content_serial', nullable=True),
     sa.Column('catalog_change', sa.BigInteger),
     sa.Column('reversed_name', domain_name(), nullable=False),
     sa.Column('attributes', exact_text(5000), nullable=False, server_default=''),
@@ -143,6 +144,7 @@ table(
     sa.Column('recent_deletes', ascii_text(255), nullable=False, server_default=''),
     sa.Column('purged', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('requires_approval', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('is_signed', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('created_by', long_text()),
     sa.Column('deleted_by', long_text()),
     sa.Column('held_by', ascii_text(32)),
@@ -223,6 +225,8 @@ table(
     sa.Column('gone', sa.Integer, nullable=False, server_default='0'),
     sa.Column('added', sa.Integer, nullable=False, server_default='0'),
     sa.Column('difference', piece()),
+    sa.Column('signed_difference', piece()),
+    sa.Column('signed_size', sa.Integer, nullable=False, server_default='0'),
     sa.Column('former_soa', long_text()),
     sa.Column('reason', sa.String(255)),
     serial_check('serial_number'),
@@ -556,6 +560,65 @@ table(
     sa.Index(None, 'resource_id'),
     sa.Index(None, 'address'),
     sa.Index(None, 'project_id'),
+)
+
+table(
+    'zone_signing',
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), primary_key=True),
+    *times(),
+    sa.Column('state', ascii_text(16), nullable=False),
+    sa.Column('policy', exact_text(50), nullable=False),
+    sa.Column('algorithm', sa.Integer, nullable=False),
+    sa.Column('denial', ascii_text(8), nullable=False),
+    sa.Column('since', Time, nullable=False),
+    sa.Column('next_event_at', Time),
+    sa.Column('resign_at', Time),
+    sa.Column('why', sa.String(1024)),
+    sa.Column('skipped', long_text(), nullable=False),
+    sa.Column('ds_seen', long_text(), nullable=False),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.Index(None, 'next_event_at'),
+    sa.Index(None, 'resign_at'),
+)
+
+table(
+    'zone_keys',
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
+    sa.Column('role', ascii_text(8), nullable=False),
+    sa.Column('algorithm', sa.Integer, nullable=False),
+    sa.Column('tag', sa.Integer, nullable=False),
+    sa.Column('public', rdata(), nullable=False),
+    sa.Column('private', long_text()),
+    sa.Column('token_uri', sa.String(1024)),
+    sa.Column('state', ascii_text(16), nullable=False),
+    sa.Column('publish_at', Time),
+    sa.Column('ready_at', Time),
+    sa.Column('active_at', Time),
+    sa.Column('ds_seen_at', Time),
+    sa.Column('retire_at', Time),
+    sa.Column('remove_at', Time),
+    sa.Column('backed_up_at', Time),
+    sa.Index(None, 'domain_id'),
+)
+
+table(
+    'signed_records',
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), primary_key=True),
+    sa.Column('digest', identifier(), primary_key=True),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('type', ascii_text(16), nullable=False),
+    sa.Column('covered', ascii_text(16), nullable=False, server_default=''),
+    sa.Column('ttl', sa.Integer, nullable=False),
+    sa.Column('wire', rdata(), nullable=False),
+    sa.Column('chain_key', chain_key()),
+    sa.Column('expires_at', sa.BigInteger),
+    sa.Column('key_tag', sa.Integer),
+    sa.Index(None, 'domain_id', 'name'),
+    sa.Index(None, 'domain_id', 'chain_key'),
+    sa.Index(None, 'domain_id', 'expires_at'),
 )
 
 table(

@@ -83,7 +83,8 @@ PLANTS = {
             Change('consensus', '    return row.serial_number\n', '    return domain.serial\n'),)),
     'report_is_active': Plant(
         'a zone is ACTIVE at its newest serial when any serial was reported', ('active',), (
-            Change('central.rules.status', 'is_current = serial == domain.serial', 'is_current = True'),)),
+            Change('central.rules.status', 'is_current = at_least(serial, domain.least_serial)',
+                   'is_current = True'),)),
     'lose_cast_without_due_row': Plant(
         'casts are lost, and nobody looks for changes in the database', ('healed',), (
             Change('central.cast_queue', '            try:\n                if len(changes) == 1 and',

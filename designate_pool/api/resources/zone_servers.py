@@ -69,7 +69,7 @@ EXPLANATION = AnswerForm('ZoneExplanation', {
     'action': ACTION,
     'serial': SERIAL,
     'reported_serial': REPORTED,
-    'changed_at': maybe(MOMENT).about('When the zone got its serial.'),
+    'changed_at': maybe(MOMENT).about('When the zone got the serial of its contents.'),
     'converged_at': maybe(MOMENT).about('When the pool first agreed on it.'),
     'request_id': maybe(TEXT).of(lambda domain: domain.request_id or None).about(
         'Of the request that gave it its serial.'),
@@ -158,7 +158,7 @@ def wait_for_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id:
     began = time.monotonic()
     parameters, context = request.query(req), requester(req)
     domain = _get_or_deleted(api, context, zone_id)
-    target = WaitTarget(zone_id, domain.serial if domain.is_going else parameters.get('serial', domain.serial),
+    target = WaitTarget(zone_id, domain.serial if domain.is_going else parameters.get('serial', domain.least_serial),
                         parameters.get('servers'), domain.is_going)
     if target.servers is not None:
         count = sum(server.state not in (ServerState.DRAINING, ServerState.REMOVED)

@@ -56,7 +56,7 @@ ZONE = AnswerForm('Zone', {
     'attributes': TEXT_BY_NAME.of(lambda domain: json.loads(domain.attributes) if domain.attributes else {}),
     'transferred_at': maybe(MOMENT).about('When a secondary zone got its serial from a master.'),
     **VERSIONED,
-    'changed_at': maybe(MOMENT).about('When it got its serial.'),
+    'changed_at': maybe(MOMENT).about('When it got the serial of its contents.'),
     'converged_at': maybe(MOMENT).about('When the pool agreed on that serial; null before.'),
     'shared': FLAG.about('Whether it is shared with other projects.'),
     **LOCK,

@@ -2,7 +2,8 @@
 
 The invariant: a wait for a serial is done when enough servers serve that serial or a newer one, and a wait for a
 deletion when enough servers have deleted the zone; it has failed when the zone is in ERROR, or is being deleted.  What
-has been served stays done, whatever comes after it.
+has been served stays done, whatever comes after it.  For a serial that only renewed signatures, the one that its
+contents got is waited for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 from designate_pool import consensus
 from designate_pool.model import Domain, Pool, PoolServer, ServerStatus, Status
-from designate_pool.serial import at_least
+from designate_pool.serial import at_least, within
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ def judge(wanted: WaitTarget, state: ZoneState) -> WaitVerdict:
     domain = state.domain
     if domain is None or domain.status is Status.DELETED:
         return WaitVerdict(done=wanted.deletion, failed=not wanted.deletion)
+    wanted = _for_contents(wanted, domain)
     if wanted.servers is not None and len(current(wanted, state)) >= wanted.servers:
         return WaitVerdict(done=True)
     if not wanted.deletion and wanted.servers is None and consensus.is_reached(domain, wanted.serial):
@@ -83,9 +85,16 @@ def current(wanted: WaitTarget, state: ZoneState) -> list[PoolServer]:
     domain, rows = state.domain, consensus.by_server(state.rows)
     if domain is None:
         return []
+    wanted = _for_contents(wanted, domain)
     return [server for server in counting(state) if (
         consensus.has_deleted(domain, rows.get(server.id, {})) if wanted.deletion else
         consensus.serves(domain, rows.get(server.id, {}), wanted.serial))]
+
+
+def _for_contents(wanted: WaitTarget, domain: Domain) -> WaitTarget:
+    if domain.content_serial is None or not within(domain.content_serial, wanted.serial, domain.serial):
+        return wanted
+    return dataclasses.replace(wanted, serial=domain.content_serial)
 
 
 def counting(state: ZoneState) -> list[PoolServer]:

@@ -285,11 +285,11 @@ def _history(domain: Domain, explained: Mapping[str, Any]) -> list[tuple[Content
     if domain.created_at:
         events.append((domain.created_at, 'It was created.'))
     if domain.changed_at and domain.changed_at != domain.created_at:
-        what = 'Its deletion was requested.' if domain.is_going else f'It got serial {domain.serial}.'
+        what = 'Its deletion was requested.' if domain.is_going else f'It got serial {domain.least_serial}.'
         events.append((domain.changed_at, what))
     if domain.changed_at and domain.converged_at:
         took = span((domain.converged_at - domain.changed_at).total_seconds())
-        events.append((domain.converged_at, f'The pool agreed on serial {domain.serial}, after {took}.'))
+        events.append((domain.converged_at, f'The pool agreed on serial {domain.least_serial}, after {took}.'))
     for server in explained['servers']:
         if server['updated_at'] is not None:
             what = f'{server["name"]}: {server["action"]} is {server["status"]}.'

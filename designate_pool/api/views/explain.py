@@ -13,6 +13,7 @@ from typing import Any
 
 from designate_pool.api.schema.answers import Json, read_moment
 from designate_pool.model import Reason, ServiceStatus
+from designate_pool.serial import newer
 
 _UNITS = ((86400, 'day'), (3600, 'hour'), (60, 'minute'), (1, 'second'))
 _DOING = {'CREATE': 'being created', 'UPDATE': 'being changed', 'DELETE': 'being deleted'}
@@ -126,7 +127,7 @@ def counting(shown: Mapping[str, Any]) -> list[Json]:
 
 def summary(shown: Mapping[str, Any]) -> str:
     """Where the zone stands, in one sentence."""
-    name, serial, status, servers = shown['zone_name'], shown['serial'], shown['status'], counting(shown)
+    name, serial, status, servers = shown['zone_name'], shown['content_serial'], shown['status'], counting(shown)
     missing = [server['name'] for server in servers if not server['current']]
     secondary = shown.get('secondary')
     if secondary and not secondary['served'] and shown['action'] != 'DELETE':
@@ -184,7 +185,7 @@ def lacking(shown: Mapping[str, Any]) -> str | None:
     """What the consensus lacks, in one sentence; None when it lacks nothing."""
     if shown['needed'] is None or shown['current'] >= shown['needed']:
         return None
-    goal = 'without the zone' if shown['action'] == 'DELETE' else f'at serial {shown["serial"]}'
+    goal = 'without the zone' if shown['action'] == 'DELETE' else f'at serial {shown["content_serial"]}'
     return (f'The pool needs {shown["needed"]} of {shown["total"]} servers {goal} '
             f'(threshold {shown["threshold_percentage"]} %), and has {shown["current"]}.')
 
@@ -199,7 +200,9 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime,
         if what := shown['unrepaired'].get(each['name']):
             done = f'Serial {each["serial"]} is recorded, but a comparison found: {what}'
         signs = 'its serials are its own: it signs' if each['signs'] else None
-        return '; '.join(filter(None, (done, signs, silent, resting))) + '.'
+        is_older = shown['action'] != 'DELETE' and each['serial'] is not None and newer(shown['serial'], each['serial'])
+        lacks = f'it lacks the renewed signatures of serial {shown["serial"]}' if is_older else None
+        return '; '.join(filter(None, (done, lacks, signs, silent, resting))) + '.'
     resting = resting or next((f'no {_NEEDED[name][0]} runs' for name in missing), None)
     if each['created_at'] is None:
         return f'Nothing has been started on it; {resting}.' if resting else 'Nothing has been started on it yet.'

@@ -70,6 +70,8 @@ ZONE_SERVERS = AnswerForm('ZoneServers', {
     'zone_id': ID.of('id'),
     'zone_name': TEXT.of('shown_name'),
     'serial': SERIAL,
+    'content_serial': SERIAL.of('least_serial').about(
+        'From which on a server has the present contents: later serials only renew signatures.'),
     'reported_serial': maybe(SERIAL),
     'status': STATUS,
     'action': ACTION,
@@ -117,10 +119,10 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
                  refreshed: RefreshState | None = None, audit: Audit | None = None) -> Json:
     """The state of a domain on each server of its pool, and how many of them are needed.
 
-    A server is *current* when it has what is due: the domain's serial, or that which servers of a frozen pool may have,
-    or a newer one, or no zone where the domain is being deleted.  A server *counts* when it is active, and, where the
-    pool counts them, while it joins; ``total``, ``needed`` and ``current`` are about these, and ``resting`` names those
-    that will count again.  A server without a row of a domain that is being deleted is left out unless it counts.
+    A server is *current* when it has what is due: the domain's contents, or those which servers of a frozen pool may
+    have, or newer ones, or no zone where the domain is being deleted.  A server *counts* when it is active, and, where
+    the pool counts them, while it joins; ``total``, ``needed`` and ``current`` are about these, and ``resting`` names
+    those that will count again.  A server without a row of a domain that is being deleted is left out unless it counts.
 
     :param servers: of the domain's pool; the removed ones are left out
     :param pool: of the domain; the counts are null where its threshold was never published

@@ -54,7 +54,19 @@ def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, time.time()), status=Status.PENDING, updated_at=now,
         changed_at=now, converged_at=None, request_id=request_id, version=domain.version + 1,
-        action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE, **hold(domain))
+        action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE, content_serial=None, **hold(domain))
+
+
+def resign(domain: Domain, now: datetime) -> Domain:
+    """The domain with a serial for the same contents under other signatures or keys, which changes no status.
+
+    :raises ValueError: in a frozen pool, whose servers would get it only with the next change
+    """
+    if domain.freeze is not None:
+        raise ValueError(f'the pool of {domain.name} is frozen')
+    return dataclasses.replace(
+        domain, serial=next_serial(domain.serial, time.time()), content_serial=domain.least_serial, updated_at=now,
+        version=domain.version + 1)
 
 
 def raise_serial_above(domain: Domain, serial: int, now: datetime, request_id: str = '') -> Domain:
@@ -70,7 +82,7 @@ def delete(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, time.time()), generation=domain.generation + 1,
         action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
-        request_id=request_id, version=domain.version + 1, awaits_transfer=False, **hold(domain))
+        request_id=request_id, version=domain.version + 1, awaits_transfer=False, content_serial=None, **hold(domain))
 
 
 def restore(domain: Domain, last_serial: int, last_generation: int, now: datetime, request_id: str = '') -> Domain:
@@ -81,7 +93,7 @@ def restore(domain: Domain, last_serial: int, last_generation: int, now: datetim
         domain, serial=serial, first_serial=None if domain.is_secondary else serial, generation=last_generation + 1,
         action=Action.CREATE, status=Status.PENDING, reported_serial=None, updated_at=now, changed_at=now,
         converged_at=None, deleted_at=None, request_id=request_id, version=domain.version + 1, abandoned=False,
-        awaits_transfer=domain.is_secondary, transferred_at=None, **hold(domain))
+        awaits_transfer=domain.is_secondary, transferred_at=None, content_serial=None, **hold(domain))
 
 
 def leftover(domain: Domain, leftover_id: str, now: datetime) -> Domain:
@@ -90,7 +102,8 @@ def leftover(domain: Domain, leftover_id: str, now: datetime) -> Domain:
         domain, id=leftover_id, moved_id=domain.id, generation=domain.generation - 1, action=Action.DELETE,
         status=Status.PENDING, reported_serial=None, created_at=now, updated_at=now, deleted_at=now, changed_at=now,
         converged_at=None, version=1, journal_from=None, journal_to=None, journal_records=0,
-        history_records=0, shared=False, awaits_transfer=False, version_before=domain.version_before and NOTHING)
+        history_records=0, shared=False, awaits_transfer=False, is_signed=False, content_serial=None,
+        version_before=domain.version_before and NOTHING)
 
 
 def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:

@@ -8,15 +8,17 @@ journal anew: servers with an older serial then transfer the whole zone.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from designate_pool.central.events import request_id
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.deadline import Turns
 from designate_pool.errors import Refused
-from designate_pool.model import ChangeKind, Context, Domain, RecordSet, ZoneRecord, differences
+from designate_pool.model import (ChangeKind, Context, Domain, RecordSet, SignedDifference, SignedRecord, ZoneRecord,
+                                  differences)
+from designate_pool.storage.signing import signed_records
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import versions
 from designate_pool.storage.zones.versions import NewVersion, ServedRecord
@@ -59,16 +61,43 @@ class JournalEntry(NamedTuple):
         return values if any(getattr(self.domain, name) != value for name, value in values.items()) else None
 
 
-class Journal:
-    """Writes the versions of domains; IXFR uses up to *most* records of them, and *kept* records are kept."""
+class SignedChange(NamedTuple):
+    """The records of the signer that a change removes and adds, and the domain after it, which is signed if it has any
+    of them."""
 
-    def __init__(self, most: int, kept: int) -> None:
+    gone: Sequence[SignedRecord]
+    added: Sequence[SignedRecord]
+    domain: Domain
+
+
+class JournalSigner(Protocol):
+    """Signs what is written."""
+
+    def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
+             now: datetime) -> Mapping[str, SignedChange]:
+        """The signed changes of domains that are or were signed, by id.
+
+        Neither the records that each change removes and adds, with None for the TTL of the zone, nor the domain are
+        written yet.
+        """
+
+
+class Journal:
+    """Writes the versions of domains, and what the signer makes of them.
+
+    :param most: records of them that IXFR may use, with those of the signer
+    :param kept: records that are kept, without those
+    :param signer: None where no domain is signed
+    """
+
+    def __init__(self, most: int, kept: int, signer: JournalSigner | None = None) -> None:
         self._most = most
         self._kept = kept
+        self._signer = signer
 
     def write(self, tx: Tx, changes: Sequence[JournalEntry], now: datetime) -> list[Domain]:
         """Write the versions that changes of domains make, before the edits; the domains with new journal fields."""
-        small = [entry for entry in changes if _is_needed(entry) or not entry.is_first_transfer
+        small = [entry for entry in changes if _is_needed(entry) or _is_to_sign(entry) or not entry.is_first_transfer
                  and len(entry.edits.new_records) + len(entry.edits.gone_records)
                  + len(entry.edits.gone_sets) <= self._kept]
         of_set = {set_id: number for number, entry in enumerate(small) for set_id in entry.edits.gone_sets}
@@ -81,33 +110,45 @@ class Journal:
         for entry, records in zip(small, former):
             gone, added = difference(entry.edits, records, entry.present)
             written[entry.domain.id] = gone, added
-        new = [self._version(entry, written.get(entry.domain.id)) for entry in changes]
+        to_sign = [(entry, *written[entry.domain.id]) for entry in small if _is_to_sign(entry)]
+        if to_sign:
+            assert self._signer is not None
+            signed = self._signer.sign(tx, to_sign, now)
+            signed_records.replace(tx, {key: SignedDifference(change.gone, change.added)
+                                        for key, change in signed.items()})
+            changes = [entry._replace(domain=signed[entry.domain.id].domain) if entry.domain.id in signed else entry
+                       for entry in changes]
+        else:
+            signed = {}
+        new = [self._version(entry, written.get(entry.domain.id), signed.get(entry.domain.id)) for entry in changes]
         versions.write(tx, new, now)
         return [self._extended(tx, entry, version) for entry, version in zip(changes, new)]
 
-    def _version(self, entry: JournalEntry,
-                 written: tuple[Sequence[ZoneRecord], Sequence[ZoneRecord]] | None) -> NewVersion:
+    def _version(self, entry: JournalEntry, written: tuple[Sequence[ZoneRecord], Sequence[ZoneRecord]] | None,
+                 signed: SignedChange | None) -> NewVersion:
         edits, packed = entry.edits, None
         if written is None:
             gone = len(edits.gone_records) + sum(len(old.records) for old in entry.present if old.id in edits.gone_sets)
             added = len(edits.new_records)
         else:
             gone, added = map(len, written)
-            packed = differences.pack(*written, Turns().between) if (
-                gone + added <= self._kept or _is_needed(entry)) else None
-        if packed is not None and len(packed) > _MOST_OCTETS:
-            packed = None
-            if _is_needed(entry):
-                raise Refused('too_large_to_wait', f'The change of {entry.domain.name} is too large to wait until '
-                                                   'its pool is unfrozen; make it in parts.', 409)
+            packed = _packed(entry, *written, self._kept)
+        signed_size = 0
+        signed_packed: bytes | None = b''
+        if signed is not None:
+            signed_size = len(signed.gone) + len(signed.added)
+            signed_packed = _packed(entry, [record.record for record in signed.gone],
+                                    [record.record for record in signed.added], self._most)
         return NewVersion(versions.of(entry.context, entry.former, entry.domain, entry.kind or entry.context.kind, gone,
-                                      added), packed, entry.former_soa)
+                                      added), packed, entry.former_soa, signed_packed, signed_size)
 
     def _extended(self, tx: Tx, entry: JournalEntry, new: NewVersion) -> Domain:
         """The domain of *entry*, whose journal has got a version."""
         former, domain = entry.former, entry.domain
-        size = new.version.gone + new.version.added
-        if new.difference is None or new.former_soa or entry.begins_anew or size > self._most or not self._most:
+        in_history = new.version.gone + new.version.added
+        size = in_history + new.signed_size
+        if (None in (new.difference, new.signed_difference) or new.former_soa or entry.begins_anew
+                or size > self._most or not self._most):
             domain = dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0)
         else:
             # A program that writes no versions may have changed the domain meanwhile.
@@ -116,7 +157,7 @@ class Journal:
                                          journal_to=domain.serial,
                                          journal_records=(domain.journal_records if goes_on else 0) + size)
         if new.difference is not None:
-            domain = dataclasses.replace(domain, history_records=domain.history_records + size)
+            domain = dataclasses.replace(domain, history_records=domain.history_records + in_history)
         # Cut more than necessary, so that the next changes need not do so too.
         if domain.journal_records > self._most:
             begin, count = versions.trim(tx, domain, self._most - self._most // 4)
@@ -125,6 +166,23 @@ class Journal:
             domain = dataclasses.replace(domain, history_records=versions.drop_oldest(
                 tx, domain, self._kept - self._kept // 4))
         return domain
+
+
+def _is_to_sign(entry: JournalEntry) -> bool:
+    return entry.domain.is_signed or entry.former.is_signed
+
+
+def _packed(entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord], most: int) -> bytes | None:
+    """A difference of *most* records at most, or one that is needed, packed; None for a larger one."""
+    if len(gone) + len(added) > most and not _is_needed(entry):
+        return None
+    packed = differences.pack(gone, added, Turns().between)
+    if len(packed) <= _MOST_OCTETS:
+        return packed
+    if _is_needed(entry):
+        raise Refused('too_large_to_wait', f'The change of {entry.domain.name} is too large to wait until its pool is '
+                                           'unfrozen; make it in parts.', 409)
+    return None
 
 
 def _is_needed(entry: JournalEntry) -> bool:

@@ -2,7 +2,8 @@
 
 The invariant: a domain's status depends on which reports have arrived, not on their order, nor on how often each came.
 ``reported_serial`` is the newest serial that was ever reported as served and never goes back; a domain is ACTIVE only
-when that is its own serial, and DELETED only by the success of its own deletion.
+when that is its own serial, or an older one with the same contents under other signatures, and DELETED only by the
+success of its own deletion.
 
 That holds because the effect of a report depends on nothing but the domain's state, by these rules:
 
@@ -10,9 +11,9 @@ That holds because the effect of a report depends on nothing but the domain's st
   reverse.
 * A serial is compared by RFC 1982 with the domain's own; one newer than that was never issued, one exactly 2**31
   away has no order, one older than the domain's first is of a former domain of the name, and all three are ignored.
-* SUCCESS moves ``reported_serial`` forward or does nothing.  At the domain's own serial the domain is ACTIVE.
+* SUCCESS moves ``reported_serial`` forward or does nothing.  At a serial with the domain's contents it is ACTIVE.
 * ERROR does nothing for a serial that is reported already.  Otherwise it concerns the records up to its serial, and
-  the domain only if it is the domain's own serial: the failure of an older one says nothing about the current one.
+  the domain only if it has the domain's contents: the failure of an older one says nothing about the current one.
 * A deletion has one serial, so reports of it are not compared by serial.
 """
 
@@ -55,11 +56,11 @@ def apply_report(domain: Domain, report: Report) -> StatusDecision | None:
         return None
     if report.status is Outcome.SUCCESS:
         # The domain exists on the pool now; if that is at an older serial, what is still due is an update of it.
-        is_current = serial == domain.serial
+        is_current = at_least(serial, domain.least_serial)
         return StatusDecision(dataclasses.replace(
             domain, action=Action.NONE if is_current else Action.UPDATE,
             status=Status.ACTIVE if is_current else domain.status, reported_serial=serial), served=True)
-    if serial != domain.serial:
+    if not at_least(serial, domain.least_serial):
         return StatusDecision(domain, failed_serial=serial)
     if domain.status is Status.PENDING:
         return StatusDecision(dataclasses.replace(domain, status=Status.ERROR), failed_serial=serial)

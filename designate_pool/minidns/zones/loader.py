@@ -117,8 +117,9 @@ class ZoneLoader:
             functools.partial(storage.read, zone_snapshot.heads, pool_name=pool_name))
         #: The heads of those of the names that are served, and perhaps of others; one statement for all callers.
         self.read_heads = heads.call
-        self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(
-            functools.partial(_read_in_chunks, storage, zone_snapshot.small_zones))
+        self._small_zones: dict[bool, CallCombiner[str, _ZoneRecords | None]] = {signed: CallCombiner(functools.partial(
+            _read_in_chunks, storage, functools.partial(zone_snapshot.small_zones, signed=signed)))
+            for signed in (False, True)}
         self._steps: CallCombiner[versions.Span, list[ZoneStep] | None] = CallCombiner(
             functools.partial(_read_in_chunks, storage, versions.steps))
 
@@ -156,7 +157,8 @@ class ZoneLoader:
         return result
 
     def _pack_zone(self, head: ZoneHead) -> packed_zone.PackedZone | None:
-        small_zone = None if head.is_held else self._small_zones.call([head.domain_id]).get(head.domain_id)
+        small_zone = None if head.is_held else self._small_zones[head.is_signed].call(
+            [head.domain_id]).get(head.domain_id)
         if small_zone is not None and small_zone[0] == head.serial:
             return packed_zone.pack_zone(head, [small_zone[1]])
         # It is large, has no records, or has been changed or deleted since its head was read.
@@ -182,16 +184,16 @@ class ZoneLoader:
             result = ixfr.pack(head, client_serial, steps)
         except (ValueError, RecordTooLarge):  # the whole zone may no longer have that record
             return None
-        return result if self._is_smaller(result) else None
+        return result if self._is_smaller(result, head.is_signed) else None
 
-    def _is_smaller(self, difference: ixfr.PackedDifference) -> bool:
+    def _is_smaller(self, difference: ixfr.PackedDifference, signed: bool) -> bool:
         """Whether it is smaller than the whole zone: in octets if that is cached, otherwise in records."""
         whole = self._cache.get(difference.domain_id, difference.serial)
         if whole is not None:
             return difference.size < whole.size
         least = difference.records - 1  # beside its own records, a whole zone has the SOA twice
         return least <= SMALL_DIFFERENCE \
-            or self._storage.read(zone_snapshot.counts, [difference.domain_id], least - 1) is None
+            or self._storage.read(zone_snapshot.counts, [difference.domain_id], least - 1, signed) is None
 
 
 def _read_in_chunks(storage: Storage, read: Callable[[Tx, Collection[K], int], Mapping[K, V] | None],

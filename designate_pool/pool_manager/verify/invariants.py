@@ -37,7 +37,7 @@ def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: in
     verdict = consensus.weigh(domain, rows, members.counting, threshold_percentage, members.uncounted)
     waits = any(row.next_attempt_at is not None for row in rows)
     if domain.status is Status.ACTIVE:
-        if domain.action is not Action.NONE or domain.reported_serial != domain.serial:
+        if domain.action is not Action.NONE or not consensus.is_reached(domain, domain.least_serial):
             yield f'it is ACTIVE with {domain.action} to be done and serial {domain.reported_serial} reported'
         if domain_rows.undone:
             yield f'it is ACTIVE, and {domain_rows.undone} of its records are not'

@@ -63,7 +63,8 @@ def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
 def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[RecentChange]:
     """The pool's domains (a project's, all for None) that changed last, with deleted ones, the newest change first."""
     return [RecentChange(*row) for row in tx.execute(
-        sa.select(domains.c.id, domains.c.name, domains.c.serial, domains.c.action, domains.c.status,
+        sa.select(domains.c.id, domains.c.name, sa.func.coalesce(domains.c.content_serial, domains.c.serial),
+                  domains.c.action, domains.c.status,
                   domains.c.changed_at, domains.c.converged_at)
         .where(domains.c.pool_id == pool_store.id_of(pool_name), domains.c.changed_at.is_not(None), _of(project_id))
         .order_by(domains.c.changed_at.desc()).limit(limit))]

@@ -15,11 +15,12 @@ import sqlalchemy as sa
 
 from designate_pool.model import Status
 from designate_pool.storage.operations import rrset_ownership
+from designate_pool.storage.signing import signed_records
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks, delete_all
 from designate_pool.storage.sql.schema import (ALIVE, domains, managed_records, plans, pool_manager_status, records,
-                                               recordsets, tsigkeys, zone_shares, zone_tasks, zone_transfer_accepts,
-                                               zone_transfer_requests, zone_versions)
+                                               recordsets, tsigkeys, zone_keys, zone_shares, zone_signing, zone_tasks,
+                                               zone_transfer_accepts, zone_transfer_requests, zone_versions)
 from designate_pool.storage.zones import domains as domain_store
 
 _DELETED_AT = sa.func.coalesce(domains.c.deleted_at, domains.c.updated_at).label('deleted_at')
@@ -96,14 +97,17 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int, history: datetime) -> 
 
 def purge_contents(tx: Tx, ids: list[str], limit: int, with_versions: bool = False) -> int:
     """Delete what belongs to tombstones that are marked as purged, at most *limit* rows; how many there were."""
-    removed = 0
+    removed = signed_records.purge(tx, ids, limit)
+    if removed >= limit:
+        return removed
     for table in (records, recordsets, managed_records, plans, zone_tasks, zone_transfer_requests,
-                  zone_transfer_accepts, zone_shares, *([zone_versions] if with_versions else [])):
+                  zone_transfer_accepts, zone_shares, zone_keys, *([zone_versions] if with_versions else [])):
         rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids))
                                .limit(limit - removed)).scalars())
         delete_all(tx, table.c.id, rows)
         removed += len(rows)
         if removed >= limit:
             return removed
-    delete_all(tx, tsigkeys.c.resource_id, ids)
+    for column in (tsigkeys.c.resource_id, zone_signing.c.domain_id):
+        delete_all(tx, column, ids)
     return removed

@@ -18,7 +18,8 @@ from sqlalchemy.dialects import postgresql
 
 from designate_pool.model import Action, Status, Task, ZoneHead, ZoneRecord, permitted
 from designate_pool.storage.sql.database import Tx, see_one_state
-from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
+from designate_pool.storage.sql.schema import (ALIVE, domains, pool_attributes, pools, records, recordsets,
+                                               signed_records)
 from designate_pool.storage.zones import pools as pools_
 from designate_pool.storage.zones import recordsets as recordsets_of
 
@@ -29,7 +30,8 @@ IS_PRESENT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.D
 _ALL_HEADS = (
     sa.select(domains.c.id, domains.c.name, pools.c.name, domains.c.email, domains.c.ttl, domains.c.serial,
               domains.c.refresh, domains.c.retry, domains.c.expire, domains.c.minimum, domains.c.soa_names,
-              pool_attributes.c.value, IS_SERVED, sa.case((pools_.IS_HELD, domains.c.version_before)))
+              domains.c.is_signed, pool_attributes.c.value, IS_SERVED,
+              sa.case((pools_.IS_HELD, domains.c.version_before)))
     .join_from(domains, pools)
     .outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
                                         pool_attributes.c.key == 'name_server'))
@@ -58,32 +60,51 @@ def _records(domain: sa.ColumnElement[bool], wire: Any) -> sa.Select[Any]:
             .where(domain, IS_PRESENT, recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA'))
 
 
-#: Unordered, with the records as the outer table, which takes the fewest lookups.
-_RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.wire)
-_RECORDS_OF_SOME = (
-    _records(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.wire)
-    .add_columns(records.c.domain_id,
-                 sa.select(domains.c.serial).where(domains.c.id == records.c.domain_id, IS_SERVED).scalar_subquery())
-    .limit(sa.bindparam('most')))
+def _signed(domain: sa.ColumnElement[bool], wire: Any) -> sa.Select[Any]:
+    return sa.select(signed_records.c.name, signed_records.c.type, signed_records.c.ttl, wire).where(domain)
+
+
+def _serial_of(domain_id: sa.Column[Any]) -> Any:
+    return sa.select(domains.c.serial).where(domains.c.id == domain_id, IS_SERVED).scalar_subquery()
+
+
+_IDS: sa.BindParameter[Any] = sa.bindparam('domain_ids', expanding=True)
+_MOST: sa.BindParameter[Any] = sa.bindparam('most')
+_SIGNED_OF_SOME = (_signed(signed_records.c.domain_id.in_(_IDS), signed_records.c.wire)
+                   .add_columns(signed_records.c.domain_id, _serial_of(signed_records.c.domain_id)))
+#: Unordered, with the records as the outer table, which takes the fewest lookups.  These statements are by whether
+#: they are for signed zones, whose records of the signer they read too.
+_UNSIGNED_RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.wire)
+_RECORDS: dict[bool, Any] = {False: _UNSIGNED_RECORDS, True: sa.union_all(_UNSIGNED_RECORDS, _signed(
+    signed_records.c.domain_id == sa.bindparam('domain_id'), signed_records.c.wire))}
+_UNLIMITED = (_records(records.c.domain_id.in_(_IDS), records.c.wire)
+              .add_columns(records.c.domain_id, _serial_of(records.c.domain_id)))
+_RECORDS_OF_SOME: dict[bool, Any] = {False: _UNLIMITED.limit(_MOST),
+                                     True: sa.union_all(_UNLIMITED, _SIGNED_OF_SOME).limit(_MOST)}
 _FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
 _POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+_DOMAIN_ID: sa.ColumnElement[Any] = sa.literal_column(':domain_id')
+_HEX_RECORDS = (_records(records.c.domain_id == _DOMAIN_ID, sa.func.encode(records.c.wire, 'hex'))
+                .where(recordsets.c.domain_id == _DOMAIN_ID))
 # With old statistics, or to return the first rows early, PostgreSQL chooses nested loops instead of a hash join.
 # psycopg2 decodes hexadecimal digits faster than bytea.
-_OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL CURSOR FOR {}; {}'.format(
-    _records(records.c.domain_id == sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
-    .where(recordsets.c.domain_id == sa.literal_column(':domain_id'))
-    .compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
-_OF_SOME = (
-    sa.select(records.c.domain_id)
-    .where(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), IS_PRESENT)
-    .limit(sa.bindparam('most')).subquery())
+_OPEN_CURSOR = {signed: sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL CURSOR FOR {}; {}'.format(
+    statement.compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
+    for signed, statement in ((False, _HEX_RECORDS), (True, sa.union_all(_HEX_RECORDS, _signed(
+        signed_records.c.domain_id == _DOMAIN_ID, sa.func.encode(signed_records.c.wire, 'hex')))))}
+_IDS_OF_SOME = sa.select(records.c.domain_id).where(records.c.domain_id.in_(_IDS), IS_PRESENT)
+_OF_SOME = _IDS_OF_SOME.limit(_MOST).subquery()
 # With statistics from before a large import PostgreSQL scans all recordsets, unless these are restricted to the zones
 # as well.  With those that it made during the import, when no record could be seen, it may take a minute to find that
 # a zone is large, so that there is no join before the records are counted.
-_RECORDSETS_OF_SOME = _RECORDS_OF_SOME.where(
-    recordsets.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)),
-    sa.select(sa.func.count()).select_from(_OF_SOME).scalar_subquery() < sa.bindparam('most'))
-_COUNTS = sa.select(_OF_SOME.c.domain_id, sa.func.count()).group_by(_OF_SOME.c.domain_id)
+_RESTRICTED = _UNLIMITED.where(recordsets.c.domain_id.in_(_IDS),
+                               sa.select(sa.func.count()).select_from(_OF_SOME).scalar_subquery() < _MOST)
+_RECORDSETS_OF_SOME: dict[bool, Any] = {False: _RESTRICTED.limit(_MOST),
+                                        True: sa.union_all(_RESTRICTED, _SIGNED_OF_SOME).limit(_MOST)}
+_COUNTS = {signed: sa.select(of_some.c.domain_id, sa.func.count()).group_by(of_some.c.domain_id)
+           for signed, of_some in ((False, _OF_SOME), (True, sa.union_all(
+               _IDS_OF_SOME, sa.select(signed_records.c.domain_id).where(signed_records.c.domain_id.in_(_IDS)))
+               .limit(_MOST).subquery()))}
 
 
 def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]:
@@ -109,28 +130,30 @@ def newest_head(tx: Tx, domain_id: str, if_served: bool = True) -> ZoneHead | No
     return next(iter(heads_), None)
 
 
-def records_of(tx: Tx, domain_id: str, ahead: Ahead = iter) -> _Pages:
+def records_of(tx: Tx, domain_id: str, ahead: Ahead = iter, signed: bool = False) -> _Pages:
     """Pages of a zone's present records, without the SOA, unordered, whether they are served or not.
 
     Rows are fetched page by page, and until the last page the transaction can do nothing else.
 
     :param ahead: used with PostgreSQL, which has the next page ready then when it is needed
+    :param signed: whether the records that the signer made belong to it
     """
     name = tx.dialect.name
-    return (_from_postgresql(tx, domain_id, ahead) if name == 'postgresql' else
-            _from_mysql(tx, domain_id) if name == 'mysql' else _from_sqlite(tx, domain_id))
+    return (_from_postgresql(tx, domain_id, ahead, signed) if name == 'postgresql' else
+            _from_mysql(tx, domain_id, signed) if name == 'mysql' else _from_sqlite(tx, domain_id, signed))
 
 
-def small_zones(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, tuple[int, list[ZoneRecord]]] | None:
+def small_zones(tx: Tx, domain_ids: Collection[str], most: int,
+                signed: bool = False) -> dict[str, tuple[int, list[ZoneRecord]]] | None:
     """Those of the zones that are served and have records, by domain id: the serial and the records without the SOA,
     unordered.
 
     All are of one state of the database, since they are read by one statement.  None if they have more than *most*
-    records together.
+    records together.  For *signed* see :func:`records_of`.
     """
     query = _RECORDSETS_OF_SOME if tx.dialect.name == 'postgresql' else _RECORDS_OF_SOME
-    rows = tx.execute(query, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
-    if len(rows) > most or not rows and counts(tx, domain_ids, most) is None:
+    rows = tx.execute(query[signed], {'domain_ids': list(domain_ids), 'most': most + 1}).all()
+    if len(rows) > most or not rows and counts(tx, domain_ids, most, signed) is None:
         return None
     zones: dict[str, tuple[int, list[ZoneRecord]]] = {}
     for *record, domain_id, serial in rows:
@@ -151,25 +174,25 @@ def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str,
     return None if zone_head is None else (zone_head, recordsets_of.contents(tx, domain_id))
 
 
-def counts(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, int] | None:
+def counts(tx: Tx, domain_ids: Collection[str], most: int, signed: bool = False) -> dict[str, int] | None:
     """How many records these zones have besides their SOAs; None if more than *most* together."""
-    counts_ = dict(tx.execute(_COUNTS, {'domain_ids': list(domain_ids), 'most': most + 1}).tuples().all())
+    counts_ = dict(tx.execute(_COUNTS[signed], {'domain_ids': list(domain_ids), 'most': most + 1}).tuples().all())
     return counts_ if sum(counts_.values()) <= most else None
 
 
-def _from_sqlite(tx: Tx, domain_id: str) -> _Pages:
+def _from_sqlite(tx: Tx, domain_id: str, signed: bool) -> _Pages:
     """The driver's own rows: converting them to SQLAlchemy's takes as long as reading them."""
-    cursor: Any = tx.execute(_RECORDS, {'domain_id': domain_id}).cursor
+    cursor: Any = tx.execute(_RECORDS[signed], {'domain_id': domain_id}).cursor
     while page := cursor.fetchmany(_PAGE):
         yield page
 
 
-def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
+def _from_mysql(tx: Tx, domain_id: str, signed: bool) -> _Pages:
     """Pages that the database sends while earlier ones are used."""
     options = {'yield_per': _PAGE}  # otherwise the driver fetches all rows at once
     is_whole = False
     try:
-        for page in tx.execute(_RECORDS, {'domain_id': domain_id}, execution_options=options).partitions():
+        for page in tx.execute(_RECORDS[signed], {'domain_id': domain_id}, execution_options=options).partitions():
             yield [row._t for row in page]
         is_whole = True
     finally:
@@ -177,16 +200,16 @@ def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
             tx.invalidate()
 
 
-def _from_postgresql(tx: Tx, domain_id: str, ahead: Ahead) -> _Pages:
+def _from_postgresql(tx: Tx, domain_id: str, ahead: Ahead, signed: bool) -> _Pages:
     from_hex = bytes.fromhex
-    with contextlib.closing(ahead(_fetched(tx, domain_id))) as fetched:
+    with contextlib.closing(ahead(_fetched(tx, domain_id, signed))) as fetched:
         for page in fetched:
             time.sleep(0)  # a green thread that fetches ahead sends its statement now
             yield [(name, rtype, ttl, from_hex(wire)) for name, rtype, ttl, wire in page]
 
 
-def _fetched(tx: Tx, domain_id: str) -> Generator[Sequence[Any], None, None]:
-    page: Sequence[Any] = tx.execute(_OPEN_CURSOR, {'domain_id': domain_id}).cursor.fetchall()
+def _fetched(tx: Tx, domain_id: str, signed: bool) -> Generator[Sequence[Any], None, None]:
+    page: Sequence[Any] = tx.execute(_OPEN_CURSOR[signed], {'domain_id': domain_id}).cursor.fetchall()
     while page:
         yield page
         page = tx.execute(_FETCH).cursor.fetchall() if len(page) >= _PAGE else []
@@ -194,12 +217,12 @@ def _fetched(tx: Tx, domain_id: str) -> Generator[Sequence[Any], None, None]:
 
 def _read_heads(tx: Tx, statement: sa.Select[Any], is_newest: bool = False, **parameters: object) -> list[ZoneHead]:
     heads_: dict[str, ZoneHead | None] = {}
-    for *fields, soa_names, name_server, is_served, version_before in tx.execute(statement, parameters):
+    for *fields, soa_names, is_signed, name_server, is_served, version_before in tx.execute(statement, parameters):
         present = heads_.get(fields[0])
         if present is not None:
             heads_[fields[0]] = dataclasses.replace(present, name_servers=(*present.name_servers, name_server))
             continue
-        zone_head = ZoneHead(*[*fields, () if name_server is None else (name_server,), soa_names])
+        zone_head = ZoneHead(*[*fields, () if name_server is None else (name_server,), soa_names, False, is_signed])
         if version_before is not None and not is_newest:
             heads_[fields[0]] = permitted(dataclasses.replace(zone_head, is_held=True), version_before)
         else:

@@ -69,6 +69,11 @@ def rdata() -> sa.types.TypeEngine[bytes]:
     return sa.LargeBinary(65535)
 
 
+def chain_key() -> sa.types.TypeEngine[bytes]:
+    """What names are ordered by in a signed zone (RFC 4034 section 6.1), compared octet by octet."""
+    return sa.LargeBinary(512).with_variant(mysql.VARBINARY(512), 'mysql', 'mariadb')
+
+
 def piece() -> sa.types.TypeEngine[bytes]:
     """A piece of a file, of up to 16 MiB."""
     return sa.LargeBinary().with_variant(mysql.MEDIUMBLOB(), 'mysql', 'mariadb')

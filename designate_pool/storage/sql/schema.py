@@ -12,10 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import (LONGEST_LABEL, Action, AuditKind, ChangeKind, KeyScope, Outcome, PlanState, Reason,
-                                  ServerState, Status, Task, TransferStatus, Word, ZoneTaskKind, ZoneTaskStatus)
-from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
-                                                long_text, piece, rdata)
+from designate_pool.model import (LONGEST_LABEL, Action, AuditKind, ChangeKind, KeyRole, KeyScope, KeyState, Outcome,
+                                  PlanState, Reason, ServerState, SigningState, Status, Task, TransferStatus, Word,
+                                  ZoneTaskKind, ZoneTaskStatus)
+from designate_pool.storage.sql.columns import (Time, ascii_text, chain_key, deletion_mark, domain_name, exact_text,
+                                                identifier, long_text, piece, rdata)
 
 #: Of ``deleted``, while the row lives.
 ALIVE = '0'
@@ -165,7 +166,7 @@ domains = sa.Table(
     sa.Column('description', sa.String(160)),
     *(sa.Column(name, sa.Integer, nullable=False) for name in ('ttl', 'refresh', 'retry', 'expire', 'minimum')),
     *serials('serial'),
-    *serials('reported_serial', 'journal_from', 'journal_to', 'first_serial', nullable=True),
+    *serials('reported_serial', 'journal_from', 'journal_to', 'first_serial', 'content_serial', nullable=True),
     sa.Column('generation', sa.BigInteger, nullable=False, server_default='1'),
     sa.Column('action', words(Action, 'action'), nullable=False, server_default='CREATE'),
     sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
@@ -176,7 +177,7 @@ domains = sa.Table(
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     # The newest operations first, each with its serial in hexadecimal digits; see storage.zones.domains.lock_for.
     sa.Column('operations', ascii_text(OPERATIONS * (OPERATION + 8)), nullable=False, server_default=''),
-    *flags('shared', 'abandoned', 'awaits_transfer', 'purged', 'locked_by_admin', 'requires_approval'),
+    *flags('shared', 'abandoned', 'awaits_transfer', 'purged', 'locked_by_admin', 'requires_approval', 'is_signed'),
     sa.Column('lock_reason', sa.String(255)),
     *counts('locked_recordsets'),
     sa.Column('recent_deletes', ascii_text(255), nullable=False, server_default=''),
@@ -252,6 +253,9 @@ zone_versions = sa.Table(
     *counts('gone', 'added'),
     # See model.differences; NULL: not kept.
     sa.Column('difference', piece()),
+    # The same of the records that the signer made.
+    sa.Column('signed_difference', piece()),
+    *counts('signed_size'),
     # Of the version before, as JSON; NULL: but for the serial it is the same.
     sa.Column('former_soa', long_text()),
     # As who made it says.
@@ -453,6 +457,57 @@ secondary_zones = sa.Table(
     *flags('is_requested'),
     *claim(ascii_text(32)),
     sa.Index(None, 'next_at'),
+)
+
+#: How far the signing of a zone has come, and when it goes on.
+zone_signing = sa.Table(
+    'zone_signing', metadata,
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), primary_key=True),
+    *times(),
+    sa.Column('state', Code(SigningState, 16), nullable=False),
+    sa.Column('policy', exact_text(50), nullable=False),
+    sa.Column('algorithm', sa.Integer, nullable=False),
+    sa.Column('denial', ascii_text(8), nullable=False),
+    sa.Column('since', Time, nullable=False),
+    *moments('next_event_at', 'resign_at'),
+    sa.Column('why', sa.String(1024)),
+    sa.Column('skipped', Json, nullable=False),
+    sa.Column('ds_seen', Json, nullable=False),
+    *claim(),
+    *indexes('next_event_at', 'resign_at'),
+)
+
+#: The keys of zones.
+zone_keys = sa.Table(
+    'zone_keys', metadata, *entity(has_version=False),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
+    sa.Column('role', Code(KeyRole, 8), nullable=False),
+    sa.Column('algorithm', sa.Integer, nullable=False),
+    sa.Column('tag', sa.Integer, nullable=False),
+    sa.Column('public', rdata(), nullable=False),
+    # Encrypted; NULL for a key in a token, and after it was destroyed.
+    sa.Column('private', long_text()),
+    sa.Column('token_uri', sa.String(1024)),
+    sa.Column('state', Code(KeyState, 16), nullable=False),
+    *moments('publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at', 'backed_up_at'),
+    sa.Index(None, 'domain_id'),
+)
+
+#: What the signer has added to zones.
+signed_records = sa.Table(
+    'signed_records', metadata,
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), primary_key=True),
+    # Of name, type and rdata, by which a row is found.
+    sa.Column('digest', identifier(), primary_key=True),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('type', ascii_text(16), nullable=False),
+    sa.Column('covered', ascii_text(16), nullable=False, server_default=''),
+    sa.Column('ttl', sa.Integer, nullable=False),
+    sa.Column('wire', rdata(), nullable=False),
+    sa.Column('chain_key', chain_key()),
+    sa.Column('expires_at', sa.BigInteger),
+    sa.Column('key_tag', sa.Integer),
+    *indexes('domain_id name', 'domain_id chain_key', 'domain_id expires_at'),
 )
 
 #: How often something has changed that programs keep in memory: they read it again when the number is another one.

@@ -74,7 +74,7 @@ _OWN = ('id', 'name', 'given_name', 'email', 'ttl', 'refresh', 'retry', 'expire'
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
              'journal_records', 'history_records', 'attributes', 'shared', 'recent_deletes', 'held_by',
-             'version_before', 'requires_approval')
+             'version_before', 'requires_approval', 'is_signed', 'content_serial', 'soa_names')
 _INSERT = sa.insert(domains)
 _STATES = sa.update(domains).where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
     action=sa.bindparam('new_action'), status=sa.bindparam('new_status'), updated_at=sa.bindparam('now'),

@@ -9,6 +9,9 @@ changes the SOA in more than the serial is in no journal, which begins anew afte
 pool, before the domain has a serial for that; until then there are no differences, as they would delete a SOA that no
 server has (RFC 1995 section 4).  Whoever writes has locked the domain.
 
+Differences of what the signer made are kept beside those of the contents, for transfers only: history and former
+contents are without them.  They are dropped when the journal no longer has their version.
+
 The creation and the deletion of a domain are not rows here: ``domains.created_by`` and ``deleted_by`` have them.
 """
 
@@ -37,7 +40,8 @@ from designate_pool.storage.serving.zone_snapshot import Ahead
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.entities import chunks, delete_all
-from designate_pool.storage.sql.schema import ALIVE, domains, pool_renewals, records, recordsets, zone_versions
+from designate_pool.storage.sql.schema import (ALIVE, domains, pool_renewals, records, recordsets, signed_records,
+                                               zone_versions)
 from designate_pool.storage.zones import recordsets as recordset_store
 
 TABLE = zone_versions
@@ -58,6 +62,8 @@ _IN_ORDER = (sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, r
              .order_by(recordsets.c.name, recordsets.c.type))
 _OF_DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
 _SIZE = TABLE.c.gone + TABLE.c.added
+#: In the journal.
+_SIZE_WITH_SIGNED = _SIZE + TABLE.c.signed_size
 _IS_KEPT = TABLE.c.difference.is_not(None)
 #: The update that has still to give a domain a serial for its new primary.
 _AWAITED = sa.and_(pool_renewals.c.pool_id == domains.c.pool_id, pool_renewals.c.everywhere == sa.true(),
@@ -72,8 +78,9 @@ _SHORTEN = (sa.update(domains).where(domains.c.id == sa.bindparam('key'))
             .values(journal_from=sa.bindparam('reach'), journal_records=sa.bindparam('remaining'),
                     history_records=sa.bindparam('kept')))
 #: The records of one version are not read if they alone are too many.
-_STEPS = sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.former_serial, _SIZE,
-                   sa.case((_SIZE <= sa.bindparam('most'), TABLE.c.difference)))
+_STEPS = sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.former_serial, _SIZE_WITH_SIGNED,
+                   *(sa.case((_SIZE_WITH_SIGNED <= sa.bindparam('most'), column))
+                     for column in (TABLE.c.difference, TABLE.c.signed_difference)))
 _ROWS = _STEPS.where(_OF_DOMAIN).limit(sa.bindparam('rows'))
 #: Serials after *have* and up to *serial*, where they do not wrap around between these and where they do.
 _BETWEEN = _ROWS.where(TABLE.c.serial_number > sa.bindparam('have'), TABLE.c.serial_number <= sa.bindparam('serial'))
@@ -107,6 +114,9 @@ _ORIGINS = sa.select(domains.c.id, domains.c.name, domains.c.version, domains.c.
 
 _SIZES = (sa.select(TABLE.c.number, _SIZE, _IS_KEPT).where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before'))
           .order_by(TABLE.c.number.desc()).limit(sa.bindparam('limit')))
+_SIGNED = (sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.signed_difference)
+           .where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before')).order_by(TABLE.c.number.desc())
+           .limit(sa.bindparam('limit')))
 
 
 class Span(NamedTuple):
@@ -131,7 +141,7 @@ class ServedRecord(NamedTuple):
 class NewVersion(NamedTuple):
     """A version to write.
 
-    :ivar difference: packed; None where it is not kept
+    :ivar difference: packed; None where it is not kept; likewise *signed_difference*, of *signed_size* records
     :ivar former_soa: by field of :class:`ZoneHead`; ``primary`` is the first name server, and ``project_id`` the owner.
         None for the same as now
     """
@@ -139,6 +149,8 @@ class NewVersion(NamedTuple):
     version: Version
     difference: bytes | None = b''
     former_soa: Mapping[str, Any] | None = None
+    signed_difference: bytes | None = b''
+    signed_size: int = 0
 
 
 def of(context: Context, former: Domain, domain: Domain, kind: ChangeKind, gone: int = 0, added: int = 0) -> Version:
@@ -158,7 +170,8 @@ def write(tx: Tx, new: Sequence[NewVersion], now: datetime) -> None:
     for part in chunks(new, _AT_ONCE):
         every = [item.version for item in part]
         bulk.insert(tx, TABLE, {'created_at': now}, {
-            'difference': [item.difference for item in part],
+            **{name: [getattr(item, name) for item in part]
+               for name in ('difference', 'signed_difference', 'signed_size')},
             'former_soa': [None if item.former_soa is None else json.dumps(item.former_soa) for item in part],
             'kind': [version.kind for version in every],
             'actor': [actor_text(version.actor) for version in every],
@@ -238,11 +251,14 @@ def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneSt
 
 def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
     """The first serial and the size of the domain's journal without its oldest versions: of *most* records at most."""
-    rows = tx.execute(sa.select(TABLE.c.former_serial, _SIZE).where(TABLE.c.domain_id == domain.id)
-                      .order_by(TABLE.c.number.desc()).limit(most)).all()
+    rows = tx.execute(sa.select(TABLE.c.number, TABLE.c.former_serial, _SIZE_WITH_SIGNED)
+                      .where(TABLE.c.domain_id == domain.id).order_by(TABLE.c.number.desc()).limit(most)).all()
     reach, size = domain.serial, 0
-    for former_serial, count in rows:
+    for number, former_serial, count in rows:
         if reach == domain.journal_from or size + count > most:
+            if domain.is_signed and not domain.waits_for:  # servers may have an older version while changes wait
+                tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain.id, TABLE.c.number <= number,
+                                                  TABLE.c.signed_difference != b'').values(signed_difference=None))
             break
         reach, size = former_serial, size + count
     return reach, size
@@ -266,11 +282,12 @@ def drop_oldest(tx: Tx, domain: Domain, most: int) -> int:
 
 def expire(tx: Tx, before: datetime, limit: int) -> int:
     """Delete versions from before a time, the oldest first, *limit* at most; how many were deleted."""
-    old = tx.execute(sa.select(TABLE.c.id, TABLE.c.domain_id, TABLE.c.serial_number, _SIZE, _IS_KEPT)
+    old = tx.execute(sa.select(TABLE.c.id, TABLE.c.domain_id, TABLE.c.serial_number, _SIZE_WITH_SIGNED,
+                               sa.case((_IS_KEPT, _SIZE), else_=0))
                      .where(TABLE.c.created_at < before).order_by(TABLE.c.created_at).limit(limit)).all()
-    stale: dict[str, list[tuple[int, int, bool]]] = {}
-    for _, domain_id, serial, count, is_kept in old:
-        stale.setdefault(domain_id, []).append((serial, count, is_kept))
+    stale: dict[str, list[tuple[int, int, int]]] = {}
+    for _, domain_id, serial, count, in_history in old:
+        stale.setdefault(domain_id, []).append((serial, count, in_history))
     shorter = []
     for part in chunks(sorted(stale)):
         for row in tx.execute(_JOURNALS, {'ids': part}):
@@ -279,7 +296,7 @@ def expire(tx: Tx, before: datetime, limit: int) -> int:
                 if reach is not None and _age(serial, row.serial) < _age(row.journal_from, row.serial):
                     remaining -= count
                     reach = min(reach, serial, key=lambda serial: _age(serial, row.serial))
-            kept = row.history_records - sum(count for _, count, is_kept in stale[row.id] if is_kept)
+            kept = row.history_records - sum(in_history for _, _, in_history in stale[row.id])
             shorter.append({'key': row.id, 'reach': reach, 'remaining': max(0, remaining), 'kept': max(0, kept)})
     if shorter:
         tx.execute(_SHORTEN, shorter)
@@ -354,11 +371,13 @@ def permitted_pages(tx: Tx, domain_id: str,
         return
     if head.is_held:
         former = _permitted(tx, domain_id, head)
+        if head.is_signed:
+            former += _signed_at(tx, domain_id, head.serial)
         for start in range(0, max(1, len(former)), _AT_ONCE):
             yield head, former[start:start + _AT_ONCE]
         return
     is_empty = True
-    with contextlib.closing(zone_snapshot.records_of(tx, domain_id, ahead)) as read:
+    with contextlib.closing(zone_snapshot.records_of(tx, domain_id, ahead, head.is_signed)) as read:
         for page in read:
             is_empty = False
             yield head, page
@@ -384,6 +403,14 @@ def _permitted(tx: Tx, domain_id: str, head: ZoneHead) -> list[ZoneRecord]:
     _, past = _version_at(tx, domain_id, head.serial, None, None)
     present = (record for page in zone_snapshot.records_of(tx, domain_id) for record in page)
     return list(Turns().between(differences.undo(present, past.differences())))
+
+
+def _signed_at(tx: Tx, domain_id: str, serial: int) -> list[ZoneRecord]:
+    """What the signer had made of a zone whose changes wait, at the serial that servers may have."""
+    undone = itertools.takewhile(lambda row: row.serial_number != serial, _newest_first(tx, domain_id, _SIGNED))
+    present = tx.execute(sa.select(*(signed_records.c[name] for name in ('name', 'type', 'ttl', 'wire')))
+                         .where(signed_records.c.domain_id == domain_id)).tuples()
+    return list(differences.undo(present, [differences.unpack(row.signed_difference) for row in undone]))
 
 
 def rows_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None = None, expired: datetime | None = None,
@@ -616,14 +643,16 @@ def _age(serial: int, newest: int) -> int:
 def _steps(rows: Iterable[Sequence[Any]], have: int, newest: int, ttl: int) -> list[ZoneStep] | None:
     """The steps from *have* to *newest*; None if they do not lead there."""
     result, at = [], have
-    for _, serial, former_serial, _, packed in sorted(rows, key=lambda row: row[0]):
+    for _, serial, former_serial, _, packed, signed in sorted(rows, key=lambda row: row[0]):
         if serial == former_serial:
             continue
-        if former_serial != at or packed is None:
+        if former_serial != at or packed is None or signed is None:
             return None
         gone, added = differences.unpack(packed, ttl)
         if same := set(gone).intersection(added):  # only whether the TTL is the zone's has changed
             gone, added = ([record for record in part if record not in same] for part in (gone, added))
+        if signed:
+            gone, added = ([*part, *more] for part, more in zip((gone, added), differences.unpack(signed)))
         result.append(ZoneStep(serial, gone, added))  # type: ignore[arg-type]
         at = serial
     return result if at == newest else None

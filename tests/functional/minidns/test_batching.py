@@ -38,10 +38,10 @@ class Reads:
         self.go = threading.Event()
         self._read = read
 
-    def read(self, tx: Tx, keys: Collection[Any], most: int) -> Any:
+    def read(self, tx: Tx, keys: Collection[Any], most: int, **which: bool) -> Any:
         self.batches.append(sorted(keys))
         assert self.go.wait(20)
-        return self._read(tx, keys, most)
+        return self._read(tx, keys, most, **which)
 
 
 def held_up(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> Iterator[Reads]:
@@ -79,7 +79,7 @@ def ask_for_all(service: MiniDns, reads: Reads, names: Collection[str]) -> dict[
         asked = {first: clients.submit(transfer, service.endpoints[0], first)}
         wait_until(lambda: reads.batches, 'one is read')
         asked |= {name: clients.submit(transfer, service.endpoints[0], name) for name in others}
-        waiting = service._listener._query_handler._zone_loader._small_zones
+        waiting = service._listener._query_handler._zone_loader._small_zones[False]
         wait_until(lambda: len(waiting._next.keys) == len(others), 'the others wait')
         reads.go.set()
         return {name: each.result(20) for name, each in asked.items()}

@@ -1,0 +1,163 @@
+"""The records that the signer made: rows of the table of that name as :class:`designate_pool.model.SignedRecord`.
+
+They belong to the contents that servers get, and to nothing that users see.  A row is known by a digest of what it
+says, so that one is deleted without being read before.  Whoever writes has locked the domain.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql import bulk
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks
+from designate_pool.storage.sql.schema import ALIVE, records, recordsets, signed_records
+
+TABLE = signed_records
+_FIELDS = SignedRecord._fields
+_COLUMNS = [TABLE.c[name] for name in _FIELDS]
+#: Rows of one statement; chains that one looks into, of which SQLite takes 500 at most.
+_AT_ONCE, _LOOKUPS = 2000, 100
+_DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
+_IDS: sa.BindParameter[Any] = sa.bindparam('ids', expanding=True)
+_NAMES: sa.BindParameter[Any] = sa.bindparam('names', expanding=True)
+_SELECT = sa.select(*_COLUMNS)
+_AT_NAMES = sa.select(TABLE.c.domain_id, *_COLUMNS).where(TABLE.c.domain_id.in_(_IDS), TABLE.c.name.in_(_NAMES))
+_OF_ZONE = _SELECT.where(_DOMAIN)
+_DUE = (_OF_ZONE.where(TABLE.c.expires_at < sa.bindparam('before')).order_by(TABLE.c.expires_at)
+        .limit(sa.bindparam('most')))
+_BY_KEY = _OF_ZONE.where(TABLE.c.key_tag == sa.bindparam('tag')).limit(sa.bindparam('most'))
+_FIRST_EXPIRY = sa.select(sa.func.min(TABLE.c.expires_at)).where(_DOMAIN)
+_LAST_IN_CHAIN = _OF_ZONE.where(TABLE.c.chain_key.is_not(None)).order_by(TABLE.c.chain_key.desc()).limit(1)
+_DELETE = sa.delete(TABLE).where(_DOMAIN, TABLE.c.digest.in_(sa.bindparam('digests', expanding=True)))
+_UNSIGNED_AT_NAMES = (
+    sa.select(recordsets.c.domain_id, recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.wire)
+    .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
+    .where(recordsets.c.domain_id.in_(_IDS), recordsets.c.name.in_(_NAMES), recordsets.c.deleted == ALIVE,
+           recordsets.c.type != 'SOA', zone_snapshot.IS_PRESENT))
+# Read in the index of the zone's recordsets.
+_BELOW = (sa.select(recordsets.c.name).distinct()
+          .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
+                 recordsets.c.name.like(sa.bindparam('pattern'), escape='|'), recordsets.c.type != 'SOA',
+                 sa.exists().where(records.c.recordset_id == recordsets.c.id, zone_snapshot.IS_PRESENT))
+          .limit(sa.bindparam('most')))
+
+
+def signed_at(tx: Tx, names: Mapping[str, Collection[str]]) -> dict[str, list[SignedRecord]]:
+    """The records at names of domains, by the domain's id."""
+    return {domain_id: [SignedRecord(*row) for row in rows] for domain_id, rows in _at(tx, _AT_NAMES, names).items()}
+
+
+def rrsets_at(tx: Tx, names: Mapping[str, Collection[str]]) -> dict[str, list[ZoneRecord]]:
+    """The present records of users, without the SOA, at names of domains, by the domain's id."""
+    return _at(tx, _UNSIGNED_AT_NAMES, names)
+
+
+def names_below(tx: Tx, domain_id: str, name: str, limit: int) -> list[str]:
+    """The names below *name* with present records of users, *limit* at most; it reads the names of the whole zone."""
+    escaped = name.replace('|', '||').replace('%', '|%').replace('_', '|_')
+    return list(tx.execute(_BELOW, {'domain_id': domain_id, 'pattern': f'%.{escaped}', 'most': limit}).scalars())
+
+
+def predecessors(tx: Tx, keys: Mapping[str, Collection[bytes]]) -> dict[tuple[str, bytes], SignedRecord]:
+    """For keys in the chains of domains, by the domain's id: the NSEC or NSEC3 record with the greatest key below, or
+    else with the greatest of all; without those of domains that have no chain."""
+    before: dict[tuple[str, bytes], SignedRecord] = {}
+    for part in chunks([(domain_id, key) for domain_id, own in keys.items() for key in own], _LOOKUPS):
+        parameters: dict[str, Any] = {}
+        for number, (domain_id, key) in enumerate(part):
+            parameters |= {f'domain{number}': domain_id, f'key{number}': key}
+        for number, *row in tx.execute(_lookups(len(part)), parameters):
+            before[part[number]] = SignedRecord(*row)
+    for domain_id, own in keys.items():
+        if missing := [key for key in own if (domain_id, key) not in before]:
+            last = tx.execute(_LAST_IN_CHAIN, {'domain_id': domain_id}).first()
+            if last is not None:
+                before.update(((domain_id, key), SignedRecord(*last)) for key in missing)
+    return before
+
+
+def due(tx: Tx, domain_id: str, before: int, limit: int) -> list[SignedRecord]:
+    """The signatures of a zone that expire before a time, in seconds since the epoch; the first ones first."""
+    return [SignedRecord(*row) for row in tx.execute(_DUE, {'domain_id': domain_id, 'before': before, 'most': limit})]
+
+
+def by_key(tx: Tx, domain_id: str, key_tag: int, limit: int) -> list[SignedRecord]:
+    """Signatures of a zone that a key has made."""
+    return [SignedRecord(*row) for row in tx.execute(_BY_KEY, {'domain_id': domain_id, 'tag': key_tag, 'most': limit})]
+
+
+def first_expiry(tx: Tx, domain_id: str) -> int | None:
+    """When the first signature of a zone expires, in seconds since the epoch; None for no signatures."""
+    return tx.execute(_FIRST_EXPIRY, {'domain_id': domain_id}).scalar()
+
+
+def of_zone(tx: Tx, domain_id: str) -> Iterator[SignedRecord]:
+    """All records of a zone, fetched as they are consumed, in a transaction that writes or has one state."""
+    rows = tx.execute(_OF_ZONE, {'domain_id': domain_id}, execution_options={'yield_per': _AT_ONCE})
+    return (SignedRecord(*row) for row in rows)
+
+
+def replace(tx: Tx, changes: Mapping[str, SignedDifference]) -> None:
+    """Delete and insert records of domains, by the domain's id.
+
+    :raises ValueError: when one that is to be deleted is not there
+    """
+    for domain_id, change in changes.items():
+        for part in chunks(_digest(record) for record in change.gone):
+            if tx.execute(_DELETE, {'domain_id': domain_id, 'digests': part}).rowcount != len(part):
+                raise ValueError(f'signed records of domain {domain_id} that a change removes are not there')
+    new = [(domain_id, _digest(record), *record) for domain_id, change in changes.items() for record in change.added]
+    for rows in chunks(sorted(new, key=lambda row: row[:2]), _AT_ONCE):
+        bulk.insert(tx, TABLE, {}, dict(zip(('domain_id', 'digest', *_FIELDS), zip(*rows))))
+
+
+def delete_of(tx: Tx, domain_id: str) -> None:
+    """Delete all records of a zone."""
+    tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id == domain_id))
+
+
+def purge(tx: Tx, ids: Collection[str], limit: int) -> int:
+    """Delete records of these domains, *limit* at most; how many there were."""
+    rows = tx.execute(sa.select(TABLE.c.domain_id, TABLE.c.digest).where(TABLE.c.domain_id.in_(ids))
+                      .limit(limit)).all()
+    for domain_id in {row.domain_id for row in rows}:
+        for part in chunks(row.digest for row in rows if row.domain_id == domain_id):
+            tx.execute(_DELETE, {'domain_id': domain_id, 'digests': part})
+    return len(rows)
+
+
+def _at(tx: Tx, query: sa.Select[Any], names: Mapping[str, Collection[str]]) -> dict[str, list[Any]]:
+    """The rows of a query at names of domains: read by ids and names, so that pairs not asked for are left out."""
+    rows: dict[str, list[Any]] = {domain_id: [] for domain_id in names}
+    wanted = {domain_id: set(own) for domain_id, own in names.items() if own}
+    for part in chunks(sorted({name for own in wanted.values() for name in own})):
+        among = set(part)
+        ids = [domain_id for domain_id, own in wanted.items() if own & among]
+        for domain_id, *row in tx.execute(query, {'ids': ids, 'names': part}):
+            if row[0] in wanted[domain_id]:
+                rows[domain_id].append(tuple(row))
+    return rows
+
+
+@functools.lru_cache(maxsize=_LOOKUPS)
+def _lookups(count: int) -> sa.TextualSelect:
+    """The statement that finds the predecessors of so many keys, each with the number of its key."""
+    columns = ', '.join(column.name for column in _COLUMNS)
+    one = (f'SELECT * FROM (SELECT {{0}} AS number, {columns} FROM {TABLE.name} WHERE domain_id = :domain{{0}} '
+           'AND chain_key < :key{0} ORDER BY chain_key DESC LIMIT 1) AS lookup{0}')
+    text = sa.text(' UNION ALL '.join(one.format(number) for number in range(count)))
+    return text.bindparams(*(sa.bindparam(f'key{number}', type_=sa.LargeBinary) for number in range(count))).columns(
+        sa.column('number', sa.Integer), *(sa.column(column.name, column.type) for column in _COLUMNS))
+
+
+def _digest(record: SignedRecord) -> str:
+    head = f'{record.name} {record.type} '.encode()
+    return hashlib.blake2b(head + record.wire, digest_size=16).hexdigest()

@@ -1,0 +1,122 @@
+"""The keys of zones, and how far their signing has come: rows of ``zone_keys`` and ``zone_signing``.
+
+Private keys are stored as texts that the caller has encrypted.  Whoever writes has locked the domain, except for
+claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from designate_pool.model import SigningKey, ZoneSigning
+from designate_pool.storage.sql import bulk
+from designate_pool.storage.sql.columns import storable
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import Entities, chunks
+from designate_pool.storage.sql.schema import ALIVE, domains, pools, zone_keys, zone_signing
+
+TABLE = zone_signing
+_LONGEST = 1024
+_STATES, _KEYS = Entities(ZoneSigning, TABLE), Entities(SigningKey, zone_keys)
+_OF_DOMAINS = _STATES.select.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
+_KEYS_OF_DOMAINS = (_KEYS.select.add_columns(zone_keys.c.domain_id)
+                    .where(zone_keys.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
+                    .order_by(zone_keys.c.created_at, zone_keys.c.id))
+_FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindparam('now'))
+#: Of a live domain in a pool that is not frozen: the servers of others may not get a new version.
+_MAY_GO_ON = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.deleted == ALIVE, sa.exists().where(
+    pools.c.id == domains.c.pool_id, pools.c.freeze_id.is_(None)))
+#: A statement for each time: one for both would use the index of neither.
+_DUE = [_STATES.select.where(column <= sa.bindparam('now'), _FREE, _MAY_GO_ON).order_by(column)
+        .limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True)
+        for column in (TABLE.c.next_event_at, TABLE.c.resign_at)]
+_CHANGING = ('state', 'publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at', 'backed_up_at',
+             'token_uri')
+
+
+def state_of(tx: Tx, domain_id: str) -> ZoneSigning | None:
+    """How far the signing of a domain has come; None for one that is not to be signed."""
+    return states_of(tx, [domain_id]).get(domain_id)
+
+
+def states_of(tx: Tx, ids: Iterable[str]) -> dict[str, ZoneSigning]:
+    """As :func:`state_of`, by id, of those of these domains that are to be signed."""
+    return {state.domain_id: state for part in chunks(ids) for state in _STATES.all(tx, _OF_DOMAINS, ids=part)}
+
+
+def save_state(tx: Tx, state: ZoneSigning, now: datetime) -> None:
+    """Write how far the signing of a domain has come, the first time too."""
+    values = _STATES.values(state) | {'updated_at': now, 'why': state.why and storable(state.why, _LONGEST)}
+    if not tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == state.domain_id).values(values)).rowcount:
+        tx.execute(sa.insert(TABLE), values | {'created_at': now})
+
+
+def delete_state(tx: Tx, domain_id: str) -> None:
+    """Forget that a domain was to be signed; its keys stay."""
+    tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id == domain_id))
+
+
+def claim_due(tx: Tx, by: str, now: datetime, until: datetime, most: int) -> list[ZoneSigning]:
+    """Claim domains for which something is to be done now; rows locked by others are skipped."""
+    due = {state.domain_id: state for query in _DUE for state in _STATES.all(tx, query, now=now, most=most)}
+    claimed = list(due.values())[:most]
+    for part in chunks(state.domain_id for state in claimed):
+        tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part)).values(claimed_by=by, claimed_until=until))
+    return claimed
+
+
+def claim(tx: Tx, domain_id: str, by: str, now: datetime, until: datetime) -> bool:
+    """Claim one domain, due or not; whether nobody else has."""
+    return tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id, sa.or_(_FREE, TABLE.c.claimed_by == by))
+                      .values(claimed_by=by, claimed_until=until), {'now': now}).rowcount > 0
+
+
+def release(tx: Tx, domain_id: str, by: str) -> None:
+    """Give up a claim."""
+    tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id, TABLE.c.claimed_by == by)
+               .values(claimed_by=None, claimed_until=None))
+
+
+def keys_of(tx: Tx, ids: Sequence[str]) -> dict[str, list[SigningKey]]:
+    """The keys of each of these domains, in the order in which they were made."""
+    keys: dict[str, list[SigningKey]] = {domain_id: [] for domain_id in ids}
+    for part in chunks(ids):
+        for *key, domain_id in tx.execute(_KEYS_OF_DOMAINS, {'ids': part}):
+            keys[domain_id].append(SigningKey(*key))
+    return keys
+
+
+def add_keys(tx: Tx, domain_id: str, keys: Iterable[tuple[SigningKey, str | None]], now: datetime) -> None:
+    """Store new keys of a domain, each with its private part, encrypted; None for one in a token."""
+    for key, private in keys:
+        tx.execute(sa.insert(zone_keys), _KEYS.values(key) | {
+            'domain_id': domain_id, 'private': private, 'created_at': now, 'updated_at': now})
+
+
+def save_keys(tx: Tx, keys: Sequence[SigningKey], now: datetime) -> None:
+    """Write state and times of keys."""
+    for part in chunks(keys):
+        bulk.update(tx, zone_keys, [key.id for key in part], {
+            'updated_at': [now for _ in part], **{name: [getattr(key, name) for key in part] for name in _CHANGING}})
+
+
+def private_of(tx: Tx, key_ids: Iterable[str]) -> dict[str, str]:
+    """The private parts of those of these keys that have one, by id, encrypted."""
+    return {key: text for part in chunks(key_ids) for key, text in tx.execute(
+        sa.select(zone_keys.c.id, zone_keys.c.private).where(zone_keys.c.id.in_(part), zone_keys.c.private.is_not(None))
+    ).tuples()}
+
+
+def save_private(tx: Tx, texts: Mapping[str, str | None], now: datetime) -> None:
+    """Write the private parts of keys, by id, encrypted; None destroys one."""
+    for key, text in texts.items():
+        tx.execute(sa.update(zone_keys).where(zone_keys.c.id == key).values(private=text, updated_at=now))
+
+
+def key_ids(tx: Tx, after_id: str, limit: int) -> list[str]:
+    """Ids of all keys with a private part after *after_id*, in their order."""
+    return list(tx.execute(sa.select(zone_keys.c.id).where(zone_keys.c.id > after_id, zone_keys.c.private.is_not(None))
+                           .order_by(zone_keys.c.id).limit(limit)).scalars())
