@@ -137,12 +137,12 @@ def purge(tx: Tx, ids: Collection[str], limit: int) -> int:
 def _at(tx: Tx, query: sa.Select[Any], names: Mapping[str, Collection[str]]) -> dict[str, list[Any]]:
     """The rows of a query at names of domains: read by ids and names, so that pairs not asked for are left out."""
     rows: dict[str, list[Any]] = {domain_id: [] for domain_id in names}
-    wanted = {domain_id: set(own) for domain_id, own in names.items() if own}
-    for part in chunks(sorted({name for own in wanted.values() for name in own})):
+    names_by_id = {domain_id: set(own) for domain_id, own in names.items() if own}
+    for part in chunks(sorted({name for own in names_by_id.values() for name in own})):
         among = set(part)
-        ids = [domain_id for domain_id, own in wanted.items() if own & among]
+        ids = [domain_id for domain_id, own in names_by_id.items() if own & among]
         for domain_id, *row in tx.execute(query, {'ids': ids, 'names': part}):
-            if row[0] in wanted[domain_id]:
+            if row[0] in names_by_id[domain_id]:
                 rows[domain_id].append(tuple(row))
     return rows
 
