@@ -51,7 +51,7 @@ class KeyFacts(NamedTuple):
     :ivar servers: the serial that each server serves that may answer, by the server's name; None when it is not known
     :ivar skipped: the names of servers, of the parent's too, that are not waited for
     :ivar largest_ttl: of its RRsets; *soa_minimum*: for how long it may be cached that something does not exist
-    :ivar signatures: by the tag of a key, how many signatures of the zone are by it
+    :ivar signatures: by the tag of a key, how many signatures of the zone are by it, at least
     :ivar ds: the DS records that each server of the parent has, as text; None for one that did not answer
     :ivar is_leaving: whether signing is to end
     """
@@ -183,9 +183,9 @@ class _Plan:
             # The DS that caches have is the new one's already.
             yield self._become(key, KeyState.REMOVED)
             return
-        count = self.facts.signatures.get(key.tag, 0)
+        remain = self.facts.signatures.get(key.tag, 0) > 0
         yield self._after_caches(key, KeyState.REMOVED, self.facts.largest_ttl,
-                                 f'{count} signatures by the key {key.tag} to be renewed' if count else '')
+                                 f'signatures by the key {key.tag} to be renewed' if remain else '')
 
     def _activate(self, key: SigningKey) -> Iterator[KeyStep]:
         yield self._become(key, KeyState.ACTIVE)

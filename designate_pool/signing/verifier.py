@@ -118,7 +118,8 @@ def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str,
             types = checks.types(name, zone.get(name, {}))
         link = links.get(owner)
         defects += checks.of_link(owner, {link.wire} if link else None, None, types)
-    return defects + _broken_chain(difference, checks.denial, apex)
+    # Only of well-formed records it can be said where they lead.
+    return defects or _broken_chain(difference, checks.denial, apex)
 
 
 def _misplaced(difference: SignedDifference, before: Collection[SignedRecord]) -> list[str]:

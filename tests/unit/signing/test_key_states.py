@@ -92,7 +92,7 @@ def to(one: SigningKey, state: KeyState, **times: datetime) -> SigningKey:
     ([ZSK, to(NEW_ZSK, KeyState.READY), KSK], {}, 111,
      ['ZSK1 -> . at 5000', 'ZSK3 -> active at 111 now', 'ZSK1 -> retiring at 111 now', 'KSK2 -> .']),
     ([to(ZSK, KeyState.RETIRING), to(NEW_ZSK, KeyState.ACTIVE), KSK], {'signatures': {1: 7}}, 111,
-     ['ZSK1 -> .: 7 signatures by the key 1 to be renewed', 'ZSK3 -> .', 'KSK2 -> .']),
+     ['ZSK1 -> .: signatures by the key 1 to be renewed', 'ZSK3 -> .', 'KSK2 -> .']),
     ([to(ZSK, KeyState.RETIRING), to(NEW_ZSK, KeyState.ACTIVE), KSK], {}, 111,
      ['ZSK1 -> . at 421 now', 'ZSK3 -> .', 'KSK2 -> .']),
     ([to(ZSK, KeyState.RETIRING, remove_at=at(421)), to(NEW_ZSK, KeyState.ACTIVE), KSK], {}, 421,

@@ -180,6 +180,8 @@ FAULTS: dict[str, tuple[Spoil, str]] = {
                            f'NSEC of w4.{APEX} passes over {NEW}'),
     'a type too many': (lambda zone, done: linked_otherwise(done, NEW, nsec('w5', 1, 16, 46, 47)),
                         f'NSEC of {NEW} lists the type TXT'),
+    'malformed NSEC': (lambda zone, done: linked_otherwise(done, NEW, nsec('w5')[:-1] + b'\0\0'),
+                       f'NSEC of {NEW} is malformed'),
     'expiry inside the margin': (lambda zone, done: changed(done, of_new, lambda one: signed_by(
         KEYS, NEW, 'A', 300, A, times=Validity(NOW, NOW + MARGIN - 1))), 'expires at'),
     'foreign key': (lambda zone, done: changed(done, of_new, lambda one: signed_by(
