@@ -20,7 +20,6 @@ from designate_pool.planner.plan.plan import (MAX_SAFE_DELETE_PCENT, MAX_SAFE_UP
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import GENERATED, lies_in
 from designate_pool.protocol.rrset import RRset
 
@@ -226,8 +225,7 @@ class BaseProvider(BaseSource):
                 desired.remove_record(rrset)
             else:
                 self._simplify(desired, rrset)
-        ruled = desired if 'DNAME' in desired.types else desired.of_types(rules.RULED)
-        for rrset in () if self.SUPPORTS_BROKEN_RULES else ruled:
+        for rrset in () if self.SUPPORTS_BROKEN_RULES else desired.ruled():
             why = desired.broken_rule(rrset, self.id) if rrset.extra.is_for(self.id) else None
             if why is not None:
                 self.supports_warn_or_except(f'it cannot hold {rrset.name} {rrset.type}: {why}', 'it is left out')

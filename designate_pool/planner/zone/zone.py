@@ -128,6 +128,12 @@ class Zone:
             keys += [key for key in extras if not key.endswith(ends)]
         yield from [self[key] for key in keys]
 
+    def ruled(self) -> Iterable[RRset]:
+        """The RRsets that :meth:`broken_rule` may be against; the zone may change meanwhile."""
+        return self if 'DNAME' in self._types else [*self.of_types(rules.RULED), *(
+            self[key] for key, packed in self._rrsets.items()
+            if len(packed) > rules.LEAST_OVERFLOW and key.rpartition('\t')[2] not in rules.RULED)]
+
     def broken_rule(self, rrset: RRset, target_id: str) -> str | None:
         """Why no DNS server takes *rrset*, which a lenient addition may have brought, beside others for the target."""
         own = {other.type: other.rdatas for other in self.at(rrset.name) if other.extra.is_for(target_id)}

@@ -7,6 +7,7 @@ import collections
 import dns.rdata
 import pytest
 
+from designate_pool import backends
 from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import parse_rdata
 from designate_pool.protocol.rules import Level, ServerLimit
@@ -115,6 +116,9 @@ def test_the_name_servers_of_a_zone():
     assert [violation.rule.id for violation in rules.of_zone(ZONE, one)] == ['ns-count', 'ns-ttl']
 
 
+_KNOT_NSEC3PARAM, = (limit for limit in backends.driver_class('knot').capabilities.limits if limit.what == 'NSEC3PARAM')
+
+
 @pytest.mark.parametrize(('refusal', 'rtype', 'texts', 'why'), [
     (ServerLimit('records', 2, 'takes {limit} records, not {size}'), 'A', ['192.0.2.1', '192.0.2.2', '192.0.2.3'],
      'takes 2 records, not 3'),
@@ -126,10 +130,12 @@ def test_the_name_servers_of_a_zone():
     (ServerLimit('parameters', 1, ''), 'SVCB', [], None), (ServerLimit('iterations', 1, ''), 'NSEC3PARAM', [], None),
     (ServerLimit('parameters', 1, 'takes {limit}'), 'SVCB', ['1 . alpn=h2 port=443'], 'takes 1'),
     (ServerLimit('iterations', 100, 'takes {limit}'), 'NSEC3PARAM', ['1 0 101 -'], 'takes 100'),
+    (_KNOT_NSEC3PARAM, 'NSEC3PARAM', ['1 0 0 -', '1 0 9 ab'], 'Knot takes 1 NSEC3PARAM record, not 2'),
+    (_KNOT_NSEC3PARAM, 'NSEC3PARAM', ['1 0 0 -'], None),
     (ServerLimit('WKS', 0, 'takes no WKS'), 'WKS', ['192.0.2.1 6 25'], 'takes no WKS'),
     (ServerLimit('WKS', 0, ''), 'A', ['192.0.2.1'], None),
 ], ids=['records', 'as many', 'octets', 'as long', 'short text', 'no SVCB', 'no NSEC3PARAM', 'parameters',
-        'iterations', 'type', 'another type'])
+        'iterations', 'two NSEC3PARAM', 'one NSEC3PARAM', 'type', 'another type'])
 def test_what_a_make_of_server_does_not_take(refusal, rtype, texts, why):
     read = rules.from_json(rules.to_json([refusal]))
     assert [violation.why for violation in rules.refused(read, 'www.example.com.', rtype, texts)] == (
