@@ -267,6 +267,13 @@ class CentralSettings:
     default_pool_id: str | None = option(
         None, 'The id of the default pool, in place of its name. Not set: the pool of [service:pool_manager] '
               'pool_name.')
+    signing_keys_file: str | None = option(
+        None, 'File of keys, one on each line, that encrypt the private keys of signed zones in the database, as '
+              'secrets_key_file in [database] does secrets; let it be another file, which only processes with Central '
+              'can read. Without it private keys are lost, and so it is backed up. Not set: zones cannot be signed.')
+    signing_keys: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    signing_policies: Mapping[str, SigningPolicy] = dataclasses.field(
+        default_factory=lambda: {'default': SigningPolicy()})
     scheduler_filters: tuple[str, ...] = option(
         ('pool_id_attribute', 'attribute', 'in_doubt_default_pool', 'random'),
         'How the pool of a new zone is chosen; one filter after the other, each of which keeps some of the pools. '
@@ -526,3 +533,39 @@ class SinkSettings:
     handlers: tuple[AddressSettings, ...] = ()
     others: Mapping[str, Mapping[str, Sequence[str]]] = dataclasses.field(default_factory=dict)
     missing: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SigningPolicy:
+    """How zones are signed that name this policy; a section [dnssec_policy:NAME] is the policy NAME. Times are seconds.
+
+    :ivar digests: of the DS records that the parent is to have: SHA-256
+    """
+
+    SECTION: ClassVar = 'dnssec_policy:default'
+    algorithm: str = option('ECDSAP256SHA256', 'Of keys that are made.', choices=['ECDSAP256SHA256', 'ED25519'])
+    denial: str = option(
+        'NSEC', 'How it is proven that a name does not exist. NSEC lets everybody list the names of the zone; NSEC3, '
+                'with no iterations and no salt (RFC 9276), makes that some work.', choices=['NSEC', 'NSEC3'])
+    keys: str = option(
+        'split', 'split: one key that the parent knows signs the keys, and another one that is changed without the '
+                 'parent signs all else (KSK and ZSK). csk: one key does both; servers that validate what they '
+                 'transfer, as Knot DNS can, may refuse the zone while that key is changed.', choices=['split', 'csk'])
+    ksk_lifetime: int = option(0, 'After so long a KSK or CSK is followed by a new one; 0: by command only.', min=0)
+    zsk_lifetime: int = option(7776000, 'The same for a ZSK.', min=0)
+    validity: int = option(1814400, 'For how long signatures are valid.', min=3600, max=31536000)
+    refresh: int = option(
+        864000, 'Signatures that are valid for less than this are renewed. What a server still serves that is cut off '
+                'must be valid: "expire" in the SOA of signed zones is at most validity less refresh.', min=60)
+    jitter: int = option(172800, 'Signatures end up to so much earlier, so that not all are renewed at once.', min=0)
+    dnskey_ttl: int = option(3600, 'The TTL of the keys in the zone.', min=0, max=604800)
+    propagation_delay: int = option(
+        300, 'For how long after all servers serve a version an answer of the one before may still be on its way.',
+        min=0)
+    parent_ds_ttl: int = option(86400, 'The TTL of DS records in the parent zone.', min=0, max=604800)
+    digests: tuple[int, ...] = (2,)
+
+    @property
+    def algorithm_number(self) -> int:
+        """The number of *algorithm* (RFC 8624)."""
+        return {'ECDSAP256SHA256': 13, 'ED25519': 15}[self.algorithm]

@@ -15,11 +15,11 @@ from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.section import Section
 from designate_pool.errors import BadConfiguration
 from designate_pool.settings import (ApiSettings, CentralSettings, DatabaseSettings, MiniDnsSettings, NeutronSettings,
-                                     PoolManagerSettings, ProcessSettings, SinkSettings)
+                                     PoolManagerSettings, ProcessSettings, SigningPolicy, SinkSettings)
 
 PROJECT = 'designate-pool'
 #: The part before the first colon of section names like ``backend:bind9:*``.
-PREFIXES = ('backend', 'handler', 'service', 'tsig')
+PREFIXES = ('backend', 'dnssec_policy', 'handler', 'service', 'tsig')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,10 +88,12 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
         return Section(conf, name, mistakes)
 
     pool_manager = sections.read_pool_manager(section(PoolManagerSettings.SECTION))
+    policies = {name.partition(':')[2]: sections.read_signing_policy(section(name))
+                for name in sections.register_signing_policies(conf, found.sections)}
     return Settings(
         process=sections.read_process(section(ProcessSettings.SECTION)),
         database=sections.read_database(section(DatabaseSettings.SECTION)),
-        central=sections.read_central(section(CentralSettings.SECTION), pool_manager.pool_name),
+        central=sections.read_central(section(CentralSettings.SECTION), pool_manager.pool_name, policies),
         pool_manager=pool_manager,
         minidns=sections.read_minidns(section(MiniDnsSettings.SECTION)),
         api=sections.read_api(section(ApiSettings.SECTION)),
@@ -122,9 +124,14 @@ def _note_unknown_names(found: source.ConfigSource, handlers: Container[str], mi
             for name in names:
                 if name not in names_of[section]:
                     mistakes.unknown(section, name, names_of[section])
+        elif prefix == 'dnssec_policy' and section != f'{prefix}:' and ':' in section:
+            for name in names:
+                if name not in names_of[SigningPolicy.SECTION]:
+                    mistakes.unknown(section, name, names_of[SigningPolicy.SECTION])
         elif prefix == 'handler' and ((name := section.partition(':')[2]) in handlers or name in sink.others()):
             continue
-        elif prefix in ('service', 'handler') or (prefix not in PREFIXES and _looks_like_ours(section, names_of)):
+        elif prefix in ('service', 'handler', 'dnssec_policy') or (
+                prefix not in PREFIXES and _looks_like_ours(section, names_of)):
             mistakes.add(section, None, f'there is no such section{hint(section, names_of)}')
 
 

@@ -6,7 +6,7 @@ import ipaddress
 import re
 import socket
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oslo_config import cfg
@@ -16,19 +16,29 @@ from designate_pool.config.section import Section, group_of, options_of
 from designate_pool.model import TLS_PORT, Endpoint
 from designate_pool.settings import (NOAUTH, TOKEN, ApiSettings, CentralSettings, DatabaseSettings, MiniDnsSettings,
                                      NeutronFloatingIpSettings, NeutronSettings, NovaSettings, PoolManagerSettings,
-                                     ProcessSettings, SinkSettings)
+                                     ProcessSettings, SigningPolicy, SinkSettings)
 
 #: The filters of the scheduler.
 FILTERS = ('attribute', 'pool_id_attribute', 'default_pool', 'fallback', 'random', 'in_doubt_default_pool')
 SECTIONS: tuple[tuple[Any, list[cfg.Opt]], ...] = tuple((group_of(settings), options_of(settings)) for settings in (
-    ProcessSettings, DatabaseSettings, CentralSettings, PoolManagerSettings, MiniDnsSettings, ApiSettings, SinkSettings,
-    NeutronSettings, NovaSettings, NeutronFloatingIpSettings))
+    ProcessSettings, DatabaseSettings, CentralSettings, SigningPolicy, PoolManagerSettings, MiniDnsSettings,
+    ApiSettings, SinkSettings, NeutronSettings, NovaSettings, NeutronFloatingIpSettings))
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register all options of these sections."""
     for group, options in SECTIONS:
         conf.register_opts(options, group=None if group == 'DEFAULT' else group)
+
+
+def register_signing_policies(conf: cfg.ConfigOpts, names: Iterable[str]) -> list[str]:
+    """Register the options of the sections of policies among *names*; those sections, with that of the default one."""
+    default = SigningPolicy.SECTION
+    sections = sorted({default, *(name for name in names if name.startswith('dnssec_policy:')
+                                  and name != 'dnssec_policy:')})
+    for name in sections:
+        conf.register_opts(options_of(SigningPolicy), group=name)
+    return sections
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
@@ -53,29 +63,29 @@ def read_process(section: Section) -> ProcessSettings:
 
 def read_database(section: Section) -> DatabaseSettings:
     """``[database]``, with the keys in the file of keys."""
-    settings = section.read(DatabaseSettings, secrets_keys=_keys(section))
+    settings = section.read(DatabaseSettings, secrets_keys=_keys(section, 'secrets_key_file'))
     if settings.connection is not None and '://' not in settings.connection:
         section.wrong('connection', 'it is not a URL like sqlite:///FILE or mysql+pymysql://USER:PASSWORD@HOST/NAME')
     return settings
 
 
-def _keys(section: Section) -> tuple[str, ...]:
-    """The keys in the file; empty if something is wrong, which is then noted."""
-    path = section['secrets_key_file']
+def _keys(section: Section, option: str) -> tuple[str, ...]:
+    """The keys in the file that *option* names; empty if something is wrong, which is then noted."""
+    path = section[option]
     if path is None:
         return ()
     try:
         with open(path, encoding='ascii') as file:
             keys = tuple(line.strip() for line in file if line.strip())
     except (OSError, UnicodeError) as error:
-        section.wrong('secrets_key_file',
+        section.wrong(option,
                       f'{path} cannot be read: {getattr(error, "strerror", "") or "it is not ASCII text"}')
         return ()
     if not keys:
-        section.wrong('secrets_key_file', f'{path} contains no key')
+        section.wrong(option, f'{path} contains no key')
     for number, key in enumerate(keys, 1):
         if not re.fullmatch('[A-Za-z0-9_-]{43}=', key):
-            section.wrong('secrets_key_file', f'key {number} in {path} is not 32 octets in URL-safe Base64')
+            section.wrong(option, f'key {number} in {path} is not 32 octets in URL-safe Base64')
             return ()
     return keys
 
@@ -103,8 +113,8 @@ def read_minidns(section: Section) -> MiniDnsSettings:
     return settings
 
 
-def read_central(section: Section, pool_name: str) -> CentralSettings:
-    """``[service:central]``."""
+def read_central(section: Section, pool_name: str, policies: Mapping[str, SigningPolicy]) -> CentralSettings:
+    """``[service:central]``, with the keys in the file of keys."""
     pool_id = section.converted('default_pool_id', _id)
     filters = tuple(section['scheduler_filters'] or ())
     if not filters:
@@ -132,7 +142,24 @@ def read_central(section: Section, pool_name: str) -> CentralSettings:
     if not 1 <= len(project) <= 36:
         section.wrong('managed_resource_tenant_id', 'a project has 1 to 36 characters')
     return section.read(CentralSettings, default_pool_name=pool_name, default_pool_id=pool_id,
-                        master_networks=tuple(networks), scheduler_filters=filters, managed_resource_tenant_id=project)
+                        master_networks=tuple(networks), scheduler_filters=filters, managed_resource_tenant_id=project,
+                        signing_keys=_keys(section, 'signing_keys_file'), signing_policies=policies)
+
+
+def read_signing_policy(section: Section) -> SigningPolicy:
+    """``[dnssec_policy:NAME]``."""
+    policy = section.read(SigningPolicy)
+    times = policy.validity, policy.refresh, policy.jitter, policy.zsk_lifetime, policy.dnskey_ttl
+    if None in times or policy.propagation_delay is None:
+        return policy
+    if policy.refresh + policy.jitter >= policy.validity:
+        section.wrong('refresh', f'signatures would be renewed as soon as they are made: refresh and jitter are '
+                                 f'{policy.refresh + policy.jitter} s together, and validity is {policy.validity}')
+    least = policy.dnskey_ttl + policy.propagation_delay
+    if policy.keys == 'split' and policy.zsk_lifetime and policy.zsk_lifetime <= least:
+        section.wrong('zsk_lifetime', f'no key could be followed by another one so soon: caches have the keys for '
+                                      f'dnskey_ttl and propagation_delay, {least} s')
+    return policy
 
 
 def _id(text: str) -> str:

@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
@@ -99,7 +99,9 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
         return 0
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
                    if (finding := check_permissions(f'[{section}] {option}', path)) is not None]
-    about_files += _open_secrets(conf, settings.database.connection, settings.database.secrets_key_file)
+    about_files += _open_secrets(conf, settings.database.connection, {
+        '[database] secrets_key_file': settings.database.secrets_key_file,
+        '[service:central] signing_keys_file': settings.central.signing_keys_file})
     about_files += api_tokens.check_access(settings.api, conf)
     about_files += _check_tls(settings.minidns)
     report = config_check.check(pool, drivers, about_files, settings.database.connection,
@@ -240,10 +242,9 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
     return drivers
 
 
-def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list[Finding]:
+def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: Mapping[str, str | None]) -> list[Finding]:
     named = [('[database] connection', path) for path in sqlite_files(database)]
-    if keys is not None:
-        named.append(('[database] secrets_key_file', keys))
+    named += [(name, path) for name, path in keys.items() if path is not None]
     for path, options in config_check.clear_text_secrets(conf, backends.options()):
         named.append((options[0] + (f' and {len(options) - 1} more secrets' if len(options) > 1 else ''), path))
     return [finding for name, path in named if (finding := check_permissions(name, path)) is not None]
