@@ -133,6 +133,12 @@ class DomainNotFound(NotFound):
     type = 'zone_not_found'
 
 
+class NotSigned(NotFound):
+    """The zone {domain} is not signed here."""
+
+    type = 'zone_not_signed'
+
+
 class DeletedDomainNotFound(NotFound):
     """There is no deleted zone {domain} that can be restored."""
 

@@ -30,6 +30,11 @@ BUILD.info({'version': __version__, 'python': platform.python_version()})
 ALIVE_AT = Gauge('designate_pool_heartbeat_timestamp_seconds', 'When a service last sent a heartbeat.',
                  ('service', 'pool'))
 
+# Central, by what it signs.
+SIGNATURES = Counter('designate_pool_dnssec_signatures', 'Signatures that were made.', _POOL)
+SIGNATURES_REFUSED = Counter('designate_pool_dnssec_refused', 'Changes of signed zones that were refused since their '
+                             'signatures did not verify.', _POOL)
+
 # The pool manager, by what it does.
 OPERATIONS = Counter('designate_pool_operations', "Driver calls; a call for many zones counts once for each zone.",
                      ('server', 'driver', 'action', 'outcome'))

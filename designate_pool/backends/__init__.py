@@ -61,7 +61,12 @@ def driver_class(driver: str) -> type[Backend]:
 
 def limits_of(server: model.Server) -> list[ServerLimit]:
     """What *server* does not take of a zone, by its driver and its section."""
-    limits = driver_class(server.driver).capabilities.limits
+    capabilities = driver_class(server.driver).capabilities
+    limits = list(capabilities.limits)
+    if capabilities.fed_by_records:
+        limits.append(ServerLimit('signatures', 0, 'it is fed record by record'))
+    elif server.options.get('ixfr'):  # of PowerDNS, which does not notice in a transfer of changes that they are signed
+        limits.append(ServerLimit('signatures', 0, 'with ixfr = true it does not serve signed zones rightly'))
     most = server.options.get(MAX_RECORDS_PER_TYPE.name, MAX_RECORDS_PER_TYPE.default)
     return [limit._replace(limit=most) if limit.what == 'records' else limit for limit in limits
             if limit.what != 'records' or most]

@@ -15,6 +15,7 @@ from designate_pool.central.rules import plans as plan_rules
 from designate_pool.central.rules import recordset_edits, status, zone_shares
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.signing import signed_zones
 from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
 from designate_pool.model import Action, ChangeKind, Context, Domain, Report, Status
@@ -185,6 +186,7 @@ def _check_deletion(tx: Tx, context: Context, domain: Domain) -> None:
     """Refuse the deletion of a locked domain, or of one that has locked recordsets."""
     check_changeable(context, domain)
     _check_recordsets(tx, domain)
+    signed_zones.refuse_relied_on(tx, domain, 'deleted')
 
 
 def _check_recordsets(tx: Tx, domain: Domain, inheriting: bool = False) -> None:

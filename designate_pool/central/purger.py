@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from designate_pool import outage_log
@@ -19,6 +19,7 @@ from designate_pool.model import Context, Domain, Freeze, Pool, new_id
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.entities import chunks
 from designate_pool.storage.zones import domains, nameserver_updates, plans
@@ -39,6 +40,8 @@ PLANS_KEPT = timedelta(hours=2)
 SERVICES_KEPT = timedelta(days=1)
 #: How long the upload of a zone file into the database may take; its task exists before the upload begins.
 ARRIVING = timedelta(hours=1)
+#: How long a private key is kept once its zone is not signed with it any more.
+KEYS_KEPT = timedelta(days=30)
 #: How long deletes count towards the limit of an hour, at most.
 DELETES_COUNTED = timedelta(hours=2)
 WHO = Context(user='purger', all_projects=True)
@@ -154,7 +157,7 @@ class Purger:
 
     def __init__(self, storage: Storage, settings: CentralSettings,
                  resume: Callable[[], None] = lambda: None, interval: float = INTERVAL,
-                 soon: Callable[[], None] = lambda: None) -> None:
+                 soon: Sequence[Callable[[], None]] = ()) -> None:
         self._storage = storage
         self._settings = settings
         self._resume = resume
@@ -169,7 +172,7 @@ class Purger:
         while not self._stopping.wait(pause):
             waited += pause
             is_due = waited >= self._interval
-            for work in (self._soon, *((self.purge, self._resume) if is_due else ())):
+            for work in (*self._soon, *((self.purge, self._resume) if is_due else ())):
                 try:
                     work()
                 except Exception as error:  # the loop, and what else there is to do, goes on whatever the database does
@@ -182,6 +185,7 @@ class Purger:
         before = now - timedelta(seconds=self._settings.deleted_retention)
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BATCH)
         removed += self._storage.run(heartbeats.forget, now - SERVICES_KEPT)
+        removed += self._storage.run(zone_signing.expire_keys, now - KEYS_KEPT, BATCH)
         removed += self._storage.run(quotas.expire_recent_deletes, now - DELETES_COUNTED, BATCH)
         removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._settings.task_retention),
                                      now - ARRIVING, BATCH)

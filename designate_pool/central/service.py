@@ -27,9 +27,9 @@ from designate_pool.central.purger import BATCH, Backlog, FrozenPools, Purger
 from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
 from designate_pool.central.rules import (plans, pools, recordset_edits, reverts, servers, tsigkeys, zone_names,
                                           zone_shares, zone_transfers)
-from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas, check_project, parse_limits, parse_project_id
 from designate_pool.central.rules.scheduler import Scheduler
+from designate_pool.central.signing.signed_zones import SignedZones
 from designate_pool.central.validation import fields, names_and_rdata, requests
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField, WaitsForApproval
@@ -68,7 +68,7 @@ class Central:
     :param notifications: where events of domains are sent
     :param announcer: has MiniDNS and pool managers look into the database after changes; None where they do so alone
     :ivar backlog: completes what takes many transactions
-    :ivar imports: runs imports, in loops once started
+    :ivar imports: runs imports, in loops once started; *dnssec* signs zones
     :ivar tlds: the top-level domains; without any, zones may have any name
     """
 
@@ -93,7 +93,8 @@ class Central:
         self.tlds = Entries(zone_names.TLDS, storage, self._events)
         self.blacklists = Entries(zone_names.BLACKLISTS, storage, self._events)
         self.tsigkeys = Entries(tsigkeys.TSIGKEYS, storage, self._events)
-        self._journal = Journal(settings.journal_records, settings.history_records)
+        self.dnssec = SignedZones(storage, settings, self._casts, self._events)
+        self._journal = self.dnssec.journal
         self._changes: RequestCombiner[RecordSetRequest, RecordSetResult] = RequestCombiner(
             lambda request: self._run(recordset_changes.change_recordset, request, self._now(), self._allowance,
                                       self._journal),
@@ -104,7 +105,8 @@ class Central:
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now(), self._allowance))
         self.backlog = Backlog(storage, self._casts, self._events, self._journal)
         self.frozen_pools = FrozenPools(storage, self._casts, self._events)
-        self._purger = Purger(storage, settings, self.backlog.resume, soon=self.frozen_pools.end_over)
+        self._purger = Purger(storage, settings, self.backlog.resume,
+                              soon=(self.frozen_pools.end_over, self.dnssec.run_due))
         self.changes = plans.WaitingChanges(storage, self, settings.approval_lifetime)
         self._background_work = True
 

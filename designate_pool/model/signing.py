@@ -133,6 +133,7 @@ class ZoneSigning:
     :ivar policy: its name
     :ivar algorithm: of the keys, the number; *denial*: ``NSEC`` or ``NSEC3``
     :ivar since: when it got this state
+    :ivar serial: of the version that was the last to change its keys or renew signatures; None before the first
     :ivar next_event_at: when something is to be done; None for nothing before a request or a report
     :ivar resign_at: when the first signatures are to be renewed; None for no signatures
     :ivar why: why it is held, or what it waits for; None for neither
@@ -150,4 +151,5 @@ class ZoneSigning:
     resign_at: datetime | None = None
     why: str | None = None
     skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    ds_seen: Mapping[str, tuple[str, Sequence[str]]] = dataclasses.field(default_factory=dict)
+    ds_seen: Mapping[str, tuple[str, Sequence[str] | None]] = dataclasses.field(default_factory=dict)
+    serial: int | None = None

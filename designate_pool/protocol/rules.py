@@ -61,7 +61,8 @@ class ServerLimit(NamedTuple):
 
     :ivar what: of a recordset ``records``; ``octets`` of one record's data; ``parameters`` of an SVCB or HTTPS record;
         ``iterations`` of NSEC3PARAM; or the name of a type, of which it takes *limit* records at a name.  Of a name
-        ``types``.  Of a zone ``zone``: characters of its name beside letters, digits, ``-``, ``_``, ``/`` and dots
+        ``types``.  Of a zone ``signatures``, and ``zone``: characters of its name beside letters, digits, ``-``, ``_``,
+        ``/`` and dots
     :ivar why: the make, with its version where that matters
     """
 

@@ -38,12 +38,20 @@ def encode(head: ZoneHead) -> bytes:
 
     :raises ValueError: when the pool has no name server, or a name is not one
     """
-    numbers = _NUMBERS.pack(head.serial, head.refresh, head.retry, head.expire, head.minimum)
     if head.soa_names:
-        return b''.join(b'\0' if name == '.' else wire.wire_of(name) for name in head.soa_names.split()) + numbers
+        return encode_as(head.soa_names, head)
     if not head.name_servers:
         raise ValueError(f'pool {head.pool_name} has no name servers to make the SOA of {head.name} from')
-    return wire.wire_of(head.name_servers[0]) + _rname_wire(head.email) + numbers
+    return wire.wire_of(head.name_servers[0]) + _rname_wire(head.email) + _numbers(head)
+
+
+def encode_as(names: str, zone: Domain | ZoneHead) -> bytes:
+    """As :func:`encode`, with the primary and the mailbox in *names*."""
+    return b''.join(b'\0' if name == '.' else wire.wire_of(name) for name in names.split()) + _numbers(zone)
+
+
+def _numbers(zone: Domain | ZoneHead) -> bytes:
+    return _NUMBERS.pack(zone.serial, zone.refresh, zone.retry, zone.expire, zone.minimum)
 
 
 @functools.lru_cache(4096)

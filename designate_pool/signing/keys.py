@@ -185,17 +185,26 @@ def key_set(apex: str, keys: Iterable[SigningKey], signers: Mapping[str, KeySign
     :param digests: of the DS records that the parent is to have; none to offer none, and None to have the DS removed
     """
     in_zone = [key for key in keys if key.state in IN_ZONE]
-    with_ds = [key for key in in_zone if key.role != KeyRole.ZSK]
+    with_ds = _with_ds(in_zone)
     of_zone = [key for key in in_zone if key.role != KeyRole.KSK]
-    # Once a key is ready, the parent is to have its DS alone; a zone that is new has no active CSK yet.
-    offered = _in_states(with_ds, KeyState.READY, KeyState.DS_SEEN) or _in_states(with_ds, KeyState.ACTIVE)
+    # A zone that is new has no active CSK yet.
     signing = _in_states(of_zone, KeyState.ACTIVE) or of_zone
     cds, cdnskeys = [CDS_DELETE], [CDNSKEY_DELETE]
     if digests is not None:
-        cds = [ds(apex, key.public, digest) for key in offered for digest in digests]
-        cdnskeys = [key.public for key in offered] if cds else []
+        cds = [ds(apex, key.public, digest) for key in offered(in_zone) for digest in digests]
+        cdnskeys = [key.public for key in offered(in_zone)] if cds else []
     return KeySet(dnskeys=[key.public for key in in_zone], ttl=ttl, cds=cds, cdnskeys=cdnskeys,
                   key_signers=[signers[key.id] for key in with_ds], zone_signers=[signers[key.id] for key in signing])
+
+
+def offered(keys: Iterable[SigningKey]) -> list[SigningKey]:
+    """The keys of which the parent is to have the DS: once one is ready, of it alone."""
+    with_ds = _with_ds(keys)
+    return _in_states(with_ds, KeyState.READY, KeyState.DS_SEEN) or _in_states(with_ds, KeyState.ACTIVE)
+
+
+def _with_ds(keys: Iterable[SigningKey]) -> list[SigningKey]:
+    return [key for key in keys if key.role != KeyRole.ZSK]
 
 
 def _in_states(keys: Iterable[SigningKey], *states: KeyState) -> list[SigningKey]:

@@ -571,6 +571,8 @@ table(
     sa.Column('algorithm', sa.Integer, nullable=False),
     sa.Column('denial', ascii_text(8), nullable=False),
     sa.Column('since', Time, nullable=False),
+    sa.Column('serial', sa.BigInteger),
+    sa.CheckConstraint('serial >= 0 AND serial <= 4294967295', name='serial'),
     sa.Column('next_event_at', Time),
     sa.Column('resign_at', Time),
     sa.Column('why', sa.String(1024)),

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
+from designate_pool.model import Domain, SignedDifference, SignedRecord, ZoneRecord
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Tx
@@ -35,6 +35,8 @@ _DUE = (_OF_ZONE.where(TABLE.c.expires_at < sa.bindparam('before')).order_by(TAB
         .limit(sa.bindparam('most')))
 _BY_KEY = _OF_ZONE.where(TABLE.c.key_tag == sa.bindparam('tag')).limit(sa.bindparam('most'))
 _FIRST_EXPIRY = sa.select(sa.func.min(TABLE.c.expires_at)).where(_DOMAIN)
+_LARGEST_TTL = sa.select(sa.func.max(recordsets.c.ttl)).where(
+    recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE)
 _LAST_IN_CHAIN = _OF_ZONE.where(TABLE.c.chain_key.is_not(None)).order_by(TABLE.c.chain_key.desc()).limit(1)
 _DELETE = sa.delete(TABLE).where(_DOMAIN, TABLE.c.digest.in_(sa.bindparam('digests', expanding=True)))
 _UNSIGNED_AT_NAMES = (
@@ -97,6 +99,11 @@ def by_key(tx: Tx, domain_id: str, key_tag: int, limit: int) -> list[SignedRecor
 def first_expiry(tx: Tx, domain_id: str) -> int | None:
     """When the first signature of a zone expires, in seconds since the epoch; None for no signatures."""
     return tx.execute(_FIRST_EXPIRY, {'domain_id': domain_id}).scalar()
+
+
+def largest_ttl(tx: Tx, domain: Domain) -> int:
+    """The largest TTL of a domain's recordsets, in seconds."""
+    return max(domain.ttl, tx.execute(_LARGEST_TTL, {'domain_id': domain.id}).scalar() or 0)
 
 
 def of_zone(tx: Tx, domain_id: str) -> Iterator[SignedRecord]:

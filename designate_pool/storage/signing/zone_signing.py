@@ -11,7 +11,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from designate_pool.model import SigningKey, ZoneSigning
+from designate_pool.model import KeyState, SigningKey, ZoneSigning
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
@@ -108,6 +108,14 @@ def private_of(tx: Tx, key_ids: Iterable[str]) -> dict[str, str]:
     return {key: text for part in chunks(key_ids) for key, text in tx.execute(
         sa.select(zone_keys.c.id, zone_keys.c.private).where(zone_keys.c.id.in_(part), zone_keys.c.private.is_not(None))
     ).tuples()}
+
+
+def expire_keys(tx: Tx, before: datetime, limit: int) -> int:
+    """Delete keys that were removed from their zones before a time, *limit* at most; how many there were."""
+    old = tx.execute(sa.select(zone_keys.c.id).where(zone_keys.c.state == KeyState.REMOVED,
+                                                     zone_keys.c.remove_at < before).limit(limit)).scalars().all()
+    tx.execute(sa.delete(zone_keys).where(zone_keys.c.id.in_(old)))
+    return len(old)
 
 
 def save_private(tx: Tx, texts: Mapping[str, str | None], now: datetime) -> None:

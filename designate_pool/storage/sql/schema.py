@@ -469,6 +469,7 @@ zone_signing = sa.Table(
     sa.Column('algorithm', sa.Integer, nullable=False),
     sa.Column('denial', ascii_text(8), nullable=False),
     sa.Column('since', Time, nullable=False),
+    *serials('serial', nullable=True),
     *moments('next_event_at', 'resign_at'),
     sa.Column('why', sa.String(1024)),
     sa.Column('skipped', Json, nullable=False),

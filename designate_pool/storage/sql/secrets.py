@@ -23,9 +23,11 @@ class SecretCipher:
     """Encrypts secrets for the database, and decrypts them.
 
     :param keys: keys of ``cryptography.fernet.Fernet``; none to store secrets in clear text
+    :param option: that names the file of the keys, for errors
     """
 
-    def __init__(self, keys: Sequence[str] = ()) -> None:
+    def __init__(self, keys: Sequence[str] = (), option: str = '[database] secrets_key_file') -> None:
+        self._option = option
         self._fernet: Any = None
         if keys:
             self._fernet = MultiFernet([Fernet(key) for key in keys])
@@ -48,11 +50,11 @@ class SecretCipher:
         if not written.startswith(MARK):
             return written
         if self._fernet is None:
-            raise UnreadableSecret(name=name, why='it is encrypted, and [database] secrets_key_file is not set here')
+            raise UnreadableSecret(name=name, why=f'it is encrypted, and {self._option} is not set here')
         try:
             return str(self._fernet.decrypt(written.removeprefix(MARK).encode()).decode())
         except InvalidToken:
-            raise UnreadableSecret(name=name, why='no key in [database] secrets_key_file here decrypts it') from None
+            raise UnreadableSecret(name=name, why=f'no key in {self._option} here decrypts it') from None
 
 
 def of(tx: sa.Connection) -> SecretCipher:

@@ -122,6 +122,14 @@ def some_below(tx: Tx, domain_id: str, name: str, most: int) -> list[RecordSet]:
             if lower != name]
 
 
+def one_of_types(tx: Tx, domain_id: str, types: Collection[str]) -> RecordSet | None:
+    """A recordset of a domain that is of one of these types, without its records; None if there is none."""
+    row = tx.execute(sa.select(recordsets.c.name, recordsets.c.type).where(
+        recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, recordsets.c.type.in_(types))
+        .limit(1)).first()
+    return None if row is None else RecordSet(row.name, row.type, domain_id=domain_id)
+
+
 def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
     """The recordsets of one type at the apex of their domains."""
     return _read(tx, _WITH_RECORDS.join(domains, domains.c.id == recordsets.c.domain_id)

@@ -1,0 +1,1 @@
+"""Signed zones: their changes are signed as they are written, and their keys live and are rolled."""

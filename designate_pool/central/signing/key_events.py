@@ -1,0 +1,167 @@
+"""The life of the keys of signed zones: what is due is done, one version after the other.
+
+Every version is valid by itself, so a program that ends between two leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from designate_pool import consensus, outage_log
+from designate_pool.central import events, transactions
+from designate_pool.central.cast_queue import CastQueue
+from designate_pool.central.rules import domains as domain_rules
+from designate_pool.central.rules.journal import Journal, JournalEntry
+from designate_pool.central.signing.zone_signer import ZoneSigner
+from designate_pool.model import (ChangeKind, Context, Domain, KeyRole, KeyState, ServerState, SigningKey, SigningState,
+                                  ZoneSigning, new_id)
+from designate_pool.settings import SigningPolicy
+from designate_pool.signing import key_states, keys
+from designate_pool.signing.key_states import KeyFacts, KeyPolicy, KeyStep
+from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.signing import signed_records, zone_signing
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import domains
+
+LOG = logging.getLogger(__name__)
+WHO = Context(user='signing', all_projects=True, kind=ChangeKind.SIGNING)
+#: How long a program may take for what is due of one zone, and zones that one claims at once.
+CLAIM, MOST = timedelta(minutes=5), 20
+#: After so long it is looked again whether servers and the parent have what is waited for.
+LOOK = timedelta(seconds=5)
+#: Versions that follow each other at once, before other zones have their turn.
+_MOST_VERSIONS = 200
+_MAY_ANSWER = (ServerState.JOINING, ServerState.ACTIVE, ServerState.MAINTENANCE, ServerState.DRAINING)
+
+
+class KeyEvents:
+    """Does what is due for signed zones."""
+
+    def __init__(self, storage: Storage, signer: ZoneSigner, journal: Journal, casts: CastQueue,
+                 event_sender: events.EventSender) -> None:
+        self._storage = storage
+        self._signer = signer
+        self._journal = journal
+        self._casts = casts
+        self._events = event_sender
+        self._by = new_id()
+
+    def run_due(self) -> None:
+        """Do what is due for zones that no other Central is at work on."""
+        now = self._storage.now()
+        for state in self._storage.run(zone_signing.claim_due, self._by, now, now + CLAIM, MOST):
+            try:
+                self.advance(state.domain_id)
+            except Exception as error:  # other zones go on
+                outage_log.failure(LOG, error, 'the signing of the zone %s does not go on; tried again in a minute',
+                                   state.domain_id)
+                self._storage.run(_postpone, state.domain_id, self._storage.now())
+            finally:
+                self._storage.run(zone_signing.release, state.domain_id, self._by)
+
+    def advance(self, domain_id: str) -> None:
+        """Do what is due for one zone."""
+        for _ in range(_MOST_VERSIONS):
+            domain, goes_on = transactions.run(self._storage, self._advance, domain_id, self._storage.now())
+            if domain is not None:
+                self._events.zone(events.UPDATE, WHO.actor, domain, changed=False)
+                self._casts.put(WHO, [domain])
+            if not goes_on:
+                break
+
+    def _advance(self, tx: Tx, domain_id: str, now: datetime) -> tuple[Domain | None, bool]:
+        """Do what is due in one version; the domain if it has one, and whether more is due."""
+        domain, state = domains.lock(tx, domain_id), zone_signing.state_of(tx, domain_id)
+        if domain is None or state is None or domain.is_going or domain.freeze is not None:
+            _postpone(tx, domain_id, now)
+            return None, False
+        policy = self._signer.policy(state.policy)
+        zone_keys = zone_signing.keys_of(tx, [domain_id])[domain_id]
+        is_leaving = state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
+        steps = key_states.plan(zone_keys, key_policy(policy), facts_of(tx, domain, state, zone_keys), now)
+        due = [step for step in steps if step.is_due]
+        changed = [step.key for step in due if step.former is not None and step.key is not None]
+        zone_signing.save_keys(tx, changed, now)
+        made = [self._made(step.role, state.algorithm, zone_keys) for step in due if step.former is None]
+        zone_signing.add_keys(tx, domain_id, made, now)
+        by_id = {key.id: key for key in changed}
+        after = [by_id.get(key.id, key) for key in zone_keys]
+        after += [key for key, _ in made]
+        stage = key_states.zone_state(after, is_leaving)
+        if stage is not state.state:
+            LOG.info('%s: %s, was %s', domain.name, stage, state.state)
+        state = dataclasses.replace(state, state=stage, since=state.since if stage is state.state else now,
+                                    why='; '.join(step.waits_for for step in steps if step.waits_for) or None)
+        zone_signing.save_state(tx, state, now)
+        is_signed = any(key.state in keys.IN_ZONE for key in after)
+        due_signatures = is_signed and domain.is_signed and _has_due(tx, domain_id, after, policy, now)
+        has_new_states = any(key.state is not step.former.state for step in due
+                             if (key := step.key) is not None and step.former is not None)
+        if is_signed != domain.is_signed or is_signed and (has_new_states or due_signatures):
+            new = dataclasses.replace(domain_rules.resign(domain, now), is_signed=is_signed)
+            new, = self._journal.write(tx, [JournalEntry(WHO, domain, new, kind=ChangeKind.SIGNING)], now)
+            domains.save(tx, new)
+            state = dataclasses.replace(state, serial=new.serial)
+        else:
+            new = None
+        goes_on = bool(made) or new is not None and (is_signed or bool(due))
+        if not is_signed and is_leaving and not goes_on:
+            zone_signing.delete_state(tx, domain_id)
+            return None, False
+        first = signed_records.first_expiry(tx, domain_id) if is_signed else None
+        zone_signing.save_state(tx, dataclasses.replace(
+            state, next_event_at=_next(steps, goes_on, now),
+            resign_at=None if first is None else datetime.fromtimestamp(first - policy.refresh, now.tzinfo)), now)
+        return new, goes_on
+
+    def _made(self, role: KeyRole, algorithm: int, others: Sequence[SigningKey]) -> tuple[SigningKey, str]:
+        public, private = keys.generate(role, algorithm, {key.tag for key in others})
+        key = SigningKey(new_id(), role, algorithm, keys.tag_of(public), public)
+        return key, self._signer.seal(private)
+
+
+def key_policy(policy: SigningPolicy) -> KeyPolicy:
+    """A policy as the plan of key states takes it."""
+    roles = (KeyRole.CSK,) if policy.keys == 'csk' else (KeyRole.KSK, KeyRole.ZSK)
+    lifetimes = {KeyRole.KSK: policy.ksk_lifetime, KeyRole.CSK: policy.ksk_lifetime, KeyRole.ZSK: policy.zsk_lifetime}
+    return KeyPolicy(roles, {role: seconds for role, seconds in lifetimes.items() if seconds}, policy.dnskey_ttl,
+                     policy.propagation_delay, policy.parent_ds_ttl, digests=policy.digests)
+
+
+def facts_of(tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey]) -> KeyFacts:
+    """What the next steps of a zone depend on."""
+    rows = consensus.by_server(server_statuses.for_domains(tx, [domain.id])[domain.id])
+    servers = {server.label: consensus.served(domain, rows.get(server.id, {}))
+               for server in pool_servers.of_pool(tx, domain.pool_name).servers if server.state in _MAY_ANSWER}
+    signatures = {key.tag: len(signed_records.by_key(tx, domain.id, key.tag, 1)) for key in zone_keys
+                  if key.state is KeyState.RETIRING}
+    return KeyFacts(
+        domain.name, domain.serial if state.serial is None else state.serial, servers,
+        signed_records.largest_ttl(tx, domain), min(domain.minimum, domain.ttl), signatures,
+        {server: ds for server, (_, ds) in state.ds_seen.items()}, state.skipped,
+        state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING))
+
+
+def _has_due(tx: Tx, domain_id: str, zone_keys: Sequence[SigningKey], policy: SigningPolicy, now: datetime) -> bool:
+    return bool(signed_records.due(tx, domain_id, int(now.timestamp()) + policy.refresh, 1)) or any(
+        signed_records.by_key(tx, domain_id, key.tag, 1) for key in zone_keys
+        if key.state is KeyState.RETIRING and key.role is KeyRole.ZSK)
+
+
+def _next(steps: Sequence[KeyStep], goes_on: bool, now: datetime) -> datetime | None:
+    """When to look again; None for no reason to."""
+    if goes_on:
+        return now
+    waited_for = [now + LOOK] if any(step.waits_for for step in steps) else []
+    return min([*waited_for, *(step.at for step in steps if step.at is not None and step.at > now)], default=None)
+
+
+def _postpone(tx: Tx, domain_id: str, now: datetime) -> None:
+    state = zone_signing.state_of(tx, domain_id)
+    if state is not None:
+        zone_signing.save_state(tx, dataclasses.replace(
+            state, next_event_at=now + timedelta(minutes=1),
+            resign_at=state.resign_at and max(state.resign_at, now + timedelta(minutes=1))), now)

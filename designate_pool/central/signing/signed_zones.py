@@ -1,0 +1,239 @@
+"""Requests about the signing of zones: turned on and off, keys rolled, the parent's DS."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from designate_pool.central import events, transactions
+from designate_pool.central.cast_queue import CastQueue
+from designate_pool.central.rules.journal import Journal
+from designate_pool.central.signing import key_events, zone_signer
+from designate_pool.central.signing.key_events import KeyEvents
+from designate_pool.central.signing.zone_signer import ZoneSigner
+from designate_pool.central.validation import fields
+from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
+from designate_pool.model import Context, Domain, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning, new_id
+from designate_pool.settings import CentralSettings
+from designate_pool.signing import key_states, keys
+from designate_pool.signing.key_states import KeyStep
+from designate_pool.storage import queries
+from designate_pool.storage.operations import pool_servers
+from designate_pool.storage.signing import zone_signing
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import recordsets
+
+_LEAVING = (SigningState.DS_LEAVING, SigningState.UNSIGNING)
+#: States in which resolvers may want the zone to be signed.
+RELIED_ON = (SigningState.DS_WAIT, SigningState.SECURE, SigningState.DS_LEAVING)
+
+
+class SignedZone(NamedTuple):
+    """How far the signing of a zone has come.
+
+    :ivar ds: the DS records that the parent is to have, as text
+    :ivar steps: what is next for each key, and for keys that are to be made
+    """
+
+    domain: Domain
+    state: ZoneSigning
+    keys: Sequence[SigningKey]
+    ds: Sequence[str]
+    steps: Sequence[KeyStep]
+
+
+class SignedZones:
+    """See :mod:`designate_pool.central.signing.signed_zones`."""
+
+    def __init__(self, storage: Storage, settings: CentralSettings, casts: CastQueue,
+                 event_sender: events.EventSender) -> None:
+        self._storage = storage
+        self._run = functools.partial(transactions.run, storage)
+        self._signer = ZoneSigner(settings.signing_policies, settings.signing_keys)
+        #: The journal, whose versions of signed zones are signed.
+        self.journal = Journal(settings.journal_records, settings.history_records, self._signer)
+        self._key_events = KeyEvents(storage, self._signer, self.journal, casts, event_sender)
+        #: Does what is due for all signed zones.
+        self.run_due = self._key_events.run_due
+
+    def show(self, context: Context, domain_id: str) -> SignedZone:
+        """How far the signing of a zone of the context's has come.
+
+        :raises NotSigned: when it is not signed
+        """
+        return self._storage.read(self._show, context, fields.domain_id(domain_id))
+
+    def enable(self, context: Context, domain_id: str, policy: str = 'default') -> SignedZone:
+        """Have a zone signed; one that is to be unsigned stays signed.
+
+        :raises Refused: when it cannot be
+        """
+        if not self._signer.has_cipher:
+            raise Refused('no_signing_keys_file', 'Zones cannot be signed here: [service:central] signing_keys_file is '
+                                                  'not set.', 409)
+        if policy not in self._signer.policies:
+            raise InvalidField(field='policy', why=f'there is no section [dnssec_policy:{policy}]')
+        return self._change(context, domain_id, self._enable, policy)
+
+    def disable(self, context: Context, domain_id: str, force: bool = False) -> SignedZone | None:
+        """Have a zone unsigned once nothing relies on its signatures; what it waits for, None if it is done.
+
+        :param force: without waiting for the parent to remove the DS
+        """
+        try:
+            return self._change(context, domain_id, self._disable, force)
+        except NotSigned:
+            return None
+
+    def roll(self, context: Context, domain_id: str, role: str) -> SignedZone:
+        """Have a new key follow the active one of a role."""
+        return self._change(context, domain_id, self._roll, role)
+
+    def confirm_ds(self, context: Context, domain_id: str, present: bool) -> SignedZone:
+        """Take it that every server of the parent has the DS, or none has."""
+        return self._change(context, domain_id, self._confirm_ds, present)
+
+    def skip_server(self, context: Context, domain_id: str, server: str, reason: str) -> SignedZone:
+        """Wait no more for a server, by its label, or one of the parent's."""
+        return self._change(context, domain_id, self._skip, fields.text('server', server, 255),
+                            fields.text('reason', reason, 255))
+
+    def report_ds(self, domain_id: str, seen: Mapping[str, Sequence[str] | None]) -> None:
+        """Take what DS records, as text, each server of the parent has; None for one that did not answer."""
+        if self._run(_store_ds, domain_id, seen, self._storage.now()):
+            self._key_events.advance(domain_id)
+
+    def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
+        domain_id = fields.domain_id(domain_id)
+        self._run(self._changed, context, domain_id, work, args, self._storage.now())
+        self._key_events.advance(domain_id)
+        return self.show(context, domain_id)
+
+    def _changed(self, tx: Tx, context: Context, domain_id: str, work: Any, args: Sequence[Any],
+                 now: datetime) -> None:
+        domain, _ = transactions.lock_domain(tx, context, domain_id)
+        if domain.needs_approval and not context.may_approve:
+            raise Forbidden(what=f'change how {domain.name} is signed',
+                            why='its changes need approval, so somebody who may approve changes has to')
+        work(tx, context, domain, *args, now)
+
+    def _show(self, tx: Tx, context: Context, domain_id: str) -> SignedZone:
+        domain = queries.own_domain(tx, context, domain_id)
+        state = _state(tx, domain)
+        zone_keys = [key for key in zone_signing.keys_of(tx, [domain_id])[domain_id]
+                     if key.state is not KeyState.REMOVED]
+        policy = self._signer.policy(state.policy)
+        steps = key_states.plan(zone_keys, key_events.key_policy(policy),
+                                key_events.facts_of(tx, domain, state, zone_keys), self._storage.now())
+        ds = [] if state.state in _LEAVING else [
+            keys.ds_text(keys.ds(domain.name, key.public, digest))
+            for key in keys.offered(zone_keys) for digest in policy.digests]
+        return SignedZone(domain, state, zone_keys, ds, steps)
+
+    def _enable(self, tx: Tx, context: Context, domain: Domain, policy_name: str, now: datetime) -> None:
+        state = zone_signing.state_of(tx, domain.id)
+        policy = self._signer.policy(policy_name)
+        if state is not None:
+            if state.state not in _LEAVING:
+                raise Refused('signed_already', f'The zone {domain.name} is signed already, by the policy '
+                                                f'{state.policy}.', 409)
+            zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+            zone_signing.save_state(tx, dataclasses.replace(
+                state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, why=None), now)
+            return
+        self._refuse_unfit(tx, domain, policy.validity - policy.refresh)
+        zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, policy.algorithm_number, policy.denial, now,
+                                                next_event_at=now), now)
+
+    def _refuse_unfit(self, tx: Tx, domain: Domain, longest_expire: int) -> None:
+        if domain.is_secondary:
+            raise Refused('secondary_zone', f'The zone {domain.name} is a secondary zone: who runs its masters '
+                                            'signs it.', 409)
+        own = recordsets.one_of_types(tx, domain.id, zone_signer.OWN_TYPES)
+        if own is not None:
+            raise Refused('has_signatures', f'The zone {domain.name} has the recordset {own.name} {own.type}, as '
+                                            'signers make them; delete such recordsets first.', 409)
+        if domain.expire > longest_expire:
+            raise Refused('expire_too_long', f'A server that is cut off would serve {domain.name} for {domain.expire} '
+                                             f's (expire in its SOA), and signatures are valid for {longest_expire} s '
+                                             'more when they are renewed.', 409)
+        zone_signer.refuse_pool(tx, domain)
+
+    def _disable(self, tx: Tx, context: Context, domain: Domain, force: bool, now: datetime) -> None:
+        state = _state(tx, domain)
+        ds_seen = {f'forced by {context.user or "an administrator"}': (now.isoformat(), ())} if force \
+            else state.ds_seen
+        zone_signing.save_state(tx, dataclasses.replace(
+            state, state=SigningState.DS_LEAVING, since=now, next_event_at=now, ds_seen=ds_seen), now)
+
+    def _roll(self, tx: Tx, context: Context, domain: Domain, role: str, now: datetime) -> None:
+        self._add(tx, domain, keys.generate(_role(role), _state(tx, domain).algorithm, _tags(tx, domain)), role, now)
+
+    def _add(self, tx: Tx, domain: Domain, made: tuple[bytes, bytes], role: str, now: datetime) -> None:
+        """Have a key follow that of its role."""
+        state = _state(tx, domain)
+        zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+        if state.state in _LEAVING or not any(key.role == role and key.state is KeyState.ACTIVE for key in zone_keys):
+            raise Refused('no_active_key', f'The zone {domain.name} has no active {role} that could be followed.', 409)
+        if any(key.role == role and key.state is KeyState.MADE for key in zone_keys):
+            raise Refused('key_waits', f'A new {role} of {domain.name} waits for the rollover before it.', 409)
+        public, private = made
+        key = SigningKey(new_id(), _role(role), public[3], keys.tag_of(public), public)
+        zone_signing.add_keys(tx, domain.id, [(key, self._signer.seal(private))], now)
+        zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
+
+    def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:
+        state = _state(tx, domain)
+        zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+        texts = [keys.ds_text(keys.ds(domain.name, key.public, digest)) for key in zone_keys
+                 if key.role is not KeyRole.ZSK and key.state in keys.IN_ZONE
+                 for digest in self._signer.policy(state.policy).digests] if present else []
+        zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, ds_seen={
+            f'confirmed by {context.user or "an administrator"}': (now.isoformat(), texts)}), now)
+
+    def _skip(self, tx: Tx, context: Context, domain: Domain, server: str, reason: str, now: datetime) -> None:
+        state = _state(tx, domain)
+        labels = {one.label for one in pool_servers.of_pool(tx, domain.pool_name).servers} | set(state.ds_seen)
+        if server not in labels:
+            raise InvalidField(field='server', why=f'it is none of {", ".join(sorted(labels))}')
+        zone_signing.save_state(tx, dataclasses.replace(
+            state, next_event_at=now, skipped={**state.skipped, server: reason}), now)
+
+
+def refuse_relied_on(tx: Tx, domain: Domain, what: str) -> None:
+    """Refuse what would make a signed zone go while the parent may have its DS: resolvers would take it for forged."""
+    state = zone_signing.state_of(tx, domain.id) if domain.is_signed else None
+    if state is not None and state.state in RELIED_ON:
+        raise Refused('ds_at_parent', f'The zone {domain.name} cannot be {what}: it is signed, and its parent may have '
+                                      'its DS, so that resolvers would refuse all answers below it. Disable signing '
+                                      'first.', 409)
+
+
+def _state(tx: Tx, domain: Domain) -> ZoneSigning:
+    state = zone_signing.state_of(tx, domain.id)
+    if state is None:
+        raise NotSigned(domain=domain.name)
+    return state
+
+
+def _role(role: str) -> KeyRole:
+    try:
+        return KeyRole(role)
+    except ValueError:
+        raise InvalidField(field='role', why='KSK, ZSK or CSK') from None
+
+
+def _tags(tx: Tx, domain: Domain) -> set[int]:
+    return {key.tag for key in zone_signing.keys_of(tx, [domain.id])[domain.id]}
+
+
+def _store_ds(tx: Tx, domain_id: str, seen: Mapping[str, Sequence[str] | None], now: datetime) -> bool:
+    state = zone_signing.state_of(tx, domain_id)
+    if state is None:
+        return False
+    zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, ds_seen={
+        server: (now.isoformat(), ds) for server, ds in seen.items()}), now)
+    return True

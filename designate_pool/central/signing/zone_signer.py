@@ -1,0 +1,306 @@
+"""Signs the changes of zones as they are written.
+
+The invariant: a version of a signed zone is written with its signatures, which code that does not make any has found
+right, or it is not written at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import dataclasses
+import logging
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from designate_pool import metrics
+from designate_pool.central.rules.journal import JournalEntry, SignedChange
+from designate_pool.errors import Refused
+from designate_pool.model import (ChangeKind, Domain, KeyState, SignedDifference, SignedRecord, SigningKey,
+                                  SigningState, ZoneRecord, ZoneSigning)
+from designate_pool.protocol import rules, soa_rdata
+from designate_pool.protocol.names_and_rdata import rname
+from designate_pool.settings import SigningPolicy
+from designate_pool.signing import keys, signer, verifier
+from designate_pool.signing.signed_records import KeySet, KeySigner, Validity
+from designate_pool.storage.operations import pool_servers
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.signing import signed_records, zone_signing
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.secrets import SecretCipher
+from designate_pool.storage.zones import pools
+
+LOG = logging.getLogger(__name__)
+#: Signatures begin so long ago, for resolvers whose clocks are behind.
+INCEPTION = timedelta(hours=3)
+#: RRsets whose signatures one version renews.
+MOST_RENEWED = 5000
+#: Private keys that are held in memory.
+_MOST_KEYS = 10_000
+_ALL = 2 ** 31 - 1
+
+
+#: Types of recordsets that a signed zone cannot have of its own.
+OWN_TYPES = frozenset({'DNSKEY', 'RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'CDS', 'CDNSKEY'})
+
+
+def refuse_pool(tx: Tx, domain: Domain) -> None:
+    """Refuse to have a signed zone in a pool one of whose servers does not serve signatures rightly."""
+    for label, text in pool_servers.limits_of(tx, domain.pool_id):
+        for what, _, why in rules.from_json(text):
+            if what == 'signatures':
+                raise Refused('server_cannot_sign', f'The zone {domain.name} cannot be signed in the pool '
+                                                    f'{domain.pool_name}, which has the server {label}: {why}.', 409)
+
+
+class ZoneSigner:
+    """The signer of the journal.
+
+    :param policies: by name
+    :param private_keys: keys of :class:`SecretCipher` for private keys; none where no zone may be signed
+    """
+
+    def __init__(self, policies: Mapping[str, SigningPolicy], private_keys: Sequence[str]) -> None:
+        self.policies = policies
+        self.has_cipher = bool(private_keys)
+        self._cipher = SecretCipher(private_keys, '[service:central] signing_keys_file')
+        self._signers: collections.OrderedDict[str, KeySigner] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    def policy(self, name: str) -> SigningPolicy:
+        """A policy by name.
+
+        :raises Refused: when the configuration has none of that name
+        """
+        if name not in self.policies:
+            raise Refused('no_signing_policy', f'There is no section [dnssec_policy:{name}] in the configuration of '
+                                               'Central.', 409)
+        return self.policies[name]
+
+    def seal(self, private: bytes) -> str:
+        """A private key as it is stored."""
+        return self._cipher.seal(base64.b64encode(private).decode())
+
+    def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
+             now: datetime) -> Mapping[str, SignedChange]:
+        """See :class:`designate_pool.central.rules.journal.JournalSigner`.
+
+        :raises Refused: when what was made does not verify
+        """
+        ids = [entry.domain.id for entry, _, _ in changes]
+        states = zone_signing.states_of(tx, ids)
+        zone_keys = zone_signing.keys_of(tx, ids)
+        signers = self._signers_of(tx, [key for every in zone_keys.values() for key in every
+                                        if key.state in keys.IN_ZONE])
+        name_servers = {pool_id: pools.name_servers(tx, pool_id)
+                        for pool_id in sorted({entry.domain.pool_id for entry, _, _ in changes})}
+        signed: dict[str, SignedChange] = {}
+        for entry, gone, added in changes:
+            domain = entry.domain
+            state = states[domain.id]
+            if not domain.is_signed:
+                signed[domain.id] = SignedChange([*signed_records.of_zone(tx, domain.id)], [],
+                                                 dataclasses.replace(domain, soa_names=''))
+                continue
+            domain = dataclasses.replace(domain, soa_names=f'{name_servers[domain.pool_id][0]} '
+                                                           f'{rname(domain.email).to_text()}')
+            if own := OWN_TYPES.intersection(record[1] for record in added):
+                raise Refused('has_signatures', f'The zone {domain.name} is signed here, and its signer alone makes '
+                                                f'records of the type {min(own)}.', 409)
+            if domain.pool_id != entry.former.pool_id:
+                refuse_pool(tx, domain)
+            policy = self.policy(state.policy)
+            change = _ZoneChange(tx, entry._replace(domain=domain), gone, added, state, zone_keys[domain.id],
+                                 key_set(domain.name, state, zone_keys[domain.id], signers, policy), policy, now)
+            signed[domain.id] = SignedChange(*change.verified(), domain)
+        return signed
+
+    def _signers_of(self, tx: Tx, zone_keys: Sequence[SigningKey]) -> dict[str, KeySigner]:
+        """The signers of keys, by the key's id."""
+        with self._lock:
+            signers = {key.id: self._signers[key.id] for key in zone_keys if key.id in self._signers}
+        missing = {key.id: key for key in zone_keys if key.id not in signers}
+        if missing:
+            for key_id, text in zone_signing.private_of(tx, missing).items():
+                private = base64.b64decode(self._cipher.reveal(text, key_id))
+                signers[key_id] = keys.load(private, missing[key_id].role)
+            if lacking := sorted(str(key.tag) for key in missing.values() if key.id not in signers):
+                raise Refused('no_private_key', f'The private part of the key {", ".join(lacking)} is not here.', 500)
+            with self._lock:
+                self._signers.update({key_id: signers[key_id] for key_id in missing})
+                while len(self._signers) > _MOST_KEYS:
+                    self._signers.popitem(last=False)
+        return signers
+
+
+def key_set(apex: str, state: ZoneSigning, zone_keys: Sequence[SigningKey], signers: Mapping[str, KeySigner],
+            policy: SigningPolicy) -> KeySet:
+    """The keys that the zone has and that sign."""
+    is_leaving = state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
+    return keys.key_set(apex, zone_keys, signers, policy.dnskey_ttl, None if is_leaving else policy.digests)
+
+
+class _ZoneChange:
+    """What a change of a zone does to its signed records."""
+
+    def __init__(self, tx: Tx, entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord],
+                 state: ZoneSigning, zone_keys: Sequence[SigningKey], keys_: KeySet, policy: SigningPolicy,
+                 now: datetime) -> None:
+        self._tx, self._entry, self._domain = tx, entry, entry.domain
+        self._gone, self._added = gone, added
+        self._state, self._keys, self._key_set, self._policy = state, zone_keys, keys_, policy
+        self._now = int(now.timestamp())
+        self._at = now
+        self._apex = entry.domain.name
+        self._soa: ZoneRecord = (self._apex, 'SOA', entry.domain.ttl,
+                                 soa_rdata.encode_as(entry.domain.soa_names, entry.domain))
+        self._times = Validity(self._now - int(INCEPTION.total_seconds()), self._now + policy.validity, policy.jitter)
+        self._around = _Around(tx, entry.domain, gone, added)
+
+    def verified(self) -> SignedDifference:
+        """The change.
+
+        :raises Refused: when what was made does not verify
+        """
+        domain, former = self._domain, self._entry.former
+        if not former.is_signed or former.ttl != domain.ttl or self._entry.kind is ChangeKind.RESTORE:
+            change, defects = self._whole()
+        else:
+            change, defects = self._part()
+        if defects:
+            metrics.SIGNATURES_REFUSED.labels(domain.pool_name).inc()
+            LOG.error('the change of %s to serial %d is refused, since its signatures are wrong: %s', domain.name,
+                      domain.serial, '; '.join(defects[:10]))
+            raise Refused('signatures_wrong', f'The change of {domain.name} was not made, as its signatures would be '
+                                              f'wrong ({defects[0]}). The zone stays as it was.', 500)
+        metrics.SIGNATURES.labels(domain.pool_name).inc(sum(record.type == 'RRSIG' for record in change.added))
+        return change
+
+    def _whole(self) -> tuple[SignedDifference, list[str]]:
+        """Sign everything anew."""
+        before = set(signed_records.of_zone(self._tx, self._domain.id))
+        records = list(self._around.overlaid(record for page in zone_snapshot.records_of(
+            self._tx, self._domain.id) for record in page))
+        after = list(signer.sign_zone(self._apex, records, self._soa, self._key_set, self._times, self._state.denial))
+        made = set(after)
+        zone_signing.save_state(self._tx, dataclasses.replace(self._state, next_event_at=self._at), self._at)
+        return SignedDifference([record for record in before if record not in made],
+                                [record for record in after if record not in before]), verifier.verify_zone(
+            [self._soa, *records, *(record.record for record in after)], self._now, self._policy.refresh)
+
+    def _part(self) -> tuple[SignedDifference, list[str]]:
+        """Sign what has changed; in a version that does nothing else, also what has to be signed anew."""
+        changed: dict[str, set[str]] = {}
+        for name, rtype, _, _ in (*self._gone, *self._added):
+            changed.setdefault(name, set()).add(rtype)
+        around = self._around
+        renewed = SignedDifference([], [])
+        if self._entry.kind is ChangeKind.SIGNING:
+            renewed = signer.resign(self._apex, self._due(changed), self._key_set, self._times)
+            around = _Around(self._tx, self._domain, self._gone, self._added, renewed)
+        own = signer.sign_change(self._apex, changed, self._soa, self._key_set, self._times, self._state.denial, around)
+        change = _both(renewed, own)
+        return change, verifier.verify_change(self._apex, change, changed, self._soa, self._around, self._now,
+                                              self._policy.refresh)
+
+    def _due(self, changed: dict[str, set[str]]) -> Iterable[tuple[list[ZoneRecord], list[SignedRecord]]]:
+        """The RRsets whose signatures are to be renewed, each with these; those of the apex are put into *changed*."""
+        due = signed_records.due(self._tx, self._domain.id, self._now + self._policy.refresh, MOST_RENEWED)
+        for key in self._keys:
+            if key.state in (KeyState.RETIRING, KeyState.REMOVED) and len(due) < MOST_RENEWED:
+                due += signed_records.by_key(self._tx, self._domain.id, key.tag, MOST_RENEWED - len(due))
+        rrsets = dict.fromkeys((record.name, record.covered) for record in due)
+        names = {name for name, _ in rrsets}
+        records: dict[tuple[str, str], list[ZoneRecord]] = {}
+        signatures: dict[tuple[str, str], list[SignedRecord]] = {}
+        for record in self._around.rrsets_at(names):
+            records.setdefault(record[:2], []).append(record)
+        for signed in self._around.signed_at(names):
+            if signed.type == 'RRSIG':
+                signatures.setdefault((signed.name, signed.covered), []).append(signed)
+            else:
+                records.setdefault((signed.name, signed.type), []).append(signed.record)
+        of_apex = {*signer.KEY_TYPES, 'SOA'}
+        for rrset in rrsets:
+            if rrset[1] in of_apex:
+                changed.setdefault(self._apex, set()).add(rrset[1])
+            else:
+                yield records[rrset], signatures[rrset]
+
+
+def _both(first: SignedDifference, second: SignedDifference) -> SignedDifference:
+    """One change after the other, as one."""
+    between, back = set(first.added), set(second.gone)
+    return SignedDifference([*first.gone, *(record for record in second.gone if record not in between)],
+                            [*(record for record in first.added if record not in back), *second.added])
+
+
+class _Around:
+    """What is around the names of a change, which is not written yet.
+
+    :param renewed: what was done to the signed records since they were read
+    """
+
+    def __init__(self, tx: Tx, domain: Domain, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord],
+                 renewed: SignedDifference = SignedDifference([], [])) -> None:
+        self._tx, self._id, self._ttl = tx, domain.id, domain.ttl
+        self._gone = collections.Counter(self._with_ttl(record) for record in gone)
+        self._added: dict[str, list[ZoneRecord]] = {}
+        for record in added:
+            self._added.setdefault(record[0], []).append(self._with_ttl(record))
+        self._changed = {*(record[0] for record in gone), *self._added}
+        self._renewed_gone = set(renewed.gone)
+        self._renewed: dict[str, list[SignedRecord]] = {}
+        for signed in renewed.added:
+            self._renewed.setdefault(signed.name, []).append(signed)
+        self._rrsets: dict[str, list[ZoneRecord]] = {}
+        self._signed: dict[str, list[SignedRecord]] = {}
+
+    def overlaid(self, records: Iterable[ZoneRecord]) -> Iterable[ZoneRecord]:
+        """All records of the zone after the change; *records* are those before."""
+        gone = self._gone.copy()
+        for record in map(self._with_ttl, records):
+            if gone[record]:
+                gone[record] -= 1
+            else:
+                yield record
+        for added in self._added.values():
+            yield from added
+
+    def rrsets_at(self, names: Collection[str]) -> Iterable[ZoneRecord]:
+        missing = [name for name in names if name not in self._rrsets]
+        if missing:
+            self._rrsets.update({name: [] for name in missing})
+            for record in map(self._with_ttl, signed_records.rrsets_at(self._tx, {self._id: missing})[self._id]):
+                if self._gone[record]:
+                    self._gone[record] -= 1
+                else:
+                    self._rrsets[record[0]].append(record)
+            for name in missing:
+                self._rrsets[name] += self._added.get(name, ())
+        return [record for name in names for record in self._rrsets[name]]
+
+    def signed_at(self, names: Collection[str]) -> Iterable[SignedRecord]:
+        missing = [name for name in names if name not in self._signed]
+        if missing:
+            self._signed.update({name: self._renewed.get(name, [])[:] for name in missing})
+            for record in signed_records.signed_at(self._tx, {self._id: missing})[self._id]:
+                if record not in self._renewed_gone:
+                    self._signed[record.name].append(record)
+        return [record for name in names for record in self._signed[name]]
+
+    def predecessors(self, chain_keys: Collection[bytes]) -> Mapping[bytes, SignedRecord]:
+        return {key: record for (_, key), record in signed_records.predecessors(
+            self._tx, {self._id: chain_keys}).items()}
+
+    def names_below(self, name: str, limit: int | None = None) -> Iterable[str]:
+        below = {other for other in self._changed if other.endswith(f'.{name}')}
+        most = _ALL if limit is None else limit + len(below)
+        stored = [other for other in signed_records.names_below(self._tx, self._id, name, most) if other not in below]
+        present = {record[0] for record in self.rrsets_at(sorted(below))}
+        return [*stored, *sorted(present)][:limit]
+
+    def _with_ttl(self, record: ZoneRecord) -> ZoneRecord:
+        name, rtype, ttl, wire = record
+        return name, rtype, self._ttl if ttl is None else ttl, wire

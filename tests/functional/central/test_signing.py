@@ -1,0 +1,278 @@
+"""Zones that Central signs, as they are stored for servers: every version is valid, on each database."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+
+from designate_pool import errors
+from designate_pool.central.purger import Purger
+from designate_pool.central.service import Central
+from designate_pool.central.signing import zone_signer
+from designate_pool.model import ChangeKind, Context, Domain, SignedDifference, SigningState, Status, ZoneRecord
+from designate_pool.protocol import soa_rdata
+from designate_pool.settings import CentralSettings, SigningPolicy
+from designate_pool.signing import canonical, chain, keys, signer, verifier
+from designate_pool.signing.signed_records import KeySet, Validity
+from designate_pool.storage.signing import zone_signing
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.secrets import MARK
+from designate_pool.storage.zones import versions
+from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused, started, succeed
+
+pytestmark = pytest.mark.all_databases
+RED = Context(project_id='red', user='red')
+POLICIES = {
+    'default': SigningPolicy(dnskey_ttl=60, propagation_delay=10, parent_ds_ttl=100, zsk_lifetime=40 * 86400),
+    'hashed': SigningPolicy(denial='NSEC3', algorithm='ED25519', keys='csk'),
+}
+HOUR = 3600
+KEYS = (Fernet.generate_key().decode(),)
+
+
+@pytest.fixture
+def central(database: Storage, caller: Caller, clock: Clock) -> Iterator[Central]:
+    with started(database, caller, signing_keys=KEYS, signing_policies=POLICIES) as service:
+        yield service
+
+
+def published(database: Storage, domain: Domain) -> list[ZoneRecord]:
+    """All records that servers get, with the SOA."""
+    pages = list(database.stream(versions.permitted_pages, domain.id))
+    head = pages[0][0]
+    soa = (head.name, 'SOA', head.ttl, soa_rdata.encode(head))
+    return [soa, *((name, rtype, head.ttl if ttl is None else ttl, wire)
+                   for _, page in pages for name, rtype, ttl, wire in page)]
+
+
+def check(database: Storage, clock: Clock, domain: Domain) -> list[ZoneRecord]:
+    """What is published, which is valid."""
+    records = published(database, domain)
+    assert verifier.verify_zone(records, int(clock.now), 0) == []
+    return records
+
+
+def types_of(records: list[ZoneRecord], name: str) -> set[str]:
+    return {record[1] for record in records if record[0] == name}
+
+
+def change(central: Central, domain: Domain, *changes: tuple[str, str, list[str]], ttl: int | None = None,
+           who: Context = RED) -> Domain:
+    return central.apply_changes(who, domain.id, [
+        {'name': name, 'type': rtype, 'records': records, 'ttl': ttl} for name, rtype, records in changes])
+
+
+@pytest.mark.parametrize('policy', POLICIES)
+def test_a_zone_is_signed_and_stays_valid_through_changes(central: Central, database: Storage, clock: Clock,
+                                                          policy: str) -> None:
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']),
+                    ('a.b.example.com.', 'TXT', ['"deep"']), who=RED)
+    assert succeed(central, domain).status is Status.ACTIVE
+    shown = central.dnssec.enable(RED, domain.id, policy)
+    assert shown.state.state is SigningState.SIGNED
+    signed = central.get_domain(RED, domain.id)
+    assert signed.status is Status.ACTIVE and signed.is_signed and signed.serial != domain.serial
+    check(database, clock, domain)
+    dice = random.Random(3)
+    names = ['www', 'a.b', 'b', '*.w', 'x.y.z', 'sub', 'host.sub', 'c']
+    datas = {'A': ['192.0.2.1', '192.0.2.2'], 'NS': ['ns.example.net.', 'host.sub.example.com.'],
+             'MX': ['10 Mail.example.net.'], 'TXT': ['"x"', r'"\000"'], 'DS': [f'1 13 2 {"ab" * 32}']}
+    for _ in range(40):
+        clock.now += 60
+        name, rtype = dice.choice(names), dice.choice([*datas])
+        try:
+            change(central, domain, (f'{name}.example.com.', rtype, dice.sample(datas[rtype], dice.randint(0, 1))),
+                   ttl=dice.choice([None, 60, 600]))
+        except errors.PoolError:
+            continue  # a rule for records
+        check(database, clock, domain)
+    central.update_domain(RED, domain.id, {'ttl': 77, 'email': 'root@example.org'})
+    records = check(database, clock, domain)
+    assert {record[2] for record in records if record[1] in ('NSEC', 'NSEC3')} == {77}
+    pool_id = domain.pool_id
+    central.update_pool(WHO, {'id': pool_id, 'name_servers': SERVERS[::-1]})
+    check(database, clock, domain)
+
+
+def lived(central: Central, clock: Clock, domain: Domain, seconds: float) -> None:
+    """Time passes, and what is due is done."""
+    clock.now += seconds
+    central.dnssec.run_due()
+
+
+def states(central: Central, domain: Domain) -> list[str]:
+    return sorted(f'{key.role} {key.state}' for key in central.dnssec.show(RED, domain.id).keys)
+
+
+def test_keys_live_from_the_first_signature_to_the_end_of_signing(central: Central, database: Storage,
+                                                                  clock: Clock) -> None:
+    domain = create(central, 'example.com.', *((f'host{number}.example.com.', 'A', ['192.0.2.1'])
+                                               for number in range(20)), who=RED)
+    succeed(central, domain)
+    central.dnssec.enable(RED, domain.id)
+    assert states(central, domain) == ['KSK published', 'ZSK active']
+    assert 'CDS' not in types_of(check(database, clock, domain), domain.name)
+    lived(central, clock, domain, 1)
+    lived(central, clock, domain, 4 * HOUR)  # caches have nothing unsigned any more
+    shown = central.dnssec.show(RED, domain.id)
+    assert shown.state.state is SigningState.DS_WAIT and len(shown.ds) == 1
+    assert 'CDS' in types_of(check(database, clock, domain), domain.name)
+    assert refused(central.delete_domain, RED, domain.id) == 'ds_at_parent'
+    central.dnssec.report_ds(domain.id, {'192.0.2.53:53': shown.ds, '192.0.2.54:53': []})
+    assert central.dnssec.show(RED, domain.id).state.state is SigningState.DS_WAIT
+    central.dnssec.confirm_ds(RED, domain.id, True)
+    assert central.dnssec.show(RED, domain.id).state.state is SigningState.SECURE
+    lived(central, clock, domain, 200)
+    assert states(central, domain) == ['KSK active', 'ZSK active']
+    for role in ('ZSK', 'KSK'):  # each is rolled, and the zone is valid all along
+        former = {key.tag for key in central.dnssec.show(RED, domain.id).keys}
+        central.dnssec.roll(RED, domain.id, role)
+        for _ in range(12):
+            lived(central, clock, domain, HOUR)
+            check(database, clock, domain)
+            if any('ready' in state for state in states(central, domain)):
+                central.dnssec.confirm_ds(RED, domain.id, True)
+        assert states(central, domain) == ['KSK active', 'ZSK active'], role
+        assert len(former & {key.tag for key in central.dnssec.show(RED, domain.id).keys}) == 1
+    before = central.get_domain(RED, domain.id)
+    for _ in range(15):  # signatures are renewed, and nothing of that is a change
+        lived(central, clock, domain, 86400)
+        check(database, clock, domain)
+    after = central.get_domain(RED, domain.id)
+    assert after.serial != before.serial and after.status is Status.ACTIVE and after.changed_at == before.changed_at
+    shown_off = central.dnssec.disable(RED, domain.id)
+    assert shown_off is not None and shown_off.state.state is SigningState.DS_LEAVING
+    check(database, clock, domain)
+    central.dnssec.confirm_ds(RED, domain.id, False)
+    lived(central, clock, domain, 60)
+    check(database, clock, domain)
+    lived(central, clock, domain, 100)
+    assert {record[1] for record in published(database, domain)} == {'SOA', 'NS', 'A'}
+    gone = central.get_domain(RED, domain.id)
+    assert not gone.is_signed and not gone.soa_names and gone.status is Status.ACTIVE
+    assert refused(central.dnssec.show, RED, domain.id) == 'zone_not_signed'
+    central.dnssec.enable(RED, domain.id)  # the second round
+    check(database, clock, domain)
+    central.dnssec.disable(RED, domain.id, force=True)
+    lived(central, clock, domain, 200)
+    central.delete_domain(RED, domain.id)
+
+
+def test_a_restored_zone_is_signed_anew_with_its_keys(central: Central, database: Storage, clock: Clock) -> None:
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    tags = {key.tag for key in central.dnssec.enable(RED, domain.id).keys}
+    central.delete_domain(RED, domain.id)
+    succeed(central, domain)
+    clock.now += 30 * 86400
+    lived(central, clock, domain, 1)
+    central.restore_domain(RED, domain.id)
+    check(database, clock, domain)
+    assert {key.tag for key in central.dnssec.show(RED, domain.id).keys} == tags
+    serial = central.get_domain(RED, domain.id).serial
+    change(central, domain, ('www.example.com.', 'A', ['192.0.2.7']))
+    revert = central.plan_revert(RED, domain.id, str(serial))
+    central.revert_domain(RED, domain.id, revert)
+    assert ('www.example.com.', 'A') in {record[:2] for record in check(database, clock, domain)}
+
+
+def test_what_cannot_be_signed_is_refused_with_words(central: Central, database: Storage, clock: Clock,
+                                                     caller: Caller) -> None:
+    with started(database, caller, signing_policies=POLICIES) as without_keys:
+        domain = create(without_keys, 'example.org.', who=RED)
+        assert refused(without_keys.dnssec.enable, RED, domain.id) == 'no_signing_keys_file'
+    assert refused(central.dnssec.enable, RED, domain.id, 'unknown') == 'invalid_object'
+    assert refused(central.dnssec.roll, RED, domain.id, 'ZSK') == 'zone_not_signed'
+    assert refused(central.dnssec.enable, Context(project_id='blue'), domain.id) == 'zone_not_found'
+    own = create(central, 'other.example.', ('other.example.', 'DNSKEY', ['257 3 13 ' + 'A' * 86 + '==']), who=RED)
+    assert refused(central.dnssec.enable, RED, own.id) == 'has_signatures'
+    central.dnssec.enable(RED, domain.id)
+    for rtype, text in (('CDS', f'1 13 2 {"ab" * 32}'), ('NSEC3PARAM', '1 0 0 -')):
+        assert refused(change, central, domain, (domain.name, rtype, [text])) == 'has_signatures'
+    assert refused(central.dnssec.enable, RED, domain.id) == 'signed_already'
+    assert refused(central.dnssec.roll, RED, domain.id, 'KSK') == 'no_active_key'
+    assert refused(central.dnssec.skip_server, RED, domain.id, 'ns9', 'it is gone') == 'invalid_object'
+
+
+def break_signer(monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
+    """Have the signer make a mistake from now on."""
+    sign_change, key_set, chain_rdata = signer.sign_change, zone_signer.key_set, chain.chain_rdata
+
+    def broken_change(*arguments: Any) -> SignedDifference:
+        gone, added = sign_change(*arguments)
+        if defect == 'bit flip':
+            number = next(number for number, record in enumerate(added) if record.type == 'RRSIG')
+            flipped = added[number].wire[:-1] + bytes((added[number].wire[-1] ^ 1,))
+            return SignedDifference(gone, [*added[:number], added[number]._replace(wire=flipped), *added[number + 1:]])
+        return SignedDifference(gone, [record for record in added if defect != 'no NSEC' or not (
+            record.name == 'new.example.com.' and 'NSEC' in (record.type, record.covered))])
+
+    def broken_keys(*arguments: Any) -> KeySet:
+        found = key_set(*arguments)
+        return found if defect != 'an algorithm too few' else found._replace(
+            dnskeys=[*found.dnskeys, keys.generate('ZSK', keys.ED25519)[0]])
+
+    def broken_rdata(denial: str, following: bytes, types: bytes) -> bytes:
+        return chain_rdata(denial, canonical.name_wire('wrong.example.com.') if defect == 'wrong next name' else
+                           following, canonical.type_bitmap(frozenset({1, 15, 46, 47}))
+                           if defect == 'a type too many' else types)
+
+    monkeypatch.setattr(signer, 'sign_change', broken_change)
+    monkeypatch.setattr(zone_signer, 'key_set', broken_keys)
+    monkeypatch.setattr(chain, 'chain_rdata', broken_rdata)
+    if defect == 'expiry too near':
+        monkeypatch.setattr(zone_signer, 'Validity', lambda begin, end, jitter: Validity(begin, begin + 4 * HOUR, 0))
+
+
+DEFECTS = ('bit flip', 'no NSEC', 'wrong next name', 'a type too many', 'an algorithm too few', 'expiry too near')
+
+
+@pytest.mark.parametrize('defect', DEFECTS)
+def test_signatures_with_a_defect_are_not_published(central: Central, database: Storage, clock: Clock, defect: str,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    central.dnssec.enable(RED, domain.id)
+    before = check(database, clock, domain)
+    break_signer(monkeypatch, defect)
+    assert refused(change, central, domain, ('new.example.com.', 'A', ['192.0.2.2'])) == 'signatures_wrong'
+    assert sorted(published(database, domain)) == sorted(before)
+    monkeypatch.undo()
+
+
+def test_the_database_has_no_private_key_in_clear(central: Central, database: Storage, clock: Clock) -> None:
+    domain = create(central, 'example.com.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    sealed = database.read(zone_signing.private_of, [key.id for key in central.dnssec.show(RED, domain.id).keys])
+    assert len(sealed) == 2 and all(text.startswith(MARK) for text in sealed.values())
+
+
+def test_two_centrals_do_what_is_due_once(central: Central, database: Storage, clock: Clock, caller: Caller) -> None:
+    domain = create(central, 'example.com.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    clock.now += 12 * 86400  # signatures are to be renewed
+    before = central.get_domain(RED, domain.id)
+    with started(database, caller, signing_keys=KEYS, signing_policies=POLICIES) as other:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda each: each.dnssec.run_due(), [central, other, central, other]))
+        check(database, clock, domain)
+        change(other, domain, ('www.example.com.', 'A', ['192.0.2.1']))
+    assert 'www.example.com.' in {record[0] for record in check(database, clock, domain)}
+    new = [version for version in central.find_versions(RED, domain.id, 10) if version.serial > before.serial]
+    assert [version.kind for version in new] == [ChangeKind.API, ChangeKind.SIGNING]
+
+
+def test_a_key_is_forgotten_a_month_after_the_end_of_signing(central: Central, database: Storage,
+                                                             clock: Clock) -> None:
+    domain = create(central, 'example.com.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    central.dnssec.disable(RED, domain.id, force=True)
+    lived(central, clock, domain, 200)
+    purger = Purger(database, CentralSettings())
+    for days, count in ((29, 2), (2, 0)):
+        clock.now += days * 86400
+        purger.purge()
+        assert len(database.read(zone_signing.keys_of, [domain.id])[domain.id]) == count
