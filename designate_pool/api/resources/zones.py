@@ -7,7 +7,7 @@ import itertools
 import json
 import operator
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from urllib.parse import urlencode
 
 import falcon
@@ -19,15 +19,17 @@ from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.resources.zone_imports_exports import send_version
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ABSENT, ACTION, CHANGE_LINK, COUNT, FLAG, ID, LOCK, MOMENT, SERIAL,
-                                               STATUS, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, WAITS_FOR, AnswerForm,
-                                               Json, ListAnswer, choice, inline, many, maybe, member, moment, rows,
-                                               zone_path)
+                                               STATUS, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, WAITS_FOR, AnswerField,
+                                               AnswerForm, Json, ListAnswer, choice, inline, many, maybe, member,
+                                               moment, nullable, rows, zone_path)
 from designate_pool.api.schema.operation import (ADMIN, CREATE_IN_POOL, IS_ADMIN, LOCK_AS_ADMIN, MEMBER, READER,
                                                  Operations)
 from designate_pool.api.services.zone_task_store import write_lines
 from designate_pool.api.views.zone_servers import masters
+from designate_pool.central.signing.signed_zones import SignedZone
 from designate_pool.errors import InvalidField
-from designate_pool.model import Action, ChangeKind, Domain, RecordChange, ZoneHead, ZoneRecord, dashed
+from designate_pool.model import (Action, ChangeKind, Domain, KeyRole, KeyState, RecordChange, SigningKey, SigningState,
+                                  ZoneHead, ZoneRecord, dashed)
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import text_of_wire
 from designate_pool.storage import queries
@@ -40,6 +42,20 @@ _VERSION = f'{_ONE}/versions/{{at}}'
 #: Recordsets that differ between two versions which are shown.
 _MOST_CHANGED = 10_000
 _NAME_AND_TYPE = {name: request_fields.RECORDSET_FILTERS[name] for name in ('name', 'type')}
+
+
+class _KeyRow(NamedTuple):
+    key: SigningKey
+    step: Any
+
+
+def _keys(zone: SignedZone) -> list[_KeyRow]:
+    """The keys of a signed zone, each with what is next for it."""
+    steps = {step.former.id: step for step in reversed(zone.steps) if step.former is not None}
+    return [_KeyRow(key, steps[key.id]) for key in sorted(zone.keys, key=operator.attrgetter('role.value'))
+            if key.id in steps]
+
+
 ZONE = AnswerForm('Zone', {
     'id': ID,
     'name': TEXT.of('shown_name'),
@@ -114,6 +130,34 @@ REVERT = AnswerForm('ZoneRevert', {
         'present_ttl': maybe(COUNT)}))),
     'unchanged': rows({'name': TEXT, 'type': TEXT, 'why': TEXT}),
 })
+_SIGNING = f'{_ONE}/dnssec'
+ZONE_SIGNING = AnswerForm('ZoneSigning', {
+    'zone_id': ID.of('domain.id'),
+    'zone_name': TEXT.of('domain.shown_name'),
+    'state': member(SigningState).of('state.state').about('How far the signing of the zone has come.'),
+    'since': MOMENT.of('state.since'),
+    'policy': TEXT.of('state.policy'),
+    'algorithm': COUNT.of('state.algorithm').about('Of the keys, its number.'),
+    'denial': choice('NSEC', 'NSEC3').of('state.denial'),
+    'waits_for': maybe(TEXT).of('state.why').about('What the next step waits for; null for nothing, or for time.'),
+    'resign_at': maybe(MOMENT).of('state.resign_at').about('When signatures are renewed next.'),
+    'ds': TEXTS.about('The DS records that the parent is to have; none while it is to have none.'),
+    'ds_seen': AnswerField({'type': 'object', 'additionalProperties': nullable(TEXTS.schema)}).of(
+        lambda zone: {server: None if ds is None else list(ds) for server, (_, ds) in zone.state.ds_seen.items()}
+    ).about('The DS records that servers of the parent had; null for one that did not answer.'),
+    'skipped': TEXT_BY_NAME.of(lambda zone: dict(zone.state.skipped)).about(
+        'Servers that no key waits for, and why not.'),
+    'keys': many(inline(AnswerForm('', {
+        'id': ID.of('key.id'),
+        'role': member(KeyRole).of('key.role'),
+        'tag': COUNT.of('key.tag'),
+        'state': member(KeyState).of('key.state'),
+        'since': maybe(MOMENT).of('step.since'),
+        'next_at': maybe(MOMENT).of('step.at').about('When its state changes next; null when that is not known.'),
+        'waits_for': maybe(TEXT).of(lambda row: row.step.waits_for or None),
+        'dnskey': TEXT.of(lambda row: text_of_wire('DNSKEY', row.key.public)),
+    }))).of(_keys),
+}, {'self': lambda zone: f'{zone_path(zone.domain.id)}/dnssec', 'zone': lambda zone: zone_path(zone.domain.id)})
 OPERATIONS = Operations('zones')
 
 
@@ -208,6 +252,56 @@ def move_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str
                 {204: None, 202: ZONE}, headers=_DELETION)
 def abandon_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
     api.central.abandon_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
+
+
+@OPERATIONS.add('GET', _SIGNING, 'Show how far the signing of a zone has come, its keys, and their DS', READER,
+                {200: ZONE_SIGNING}, tag='zone_signing')
+def show_zone_signing(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
+    request.query(req)
+    return api.central.dnssec.show(requester(req), zone_id)
+
+
+@OPERATIONS.add('POST', _SIGNING, 'Have a zone signed', MEMBER, {202: ZONE_SIGNING}, tag='zone_signing',
+                body={'policy': request_fields.RequestField(request_fields.some_text, example='default')},
+                body_optional=True)
+def sign_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
+    body = request.body(req)
+    return api.central.dnssec.enable(requester(req), zone_id, body.get('policy', 'default'))
+
+
+@OPERATIONS.add('DELETE', _SIGNING, 'Have a zone unsigned, once nothing relies on its signatures', MEMBER,
+                {202: ZONE_SIGNING, 204: None}, tag='zone_signing',
+                query={'force': request_fields.RequestField(request_fields.flag_word)})
+def unsign_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone | None:
+    """With *force* the parent is not waited for: resolvers that have its DS refuse the zone."""
+    force = request.query(req).get('force') or ''
+    signed = api.central.dnssec.disable(requester(req), zone_id, force.lower() == 'true')
+    if signed is None:
+        resp.status = 204
+    return signed
+
+
+@OPERATIONS.add('POST', f'{_SIGNING}/tasks/roll', 'Have a new key follow one of a signed zone', MEMBER,
+                {202: ZONE_SIGNING}, tag='zone_signing', body={'role': request_fields.RequestField(
+                    request_fields.one_of(*(role.value for role in KeyRole)), required=True)})
+def roll_zone_key(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
+    return api.central.dnssec.roll(requester(req), zone_id, request.body(req)['role'])
+
+
+@OPERATIONS.add('POST', f'{_SIGNING}/tasks/confirm_ds', 'Say that all servers of the parent have the DS, or none has',
+                MEMBER, {202: ZONE_SIGNING}, tag='zone_signing',
+                body={'present': request_fields.RequestField(request_fields.flag, required=True)})
+def confirm_zone_ds(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
+    return api.central.dnssec.confirm_ds(requester(req), zone_id, request.body(req)['present'])
+
+
+@OPERATIONS.add('POST', f'{_SIGNING}/tasks/skip_server', 'Have the keys of a zone wait no more for a server', ADMIN,
+                {202: ZONE_SIGNING}, tag='zone_signing', body={
+                    'server': request_fields.RequestField(request_fields.some_text, required=True),
+                    'reason': request_fields.LOCK['reason']})
+def skip_zone_server(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
+    body = request.body(req)
+    return api.central.dnssec.skip_server(requester(req), zone_id, body['server'], body['reason'])
 
 
 @OPERATIONS.add('GET', '/v2/deleted_zones', 'List deleted zones that can be restored', READER, {200: DELETED_ZONES},

@@ -232,6 +232,110 @@ class UnfreezeZone(_Zone, ShowOne):
                                          {'reason': parsed_args.reason}))
 
 
+class _ZoneSigning(_Zone, ShowOne):
+    """A command about the signing of a zone, which it shows."""
+
+    def ask(self, parsed_args: argparse.Namespace, task: str, body: Json) -> Shown:
+        return _signing(self.client.change('POST', f'{self.path(parsed_args)}/dnssec{task}', body))
+
+
+class ShowSigning(_Zone, ShowOne):
+    """Show how far the signing of a zone has come, and what it waits for."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return _signing(self.client.get(f'{self.path(parsed_args)}/dnssec'))
+
+
+class SignZone(_ZoneSigning):
+    """Have a zone signed.
+
+    Its keys are made, and each of its changes is signed from then on. The DS for its parent is offered once all
+    servers have the signed zone and caches have forgotten the unsigned one; 'zone dnssec ds' shows it.
+    """
+
+    arguments = (Argument('--policy', default='default', metavar='NAME',
+                          help='a section [dnssec_policy:NAME] of the configuration; "default" if not given'),)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return self.ask(parsed_args, '', {'policy': parsed_args.policy})
+
+
+class UnsignZone(_Zone):
+    """Have a zone unsigned.
+
+    It stays signed until its parent, and caches, have the DS no more; say so by 'zone dnssec confirm-ds --gone'.
+    """
+
+    arguments = (Argument('--force', action='store_true',
+                          help='without waiting for the parent to remove the DS: resolvers that have it then refuse '
+                               'all answers of the zone'),)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.client.send('DELETE', f'{self.path(parsed_args)}/dnssec{"?force=true" if parsed_args.force else ""}')
+
+
+class ListSigningKeys(_Zone, Lister):
+    """List the keys of a signed zone, and what each waits for."""
+
+    long_columns = ('dnskey',)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return rows(('id', 'role', 'tag', 'state', 'since', 'next_at', 'waits_for', 'dnskey'),
+                    self.client.get(f'{self.path(parsed_args)}/dnssec')['keys'])
+
+
+class ListDs(_Zone, Lister):
+    """List the DS records that the parent of a signed zone is to have."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return rows(('ds',), ({'ds': ds} for ds in self.client.get(f'{self.path(parsed_args)}/dnssec')['ds']))
+
+
+class RollKey(_ZoneSigning):
+    """Have a new key follow the active one of a role.
+
+    The former one stays in the zone for as long as anything relies on it.
+    """
+
+    arguments = (Argument('role', metavar='ROLE', type=str.upper, choices=('KSK', 'ZSK', 'CSK'),
+                          help='KSK, ZSK or CSK'),)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return self.ask(parsed_args, '/tasks/roll', {'role': parsed_args.role})
+
+
+class ConfirmDs(_ZoneSigning):
+    """Say that all servers of the parent of a signed zone have the DS of its keys.
+
+    It is believed. Ask each server of the parent first.
+    """
+
+    arguments = (Argument('--gone', action='store_true', help='say that none of them has any more'),)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return self.ask(parsed_args, '/tasks/confirm_ds', {'present': not parsed_args.gone})
+
+
+class SkipServer(_ZoneSigning):
+    """Have the keys of a signed zone wait no more for a server.
+
+    It is for administrators: what a server answers that is behind is refused by resolvers.
+    """
+
+    arguments = (Argument('server', metavar='SERVER', help='as the zone waits for it'), REASON)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return self.ask(parsed_args, '/tasks/skip_server', {'server': parsed_args.server,
+                                                            'reason': parsed_args.reason})
+
+
+def _signing(found: Json) -> Shown:
+    """How far the signing of a zone has come."""
+    return columns({**found, 'keys': [f'{key["role"]} {key["tag"]} {key["state"]}' for key in found['keys']]},
+                   ('zone_name', 'state', 'since', 'waits_for', 'policy', 'algorithm', 'denial', 'keys', 'ds',
+                    'ds_seen', 'skipped', 'resign_at'))
+
+
 class DeleteZone(_Zone, _ChangeZone):
     """Delete a zone, from the database and from every server."""
 

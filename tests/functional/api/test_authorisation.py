@@ -59,6 +59,11 @@ LINES = {
     **dict.fromkeys(('list_zone_versions', 'show_zone_version', 'list_zone_version_recordsets', 'export_zone_version',
                      'show_zone_difference'), Line(READER, OWN)),
     'revert_zone': Line(MEMBER, OWN, {'to': '0s'}),
+    'show_zone_signing': Line(READER, OWN, status=404),  # it is not signed
+    'sign_zone': Line(MEMBER, OWN), 'unsign_zone': Line(MEMBER, OWN, status=204),
+    'roll_zone_key': Line(MEMBER, OWN, {'role': 'ZSK'}, status=404),
+    'confirm_zone_ds': Line(MEMBER, OWN, {'present': True}, status=404),
+    'skip_zone_server': Line(ADMIN, OWN, {'server': 'x', 'reason': 'x'}, status=404),
     'list_deleted_zones': Line(READER, LIST), 'show_deleted_zone': Line(READER, OWN),
     'restore_zone': Line(MEMBER, OWN), 'purge_zone': Line(MEMBER, OWN),
     'xfr_zone': Line(MEMBER, OWN, status=400),  # it is a primary zone
@@ -141,7 +146,8 @@ GUESTS = {
                      'unfreeze_zone', 'lock_zone', 'unlock_zone', 'lock_recordset', 'unlock_recordset',
                      'xfr_zone', 'list_zone_servers', 'explain_zone', 'validate_zone', 'list_recordset_servers',
                      'list_zone_nameservers', 'list_zone_versions', 'show_zone_version', 'list_zone_version_recordsets',
-                     'export_zone_version', 'show_zone_difference',
+                     'export_zone_version', 'show_zone_difference', 'show_zone_signing', 'sign_zone', 'unsign_zone',
+                     'roll_zone_key', 'confirm_zone_ds', 'skip_zone_server',
                      'update_recordset', 'patch_recordset', 'delete_recordset',
                      'create_transfer_request', 'create_zone_share', 'create_zone_export', 'show_status_of_zone'), 403),
     # The shares with others, and exports, are the owner's.
