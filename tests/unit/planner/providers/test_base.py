@@ -112,7 +112,8 @@ def test_what_cannot_be_held_is_an_error_or_left_out(options: dict[str, object],
     ('www 300 CNAME a.example.net.', 'a CNAME cannot be beside MX'),
     ('*.a 300 NS a.example.net.', 'cannot be at a wildcard'),
     ('_65536._tcp 300 TLSA 3 1 1 ' + 64 * 'a', '65536 is no port'),
-], ids=['cname-at-apex', 'cname-beside', 'wildcard-ns', 'tlsa-port'])
+    ('\n'.join(f'x 300 TXT {" ".join([f"{number:0255}"] * 60)}' for number in range(5)), 'they do not fit'),
+], ids=['cname-at-apex', 'cname-beside', 'wildcard-ns', 'tlsa-port', 'large'])
 def test_what_no_server_takes_of_a_lenient_zone_is_refused_or_left_out_while_planning(
         wrong: str, why: str, caplog: pytest.LogCaptureFixture) -> None:
     mail, bad = 'www 300 MX 10 a.example.net.', record(wrong)
