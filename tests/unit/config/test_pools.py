@@ -90,7 +90,7 @@ def test_servers_of_two_drivers_with_what_they_share(read: Read) -> None:
     assert (second.host, second.port, second.tsig_key) == ('2001:db8::2', 53, None)
     assert second.driver == 'pdns', 'powerdns is another word for it'
     assert second.options == {'adopts_zones': False, 'api_url': None, 'api_key': '00123', 'server_id': 'localhost',
-                              'ca_file': None, 'ixfr': True}
+                              'ca_file': None, 'ixfr': True, 'signs_zones': False}
     assert (fourth.options['update_pcent_threshold'], fourth.options['min_existing_records']) == (1.0, 2)
     assert SECRET not in repr(found)
 
