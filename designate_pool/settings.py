@@ -160,6 +160,12 @@ class PoolManagerSettings:
     signature_margin: float = option(
         259200, 'Signatures that expire within this many seconds are found by that check. Whoever signs the zones has '
                 'to renew them earlier.', min=0)
+    parent_resolvers: tuple[Endpoint, ...] = option(
+        (), 'Resolvers, separated by commas, that tell the name servers of the zone above a signed one. All of these '
+            'are asked for its DS records then, which have to be of a key that the servers serve.', port=53)
+    parent_servers: tuple[Endpoint, ...] = option(
+        (), 'Name servers of the zones above signed ones, separated by commas, in place of those that resolvers tell.',
+        port=53)
     extra_zones_interval: float = option(
         3600, 'Every server that is fed by transfer is searched for zones that are not in the database once in this '
               'many seconds. Zones of the pool that have been deleted from the database are deleted on the server; '

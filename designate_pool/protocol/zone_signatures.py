@@ -2,14 +2,15 @@
 
 The invariant: nothing is found on a server whose SOA and keys have signatures that verify, by each algorithm of the
 keys, and that stay valid for longer than the margin, if all servers with the same serial serve the same keys, and
-signatures of the same age.  Servers with different serials are not compared: one of them has yet to transfer the zone.
+signatures of the same age, and if one of the keys is one that a DS record of the parent zone names, where that has any.
+Servers with different serials are not compared: one of them has yet to transfer the zone.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import dns.exception
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdata
 import dns.rdataclass
 import dns.rdataset
 import dns.rdatatype
@@ -88,13 +90,14 @@ def read_answers(answers: Sequence[dns.message.Message]) -> ServedSignatures | N
         tuple(_faults(soa, keys, signatures)) if keys is not None or all_signatures else ())
 
 
-def judge(served: Mapping[str, ServedSignatures], now: int, margin: float,
-          must_be_signed: bool = True) -> dict[str, list[str]]:
+def judge(served: Mapping[str, ServedSignatures], now: int, margin: float, must_be_signed: bool = True,
+          ds: Collection[str] = (), zone: str = '.') -> dict[str, list[str]]:
     """What is wrong on each server, in words that are the same each time.
 
     :param served: by what people call the servers
     :param margin: seconds for which signatures should be valid yet
     :param must_be_signed: False where that is known only if one of them signs the zone
+    :param ds: the DS records of *zone* in its parent, each as text: tag, algorithm, digest type, hex digits
     """
     faults = {server: list(one.faults) for server, one in served.items()}
     must_be_signed = must_be_signed or any(one.is_signed for one in served.values())
@@ -104,6 +107,9 @@ def judge(served: Mapping[str, ServedSignatures], now: int, margin: float,
         elif one.expires_at is not None and one.expires_at < now + margin:
             faults[server].append(f'its signatures {"have expired" if one.expires_at <= now else "expire"} at '
                                   f'{_moment(one.expires_at)}')
+        if ds and not any(_names(record, zone, rdata) for record in ds for _, rdata in one.keys):
+            faults[server].append('none of its keys is that of a DS record in the parent zone: '
+                                  f'{", ".join(sorted(ds))}')
     by_serial = collections.defaultdict[int, dict[str, ServedSignatures]](dict)
     for server, one in sorted(served.items()):
         if one.is_signed:
@@ -173,6 +179,19 @@ def _verifies(rrset: dns.rrset.RRset, signature: Any, keys: Sequence[Any]) -> bo
     except (dns.exception.DNSException, ValueError):
         return False
     return True
+
+
+def _names(ds: str, zone: str, dnskey: bytes) -> bool:
+    """Whether a DS record is of a key (RFC 4034 section 5.1.4); True for a digest that cannot be made here."""
+    key: Any = dns.rdata.from_wire('IN', 'DNSKEY', dnskey, 0, len(dnskey))
+    tag, algorithm, digest, octets = ds.split(' ')
+    if (int(tag), int(algorithm)) != _id_of(key):
+        return False
+    try:
+        made = dns.dnssec.make_ds(zone, key, dns.dnssectypes.DSDigest.make(int(digest)), validating=True)
+        return bool(made.digest.hex() == octets)
+    except dns.exception.UnsupportedAlgorithm:
+        return True
 
 
 def _id_of(key: Any) -> KeyId:

@@ -1,9 +1,11 @@
 """The audit of signatures: what the servers serve of every signed zone once in ``signature_audit_interval``.
 
-A zone is known to be signed by its contents.  Where a server's section has ``signs_zones``, every zone of the pool may
-be, and those are that a server answers for with keys or signatures.  Each server is asked for the SOA and the keys of
-each zone (DNSSEC OK, RFC 4035 section 3.2.1), over one connection for many zones.  What is found is told and not
-repaired: see :mod:`designate_pool.protocol.zone_signatures`.
+A zone is known to be signed by its contents, or since the pool signs it.  Where a server's section has ``signs_zones``,
+every zone of the pool may be, and those are that a server answers for with keys or signatures.  Each server is asked
+for the SOA and the keys of each zone (DNSSEC OK, RFC 4035 section 3.2.1), over one connection for many zones.  What is
+found is told and not repaired: see :mod:`designate_pool.protocol.zone_signatures`.
+
+Which DS records the servers of the parent have is noted for zones that the pool signs, whose keys wait for that.
 
 Findings of one zone and server stay until the server was asked again, and are told once.
 """
@@ -13,28 +15,33 @@ from __future__ import annotations
 import concurrent.futures
 import itertools
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import logs, metrics
 from designate_pool.deadline import Turns
-from designate_pool.errors import PoolError
+from designate_pool.errors import BackendError, PoolError
 from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, ServerState, new_id
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
+from designate_pool.pool_manager.verify import parent_servers
 from designate_pool.protocol import tsig, zone_signatures
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.protocol.zone_signatures import ServedSignatures
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings, gauges
+from designate_pool.storage.signing import zone_signing
 
 LOG = logging.getLogger(__name__)
 
 KIND = AuditKind.SIGNATURES
 #: Seconds to wait while the audit is off, and for which a page is claimed.
 IDLE, CLAIM_SECONDS = 5.0, 300.0
+#: Seconds of a page for questions to parent zones; the others are asked in the next round.
+PARENT_SECONDS = 120.0
 #: Zones that a server is asked for over one connection, and servers that are asked at the same time.
 AT_ONCE, WORKERS = 100, 16
 
@@ -91,12 +98,19 @@ class SignatureAudit:
         concurrent.futures.wait([future for _, _, future in answers])
         now = self._manager.storage.now()
         findings, checked, signed = list[AuditFinding](), set[tuple[str, str]](), set[str]()
+        ds_records = self._ds_of([name for _, name, is_known in domains if is_known])
+        if ds_records:
+            self._manager.storage.run(zone_signing.report_ds, {
+                domain_id: {str(server): ds for server, ds in ds_records[name].items()}
+                for domain_id, name, _ in domains if ds_records.get(name)}, now)
         for domain_id, name, is_known in Turns().between(domains):
             served = {f'{worker.server.label} at {endpoint}' if worker.server.verify else worker.server.label:
                       (worker, one) for worker, endpoint, future in answers
                       if (one := future.result().get(name)) is not None}
             wrong = zone_signatures.judge({label: one for label, (_, one) in served.items()}, int(now.timestamp()),
-                                          self._manager.settings.signature_margin, is_known)
+                                          self._manager.settings.signature_margin, is_known,
+                                          {ds for records in ds_records.get(name, {}).values() for ds in records or ()},
+                                          name)
             if is_known or any(one.is_signed for _, one in served.values()):
                 signed.add(domain_id)
             for label, (worker, one) in served.items():
@@ -112,6 +126,23 @@ class SignatureAudit:
         pairs, answered = len(signed) * len(workers), sum(domain_id in signed for domain_id, _ in checked)
         return Counts(len(signed), pairs, pairs, pairs - answered,
                       len({(finding.domain_id, finding.server_id) for finding in findings}))
+
+    def _ds_of(self, names: Sequence[str]) -> dict[str, Mapping[Endpoint, Sequence[str] | None]]:
+        """The DS records of zones at each server of their parents, as far as they are asked, and answer in time."""
+        settings, end = self._manager.settings, time.monotonic() + PARENT_SECONDS
+        if not settings.parent_resolvers and not settings.parent_servers:
+            return {}
+
+        def probe(name: str) -> Mapping[Endpoint, Sequence[str] | None]:
+            try:
+                return {} if time.monotonic() > end else parent_servers.probe_ds(
+                    name, settings.parent_resolvers, settings.parent_servers)
+            except BackendError as error:
+                LOG.debug('%s', error)
+                return {}
+
+        probes = {name: self._threads.submit(probe, name) for name in names}
+        return {name: future.result() for name, future in probes.items()}
 
     def _log(self, found: Sequence[AuditFinding]) -> None:
         for finding in found[:audit_schedule.MAX_RECORDED]:

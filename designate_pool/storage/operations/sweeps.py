@@ -52,7 +52,7 @@ _PRESIGNED = (sa.select(sa.func.count()).select_from(recordsets)
               .where(recordsets.c.domain_id == domains.c.id, recordsets.c.name == domains.c.name,
                      recordsets.c.type == 'RRSIG', recordsets.c.deleted == ALIVE).scalar_subquery() > 0)
 _SIGNED = (sa.select(domains.c.id, domains.c.name, sa.case((_AT_REST, 1), else_=0),
-                     sa.case((_PRESIGNED, 1), else_=0))
+                     sa.case(((domains.c.is_signed == sa.true()) | _PRESIGNED, 1), else_=0))
            .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'))
            .order_by(domains.c.id).limit(sa.bindparam('most')))
 _QUIET = (sa.select(ROWS.c.domain_id)

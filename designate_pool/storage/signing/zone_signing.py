@@ -1,7 +1,7 @@
 """The keys of zones, and how far their signing has come: rows of ``zone_keys`` and ``zone_signing``.
 
 Private keys are stored as texts that the caller has encrypted.  Whoever writes has locked the domain, except for
-claims.
+claims and for what was seen at the parent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from designate_pool.model import KeyState, SigningKey, ZoneSigning
+from designate_pool.model import KeyState, SigningKey, SigningState, ZoneSigning
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
@@ -52,6 +52,22 @@ def save_state(tx: Tx, state: ZoneSigning, now: datetime) -> None:
     values = _STATES.values(state) | {'updated_at': now, 'why': state.why and storable(state.why, _LONGEST)}
     if not tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == state.domain_id).values(values)).rowcount:
         tx.execute(sa.insert(TABLE), values | {'created_at': now})
+
+
+def report_ds(tx: Tx, seen: Mapping[str, Mapping[str, Sequence[str] | None]], now: datetime) -> None:
+    """Note which DS records each server of the parent has of these domains, and have those looked at where that is new.
+
+    A domain that is to be unsigned, and whose DS nobody has, stays as it is: there is nothing more to wait for.
+
+    :param seen: by domain id, of those that may be signed: by server; None for one that did not answer
+    """
+    for domain_id, state in states_of(tx, seen).items():
+        former = {server: ds for server, (_, ds) in state.ds_seen.items()}
+        is_gone = state.state is SigningState.DS_LEAVING and bool(former) and not any(former.values())
+        if former != seen[domain_id] and not is_gone:
+            tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id).values(
+                ds_seen={server: (now.isoformat(), ds) for server, ds in seen[domain_id].items()}, next_event_at=now,
+                updated_at=now))
 
 
 def delete_state(tx: Tx, domain_id: str) -> None:

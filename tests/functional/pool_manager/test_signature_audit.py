@@ -31,8 +31,12 @@ class Pool(Mixed):
     """The four servers, and a BIND as master with the zone."""
 
     def __init__(self, folder: pathlib.Path) -> None:
+        self.parent = Named(folder / 'parent', statements='zone "example.com" { type primary; file "parent.zone"; };')
+        self.parent.folder.mkdir(parents=True, exist_ok=True)
+        self.delegate(KEYS[0][1], 7)
         super().__init__(folder, f'sqlite:///{folder}/pool.sqlite', others=[CENTRAL], manager={
-            'signature_audit_interval': '1', 'contents_audit_interval': '0'})
+            'signature_audit_interval': '1', 'contents_audit_interval': '0',
+            'parent_servers': f'127.0.0.1:{self.parent.port}'})
         self.zone = ''
         self.signed = signed_zone(NAME, ZONE, KEYS)
         self.master = Named(folder / 'master', statements=f'zone "{NAME}" {{ type primary; file "signed.zone"; }};')
@@ -40,6 +44,7 @@ class Pool(Mixed):
         (self.master.folder / 'signed.zone').write_text(zone_text(self.signed))
 
     def start(self) -> Pool:
+        self.parent.start()
         self.master.start()
         super().start()
         self.zone = self.stack.request('POST', '/v2/zones', 202, json={
@@ -50,6 +55,15 @@ class Pool(Mixed):
     def stop(self) -> None:
         super().stop()
         self.master.remove()
+        self.parent.remove()
+
+    def delegate(self, key: Any, serial: int) -> str:
+        """Have the parent zone name *key*; its DS record."""
+        ds = dns.dnssec.make_ds(NAME, key, 'SHA256').to_text()
+        (self.parent.folder / 'parent.zone').write_text(
+            f'@ 300 IN SOA ns1 host {serial} 3600 600 86400 300\n@ 300 IN NS ns1\nns1 300 IN A 127.0.0.1\n'
+            f'signed 300 IN NS ns1.example.net.\nsigned 300 IN DS {ds}\n')
+        return ds
 
     def findings(self) -> list[tuple[str, str]]:
         """What is found about the zone now: (make, what)."""
@@ -119,6 +133,16 @@ def test_another_key_under_the_same_tag_is_found_and_named(pool: Pool) -> None:
                'the key is named', 30)
     assert {make for make, _ in pool.findings()} == {'pdns'}
     pool.put_at_powerdns('DNSKEY', '', pool.signed)
+    wait_until(lambda: not pool.findings(), 'all is well again', 30)
+
+
+def test_a_key_that_the_parent_does_not_know_is_found_on_every_server(pool: Pool) -> None:
+    ds = pool.delegate(new_key()[1], 8)
+    assert pool.parent.command('reload example.com').result == 0
+    what = f'none of its keys is that of a DS record in the parent zone: {ds}'
+    wait_until(lambda: pool.findings() == [(make, what) for make in sorted(MAKES)], 'it is found', 30)
+    pool.delegate(KEYS[0][1], 9)
+    assert pool.parent.command('reload example.com').result == 0
     wait_until(lambda: not pool.findings(), 'all is well again', 30)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.model import Audit, AuditKind, Counts
+from designate_pool.model import Audit, AuditKind, Counts, SigningState, ZoneSigning
 from designate_pool.storage.operations import sweeps
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains as domain_table
 from testing.rows import default_pool_id, insert_domains
 
 SERIALS = AuditKind.SERIALS
@@ -72,3 +75,32 @@ def test_a_page_has_what_is_at_rest_and_tells_what_servers_lack(storage: Storage
     assert page.domains[0] == (ids[1], f'{ids[1]}.example.com.', 7)
     rest = storage.read(sweeps.page, pool_id, page.last_id, 3, [])
     assert rest == sweeps.DomainPage('', [(ids[4], f'{ids[4]}.example.com.', 7)], [], [])
+
+
+def test_what_the_parent_has_is_noted_where_it_is_new_and_something_waits_for_it(storage: Storage) -> None:
+    pool_id = storage.read(default_pool_id)
+    first, _ = storage.run(insert_domains, 2)
+    storage.run(lambda tx: tx.execute(domain_table.update().where(domain_table.c.id == first).values(is_signed=True)))
+    last_id, page = storage.read(sweeps.signed_page, pool_id, '', 10)
+    assert last_id == '' and [is_signed for key, _, is_signed in page if key == first] == [True]
+    assert [is_signed for key, _, is_signed in page if key != first] == [False]
+
+    def seen(ds: list[str] | None) -> dict[str, dict[str, list[str] | None]]:
+        return {first: {'192.0.2.1:53': ds}, 'f' * 32: {'192.0.2.1:53': ['1 13 2 ab']}}
+
+    def state() -> ZoneSigning:
+        found = storage.read(zone_signing.state_of, first)
+        assert found is not None
+        return found
+
+    storage.run(zone_signing.save_state, ZoneSigning(first, 'default', 13, 'NSEC', BEGAN), BEGAN)
+    for moment, ds in ((1, ['1 13 2 ab']), (2, ['1 13 2 ab']), (3, None)):
+        storage.run(zone_signing.report_ds, seen(ds), at(moment))
+    assert state().next_event_at == at(3) and [ds for _, ds in state().ds_seen.values()] == [None]
+    storage.run(zone_signing.report_ds, seen(['1 13 2 ab']), at(4))
+    storage.run(zone_signing.report_ds, seen(['1 13 2 ab']), at(5))
+    assert state().next_event_at == at(4)
+    storage.run(zone_signing.save_state, dataclasses.replace(
+        state(), state=SigningState.DS_LEAVING, ds_seen={'forced by an administrator': ('', ())}), at(6))
+    storage.run(zone_signing.report_ds, seen(['1 13 2 ab']), at(7))
+    assert list(state().ds_seen) == ['forced by an administrator']

@@ -115,6 +115,19 @@ def test_other_keys() -> None:
         f'it serves the keys {tag(other[0])}, and a serves {tag(KEYS[0])}']
 
 
+def test_a_ds_record_that_is_of_none_of_the_keys() -> None:
+    def ds(key: Any, digest: str = 'SHA256') -> str:
+        made = dns.dnssec.make_ds(NAME, key, digest)
+        return f'{made.key_tag} {int(made.algorithm)} {int(made.digest_type)} {made.digest.hex()}'
+
+    key, other = KEYS[0][1], new_key()[1]
+    for good in ({ds(key)}, {ds(key, 'SHA384')}, {ds(key), ds(other)}, {ds(key).replace(' 2 ', ' 200 ')}, set[str]()):
+        assert judge({'a': served()}, NOW, DAY, ds=good, zone=NAME) == {'a': []}
+    for bad in (ds(other), ds(twin_of(key))):
+        assert judge({'a': served()}, NOW, DAY, ds=[bad], zone=NAME) == {
+            'a': [f'none of its keys is that of a DS record in the parent zone: {bad}']}
+
+
 def test_signatures_that_are_missing() -> None:
     assert judge({'a': served(edit=without_signature('RRSIG', 'SOA'))}, NOW, DAY)['a'] == [
         'it has no signature of its SOA by the algorithm ECDSAP256SHA256, of which it serves a key']

@@ -1,0 +1,71 @@
+"""The DS records of a zone at each server of its parent (RFC 4035 section 2.4).
+
+All are asked, and not a resolver: a key may sign alone only when no resolver can get the former DS from any of them.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Mapping, Sequence
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.nameserver
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+import dns.resolver
+
+from designate_pool.errors import BackendError
+from designate_pool.model import Endpoint
+from designate_pool.protocol.tcp_client import TcpPeer
+
+#: Servers that are asked at the same time.
+_AT_ONCE = 16
+
+
+def probe_ds(zone: str, resolvers: Sequence[Endpoint] = (), parents: Sequence[Endpoint] = (), seconds: float = 5.0,
+             port: int = 53) -> Mapping[Endpoint, Sequence[str] | None]:
+    """The DS records of *zone* at each of *parents*: as text in lower case; None from a server that does not say.
+
+    :param resolvers: which tell the name servers of the parent zone and their addresses; those of the operating system
+        when empty
+    :param parents: the servers of the parent zone; asked for when empty
+    :param seconds: for each answer
+    :param port: at which the servers listen that the resolvers tell
+    :raises BackendError: when no server of the parent can be found
+    """
+    servers = list(parents) or _parent_servers(dns.name.from_text(zone), resolvers, seconds, port)
+    with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as executor:
+        return dict(zip(servers, executor.map(lambda server: _ds_at(server, zone, seconds), servers)))
+
+
+def _parent_servers(zone: dns.name.Name, resolvers: Sequence[Endpoint], seconds: float, port: int) -> list[Endpoint]:
+    try:
+        resolver = dns.resolver.Resolver(configure=not resolvers)
+        if resolvers:
+            resolver.nameservers = [dns.nameserver.Do53Nameserver(endpoint.host, endpoint.port)
+                                    for endpoint in resolvers]
+        resolver.lifetime = seconds
+        parent = dns.resolver.zone_for_name(zone.parent(), resolver=resolver)
+        names = [rdata.target for rdata in resolver.resolve(parent, dns.rdatatype.NS)]
+        servers = {Endpoint(address, port): None for name in names
+                   for address in resolver.resolve_name(name, lifetime=seconds).addresses()}
+    except (dns.exception.DNSException, OSError) as error:
+        raise BackendError(why=f'the servers of the parent of {zone} cannot be found: {error}') from error
+    return list(servers)
+
+
+def _ds_at(server: Endpoint, zone: str, seconds: float) -> list[str] | None:
+    question = dns.message.make_query(zone, dns.rdatatype.DS, flags=0, want_dnssec=True)
+    try:
+        answer = TcpPeer(server.host, server.port).ask(question, seconds)
+    except BackendError:
+        return None
+    if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA:
+        return None
+    rrset = answer.get_rrset(answer.answer, question.question[0].name, dns.rdataclass.IN, dns.rdatatype.DS)
+    return sorted(f'{rdata.key_tag} {int(rdata.algorithm)} {int(rdata.digest_type)} {rdata.digest.hex()}'
+                  for rdata in rrset or ())

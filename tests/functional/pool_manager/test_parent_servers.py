@@ -1,0 +1,65 @@
+"""The DS records of a zone, asked of real BINDs that serve its parent."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+from designate_pool.errors import BackendError
+from designate_pool.model import Endpoint
+from designate_pool.pool_manager.verify.parent_servers import probe_ds
+from testing.bind import Named
+from testing.processes import free_port
+
+PARENT = ('@ 300 IN SOA ns1 host 7 3600 600 86400 300\n@ 300 IN NS ns1\n@ 300 IN NS ns2\nns1 300 IN A 127.0.0.1\n'
+          'ns2 300 IN AAAA ::1\nsigned 300 IN NS ns1.example.net.\nplain 300 IN NS ns1.example.net.\n'
+          'deep.er 300 IN NS ns1.example.net.\n')
+DS = '12345 13 2 ' + 'ab' * 32
+OTHER = '54321 13 2 ' + 'cd' * 32
+
+
+class Parent(Named):
+    """One of two servers of example.com, at the same port."""
+
+    def __init__(self, folder: pathlib.Path, host: str, port: int, *ds: str) -> None:
+        super().__init__(folder, host=host, statements='zone "example.com" { type primary; file "parent.zone"; };')
+        self.port = port
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / 'parent.zone').write_text(PARENT + ''.join(
+            f'{name} 300 IN DS {each}\n' for each in ds for name in ('signed', 'deep.er')))
+
+
+@pytest.fixture(scope='module')
+def parents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Parent, Parent]]:
+    """The second one has one DS record less."""
+    folder, port = tmp_path_factory.mktemp('parents'), free_port('127.0.0.1')
+    with Parent(folder / 'one', '127.0.0.1', port, DS, OTHER) as one, \
+            Parent(folder / 'two', '::1', port, DS) as two:
+        yield one, two
+
+
+def endpoint(server: Parent) -> Endpoint:
+    return Endpoint(server.host, server.port)
+
+
+@pytest.mark.parametrize('name', ['signed.example.com.', 'deep.er.example.com.'])
+def test_each_server_of_the_parent_is_found_and_asked(parents: tuple[Parent, Parent], name: str) -> None:
+    one, two = parents
+    assert probe_ds(name, resolvers=[endpoint(two)], port=one.port) == {
+        endpoint(one): [DS, OTHER], endpoint(two): [DS]}
+
+
+def test_a_zone_without_ds_has_none_and_is_told_from_a_server_that_does_not_say(
+        parents: tuple[Parent, Parent]) -> None:
+    one, _ = parents
+    silent = Endpoint('127.0.0.1', free_port('127.0.0.1'))
+    assert probe_ds('plain.example.com.', parents=[endpoint(one), silent]) == {endpoint(one): [], silent: None}
+    # A server that serves another zone than the parent says nothing of it.
+    assert probe_ds('signed.example.org.', parents=[endpoint(one)]) == {endpoint(one): None}
+
+
+def test_a_parent_that_cannot_be_found_is_told(parents: tuple[Parent, Parent]) -> None:
+    with pytest.raises(BackendError, match='the servers of the parent of signed.example.org. cannot be found'):
+        probe_ds('signed.example.org.', resolvers=[endpoint(parents[0])], seconds=1)
