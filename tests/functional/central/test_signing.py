@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,9 @@ from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.central.signing import zone_signer
-from designate_pool.model import ChangeKind, Context, Domain, SignedDifference, SigningState, Status, ZoneRecord
+from designate_pool.model import (ChangeKind, Context, Domain, Pool, Server, SignedDifference, SigningState, Status,
+                                  ZoneRecord)
+from designate_pool.pool_manager.server_registry import write_servers
 from designate_pool.protocol import soa_rdata
 from designate_pool.settings import CentralSettings, SigningPolicy
 from designate_pool.signing import canonical, chain, keys, signer, verifier
@@ -196,6 +199,25 @@ def test_what_cannot_be_signed_is_refused_with_words(central: Central, database:
     assert refused(central.dnssec.enable, RED, domain.id) == 'signed_already'
     assert refused(central.dnssec.roll, RED, domain.id, 'KSK') == 'no_active_key'
     assert refused(central.dnssec.skip_server, RED, domain.id, 'ns9', 'it is gone') == 'invalid_object'
+
+
+@pytest.mark.parametrize(('server', 'why'), [
+    (Server('0' * 32, 'pdns-native', '192.0.2.53'), 'fed record by record'),
+    (Server('0' * 32, 'pdns', '192.0.2.53', options={'ixfr': True}), 'ixfr = true')])
+def test_a_pool_whose_servers_do_not_serve_signatures_gets_no_signed_zone(
+        central: Central, database: Storage, clock: Clock, server: Server, why: str) -> None:
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    pool = central.create_pool(WHO, {'name': 'second', 'name_servers': ['ns1.example.org.']})
+    database.run(write_servers, Pool('second', servers=(server,)), False, False, clock.moment())
+    central.dnssec.enable(RED, domain.id)
+    before = check(database, clock, domain)
+    with pytest.raises(errors.Refused, match=why):
+        central.move_domain(WHO, domain.id, pool.id)
+    assert sorted(published(database, domain)) == sorted(before)
+    server = dataclasses.replace(server, id='1' * 32)
+    database.run(write_servers, Pool('default', servers=(server,)), False, False, clock.moment())
+    other = create(central, 'other.example.', who=RED)
+    assert refused(central.dnssec.enable, RED, other.id) == 'server_cannot_sign'
 
 
 def break_signer(monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
