@@ -440,7 +440,7 @@ class TooManyDeletesInHour(UnsafePlan):
 
 
 class UnreadableSecret(PoolError):
-    """The secret of the TSIG key {name} cannot be read from the database: {why}."""
+    """The secret of the key {name} cannot be read from the database: {why}."""
 
     type = 'unreadable_secret'
 

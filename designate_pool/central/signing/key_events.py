@@ -120,7 +120,7 @@ class KeyEvents:
     def _made(self, role: KeyRole, algorithm: int, others: Sequence[SigningKey]) -> tuple[SigningKey, str]:
         public, private = keys.generate(role, algorithm, {key.tag for key in others})
         key = SigningKey(new_id(), role, algorithm, keys.tag_of(public), public)
-        return key, self._signer.seal(private)
+        return key, self._signer.seal(key.id, private)
 
 
 def key_policy(policy: SigningPolicy) -> KeyPolicy:

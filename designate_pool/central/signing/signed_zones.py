@@ -182,7 +182,7 @@ class SignedZones:
             raise Refused('key_waits', f'A new {role} of {domain.name} waits for the rollover before it.', 409)
         public, private = made
         key = SigningKey(new_id(), _role(role), public[3], keys.tag_of(public), public)
-        zone_signing.add_keys(tx, domain.id, [(key, self._signer.seal(private))], now)
+        zone_signing.add_keys(tx, domain.id, [(key, self._signer.seal(key.id, private))], now)
         zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
 
     def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:

@@ -78,9 +78,9 @@ class ZoneSigner:
                                                'Central.', 409)
         return self.policies[name]
 
-    def seal(self, private: bytes) -> str:
+    def seal(self, key_id: str, private: bytes) -> str:
         """A private key as it is stored."""
-        return self._cipher.seal(base64.b64encode(private).decode())
+        return self._cipher.seal(base64.b64encode(private).decode(), key_id)
 
     def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
              now: datetime) -> Mapping[str, SignedChange]:

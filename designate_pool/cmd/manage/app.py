@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import inspect
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
@@ -30,8 +31,10 @@ from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
 from designate_pool.settings import KEYSTONE, MiniDnsSettings
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql import migrate
-from designate_pool.storage.sql.database import Storage, sqlite_files
+from designate_pool.storage.sql.database import Storage, Tx, sqlite_files
+from designate_pool.storage.sql.secrets import SecretCipher
 from designate_pool.storage.zones import tsigkeys
 
 if TYPE_CHECKING:
@@ -178,18 +181,26 @@ def pool_renew(conf: cfg.ConfigOpts) -> None:
 
 
 def secrets_rotate(conf: cfg.ConfigOpts) -> None:
-    """Encrypt all secrets in the database with the first key of secrets_key_file, also those in clear text."""
+    """Encrypt all secrets in the database with the first key of secrets_key_file, also those in clear text, and the
+    private keys of zones with the first one of signing_keys_file."""
     settings = _settings(conf)
-    if not settings.database.secrets_keys:
+    rounds: list[tuple[Callable[[Tx, str, int], list[str]], str, str | None]] = []
+    if settings.database.secrets_keys:
+        rounds.append((tsigkeys.rotate, 'secret', settings.database.secrets_key_file))
+    if settings.central.signing_keys:
+        cipher = SecretCipher(settings.central.signing_keys, '[service:central] signing_keys_file')
+        rounds.append((functools.partial(zone_signing.rotate, cipher), 'private key',
+                       settings.central.signing_keys_file))
+    if not rounds:
         raise BadConfiguration(count=1, listing='\n  [database] secrets_key_file: it must be given to encrypt secrets')
     with contextlib.closing(Storage(settings.database.connection,
                                     secrets_keys=settings.database.secrets_keys)) as storage:
         migrate.check(storage)
-        done, after = 0, ''
-        while ids := storage.run(tsigkeys.rotate, after, SECRETS_PER_TRANSACTION):
-            done, after = done + len(ids), ids[-1]
-    print(f'{done} secret{"" if done == 1 else "s"} encrypted with the first key of '
-          f'{settings.database.secrets_key_file}.')
+        for rotate, kind, path in rounds:
+            done, after = 0, ''
+            while ids := storage.run(rotate, after, SECRETS_PER_TRANSACTION):
+                done, after = done + len(ids), ids[-1]
+            print(f'{done} {kind}{"" if done == 1 else "s"} encrypted with the first key of {path}.')
 
 
 def token_create(conf: cfg.ConfigOpts) -> None:

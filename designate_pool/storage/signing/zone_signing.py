@@ -17,6 +17,7 @@ from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks
 from designate_pool.storage.sql.schema import ALIVE, domains, pools, zone_keys, zone_signing
+from designate_pool.storage.sql.secrets import SecretCipher
 
 TABLE = zone_signing
 _LONGEST = 1024
@@ -119,6 +120,20 @@ def save_keys(tx: Tx, keys: Sequence[SigningKey], now: datetime) -> None:
             'updated_at': [now for _ in part], **{name: [getattr(key, name) for key in part] for name in _CHANGING}})
 
 
+def rotate(cipher: SecretCipher, tx: Tx, after_id: str, limit: int) -> list[str]:
+    """Encrypt the private parts of some keys again; the ids of these keys, in order after *after_id*.
+
+    :raises designate_pool.errors.UnreadableSecret: when one cannot be read
+    """
+    rows = tx.execute(sa.select(zone_keys.c.id, zone_keys.c.private)
+                      .where(zone_keys.c.id > after_id, zone_keys.c.private.is_not(None))
+                      .order_by(zone_keys.c.id).limit(limit).with_for_update()).tuples().all()
+    for key_id, text in rows:
+        tx.execute(sa.update(zone_keys).where(zone_keys.c.id == key_id).values(
+            private=cipher.seal(cipher.reveal(text, key_id), key_id)))
+    return [key_id for key_id, _ in rows]
+
+
 def private_of(tx: Tx, key_ids: Iterable[str]) -> dict[str, str]:
     """The private parts of those of these keys that have one, by id, encrypted."""
     return {key: text for part in chunks(key_ids) for key, text in tx.execute(
@@ -132,15 +147,3 @@ def expire_keys(tx: Tx, before: datetime, limit: int) -> int:
                                                      zone_keys.c.remove_at < before).limit(limit)).scalars().all()
     tx.execute(sa.delete(zone_keys).where(zone_keys.c.id.in_(old)))
     return len(old)
-
-
-def save_private(tx: Tx, texts: Mapping[str, str | None], now: datetime) -> None:
-    """Write the private parts of keys, by id, encrypted; None destroys one."""
-    for key, text in texts.items():
-        tx.execute(sa.update(zone_keys).where(zone_keys.c.id == key).values(private=text, updated_at=now))
-
-
-def key_ids(tx: Tx, after_id: str, limit: int) -> list[str]:
-    """Ids of all keys with a private part after *after_id*, in their order."""
-    return list(tx.execute(sa.select(zone_keys.c.id).where(zone_keys.c.id > after_id, zone_keys.c.private.is_not(None))
-                           .order_by(zone_keys.c.id).limit(limit)).scalars())

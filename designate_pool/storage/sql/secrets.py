@@ -1,60 +1,67 @@
 """Secrets in the database: in clear text, or encrypted if keys are configured.
 
-An encrypted text begins with a prefix that Base64 cannot begin with, so both kinds of rows can be read, whatever is
-configured now.  The first key encrypts; each of them decrypts.
+They are encrypted by AES-256-GCM, each under a nonce of its own, and authenticated with the id of what they belong to,
+so that none can be put in the place of another.  An encrypted text begins with a prefix that Base64 cannot begin with:
+both kinds of rows can be read, whatever is configured now.  The first key encrypts; each of them decrypts.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import os
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from designate_pool.errors import InvalidField, UnreadableSecret
+from designate_pool.errors import UnreadableSecret
 
-MARK = 'fernet:'
-#: Length of the column.
-LONGEST = 1024
+MARK = 'aes-256-gcm:'
+#: Octets (NIST SP 800-38D section 8.2.2: chosen at random, they are enough for 2**32 secrets under one key).
+_NONCE = 12
 
 
 class SecretCipher:
     """Encrypts secrets for the database, and decrypts them.
 
-    :param keys: keys of ``cryptography.fernet.Fernet``; none to store secrets in clear text
+    :param keys: of 32 octets each, in URL-safe Base64; none to store secrets in clear text
     :param option: that names the file of the keys, for errors
     """
 
     def __init__(self, keys: Sequence[str] = (), option: str = '[database] secrets_key_file') -> None:
+        self._ciphers = [AESGCM(base64.urlsafe_b64decode(key)) for key in keys]
         self._option = option
-        self._fernet: Any = None
-        if keys:
-            self._fernet = MultiFernet([Fernet(key) for key in keys])
 
-    def seal(self, secret: str) -> str:
-        """*secret* as it is stored."""
-        if self._fernet is None:
+    def seal(self, secret: str, owner_id: str) -> str:
+        """The *secret* of what has the id *owner_id*, as it is stored."""
+        if not self._ciphers:
             return secret
-        sealed = MARK + self._fernet.encrypt(secret.encode()).decode()
-        if len(sealed) > LONGEST:
-            raise InvalidField(field='secret', why='it is too long to be kept encrypted')
-        return sealed
+        nonce = os.urandom(_NONCE)
+        sealed = nonce + self._ciphers[0].encrypt(nonce, secret.encode(), owner_id.encode())
+        return MARK + base64.urlsafe_b64encode(sealed).decode()
 
-    def reveal(self, written: str, name: str) -> str:
-        """The secret that is stored as *written*.
+    def reveal(self, written: str, owner_id: str, name: str = '') -> str:
+        """The secret of *owner_id* that is stored as *written*.
 
-        :param name: the name of its TSIG key, for the error
+        :param name: of the key whose secret it is, for the error, where it has one besides its id
         :raises UnreadableSecret: when none of the keys decrypts it
         """
         if not written.startswith(MARK):
             return written
-        if self._fernet is None:
-            raise UnreadableSecret(name=name, why=f'it is encrypted, and {self._option} is not set here')
+        if not self._ciphers:
+            raise UnreadableSecret(name=name or owner_id, why=f'it is encrypted, and {self._option} is not set here')
         try:
-            return str(self._fernet.decrypt(written.removeprefix(MARK).encode()).decode())
-        except InvalidToken:
-            raise UnreadableSecret(name=name, why=f'no key in {self._option} here decrypts it') from None
+            sealed = base64.b64decode(written.removeprefix(MARK), b'-_', validate=True)
+        except binascii.Error:
+            sealed = b''
+        for cipher in self._ciphers:
+            try:
+                return cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], owner_id.encode()).decode()
+            except (InvalidTag, ValueError):
+                pass  # ValueError: the text was cut
+        raise UnreadableSecret(name=name or owner_id, why=f'no key in {self._option} here decrypts it')
 
 
 def of(tx: sa.Connection) -> SecretCipher:

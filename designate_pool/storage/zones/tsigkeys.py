@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from designate_pool.errors import InvalidField
 from designate_pool.model import KeyScope, StoredTsigKey, TsigKey
 from designate_pool.storage.sql import secrets
 from designate_pool.storage.sql.database import Tx
@@ -15,12 +16,14 @@ from designate_pool.storage.zones.zone_names import EntryTable
 
 #: Keys that MiniDNS reads at most: the oldest.
 MOST = 10000
+#: Characters of a secret as it is stored.
+LONGEST = 1024
 
 _COUNTED = change_counts.c.what == 'tsigkeys'
 #: The number of changes of keys, and of what they are for; NULL before the first one.
 CHANGES = sa.select(change_counts.c.changes).where(_COUNTED)
 _GRANTS = (
-    sa.select(tsigkeys.c.name, tsigkeys.c.algorithm, tsigkeys.c.secret, pools.c.name, domains.c.id)
+    sa.select(tsigkeys.c.id, tsigkeys.c.name, tsigkeys.c.algorithm, tsigkeys.c.secret, pools.c.name, domains.c.id)
     .select_from(tsigkeys
                  .outerjoin(pools, sa.and_(tsigkeys.c.scope == KeyScope.POOL,
                                            pools.c.id == tsigkeys.c.resource_id))
@@ -46,7 +49,19 @@ def count_change(tx: Tx) -> None:
 def grants(tx: Tx) -> list[Grant]:
     """All keys, with their secrets."""
     kept = secrets.of(tx)
-    return [Grant(TsigKey(row[0], row[1], kept.reveal(row[2], row[0])), row[3], row[4]) for row in tx.execute(_GRANTS)]
+    return [Grant(TsigKey(name, algorithm, kept.reveal(secret, key_id, name)), *granted)
+            for key_id, name, algorithm, secret, *granted in tx.execute(_GRANTS)]
+
+
+def sealed(tx: Tx, secret: str, key_id: str) -> str:
+    """The secret of a key as it is stored.
+
+    :raises InvalidField: when it has no room there
+    """
+    text = secrets.of(tx).seal(secret, key_id)
+    if len(text) > LONGEST:
+        raise InvalidField(field='secret', why='it is too long to be kept encrypted')
+    return text
 
 
 def rotate(tx: Tx, after_id: str, limit: int) -> list[str]:
@@ -59,7 +74,7 @@ def rotate(tx: Tx, after_id: str, limit: int) -> list[str]:
                       .order_by(tsigkeys.c.id).limit(limit).with_for_update()).all()
     for row in rows:
         tx.execute(sa.update(tsigkeys).where(tsigkeys.c.id == row.id)
-                   .values(secret=kept.seal(kept.reveal(row.secret, row.name))))
+                   .values(secret=sealed(tx, kept.reveal(row.secret, row.id, row.name), row.id)))
     return [row.id for row in rows]
 
 
@@ -83,7 +98,7 @@ class _TsigKeyTable(EntryTable[StoredTsigKey]):
         return super().delete(tx, entity_id)
 
     def _write(self, tx: Tx, statement: Any, entry: StoredTsigKey, hidden: Mapping[str, str]) -> None:
-        super()._write(tx, statement, entry, {name: secrets.of(tx).seal(secret) for name, secret in hidden.items()})
+        super()._write(tx, statement, entry, {name: sealed(tx, secret, entry.id) for name, secret in hidden.items()})
         count_change(tx)
 
 

@@ -14,10 +14,13 @@ from oslo_config import cfg
 
 from designate_pool.cmd.manage import app as program
 from designate_pool.errors import InvalidField, UnreadableSecret
-from designate_pool.model import KeyScope, StoredTsigKey, new_id, utcnow
+from designate_pool.model import KeyRole, KeyScope, SigningKey, StoredTsigKey, new_id, utcnow
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import tsigkeys as table
+from designate_pool.storage.sql.secrets import SecretCipher
 from designate_pool.storage.zones import tsigkeys
+from testing.zones import EXAMPLE, insert_zone
 
 Opened = Callable[..., Storage]
 OLD, NEW = (base64.urlsafe_b64encode(bytes([number]) * 32).decode() for number in (1, 2))
@@ -68,12 +71,27 @@ def test_rows_in_clear_stay_readable_and_are_encrypted_by_the_rotation(
                       '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\n')
     assert program.main(['--config-file', str(config), 'secrets', 'rotate'], cfg.ConfigOpts()) == 0
     assert capsys.readouterr().out == f'4 secrets encrypted with the first key of {tmp_path}/keys.\n'
-    assert all(text.startswith('fernet:') for text in written(plain).values())
+    assert all(text.startswith('aes-256-gcm:') for text in written(plain).values())
     assert revealed(opened(NEW)) == before
     with pytest.raises(UnreadableSecret, match='no key in .* decrypts it'):
         revealed(opened(OLD))
-    with pytest.raises(UnreadableSecret, match='TSIG key .* is encrypted, and .* is not set here'):
+    with pytest.raises(UnreadableSecret, match='the key .* is encrypted, and .* is not set here'):
         revealed(plain)
+
+
+def test_private_keys_of_zones_are_rotated_by_their_own_keys(
+        opened: Opened, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    storage = opened()
+    domain_id = storage.run(lambda tx: insert_zone(tx, EXAMPLE, name='signed.example.'))
+    key = SigningKey(new_id(), KeyRole.CSK, 13, 1, b'\1')
+    storage.run(zone_signing.add_keys, domain_id, [(key, SecretCipher([OLD]).seal('c2VjcmV0', key.id))], utcnow())
+    (tmp_path / 'keys').write_text(f'{NEW}\n{OLD}\n')
+    url = url_of(storage).replace('$', '$$')
+    (tmp_path / 'pool.conf').write_text(f'[database]\nconnection = {url}\n[service:central]\nsigning_keys_file = '
+                                        f'{tmp_path}/keys\n')
+    assert program.main(['--config-file', f'{tmp_path}/pool.conf', 'secrets', 'rotate'], cfg.ConfigOpts()) == 0
+    assert capsys.readouterr().out == f'1 private key encrypted with the first key of {tmp_path}/keys.\n'
+    assert SecretCipher([NEW]).reveal(storage.read(zone_signing.private_of, [key.id])[key.id], key.id) == 'c2VjcmV0'
 
 
 @pytest.mark.parametrize('text, said', [
@@ -103,3 +121,16 @@ def test_a_secret_that_has_no_room_when_encrypted_is_refused(opened: Opened) -> 
     with pytest.raises(InvalidField, match='too long to be kept encrypted'):
         add(opened(OLD), 'longer.', 'A' * 1024)
     assert list(revealed(opened())) == ['long.']
+
+
+def test_a_secret_in_the_place_of_another_or_cut_is_refused(opened: Opened) -> None:
+    storage = opened(OLD)
+    for name in ('one.', 'two.'):
+        add(storage, name, 'c2FtZQ==')
+    texts = written(storage)
+    assert texts['one.'] != texts['two.'], 'the same secret is written differently each time'
+    for wrong in (texts['two.'], texts['one.'][:-4], texts['one.'][:16], texts['one.'] + '!'):
+        storage.run(lambda tx, wrong=wrong: tx.execute(
+            table.update().where(table.c.name == 'one.').values(secret=wrong)) and None)
+        with pytest.raises(UnreadableSecret, match='the key one. .* no key in'):
+            revealed(storage)
