@@ -100,10 +100,13 @@ def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str,
     links = {record.name: record for record in after if record.type == checks.denial}
     former = {record.name: record for record in before if record.type == checks.denial}
     new_types = {**changed, apex: {*changed.get(apex, ()), 'SOA'}}
+    added_types: dict[str, set[str]] = {}
+    for record in difference.added:
+        added_types.setdefault(record.name, set()).add(record.type)
     for name in sorted(names):
         rrsets = zone.get(name, {})
         touched = {rtype for rtype in rrsets if rtype in new_types.get(name, ())}
-        touched |= {record.type for record in difference.added if record.name == name} - {'RRSIG'}
+        touched |= added_types.get(name, set()) - {'RRSIG'}
         defects += checks.of_name(name, rrsets, checks.is_below(_labels(name), cuts), fresh, touched)
     for owner in sorted(chained.keys() | links.keys()):
         types: Set[int] = frozenset()
@@ -125,11 +128,11 @@ def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str,
 def _misplaced(difference: SignedDifference, before: Collection[SignedRecord]) -> list[str]:
     """Records that are removed though they are not there, or added though they are."""
     present = {record.record for record in before}
-    gone = {record.record for record in difference.gone}
+    staying = present.difference(record.record for record in difference.gone)
     return [f'{record.type} of {record.name} is removed, and is not there.' for record in difference.gone
             if record.record not in present] \
         + [f'{record.type} of {record.name} is added, and is there already.' for record in difference.added
-           if record.record in present - gone]
+           if record.record in staying]
 
 
 def _broken_chain(difference: SignedDifference, denial: str, apex: str) -> list[str]:
