@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +15,15 @@ import pytest
 
 from designate_pool.model import Server, TsigKey
 from designate_pool.pool_manager.dispatch.zone_compare import Match, Ours, compare
+from designate_pool.pool_manager.periodic import signature_audit
 from designate_pool.protocol.axfr_inbound import Pace
+from designate_pool.protocol.zone_signatures import judge
+from designate_pool.testing import a_domain, opened
 from testing.bind import Named
+from testing.pdns import PowerDns
+from testing.processes import binary, wait_until
 from tests.fixtures.digests import wire_zone
+from tests.fixtures.nameservers import Primary, zone_text
 
 KEY = TsigKey('transfers.example.com.', 'hmac-sha256', 'c2VjcmV0IHNlY3JldCBzZWNyZXQh')
 STRANGER = TsigKey('stranger.example.com.', 'hmac-sha256', 'c2VjcmV0IHNlY3JldCBzZWNyZXQh')
@@ -119,3 +127,20 @@ def test_a_server_that_refuses_is_taken_at_its_own_digest(server: Server, key: T
     found = compare(server, ours('mistold.example.', HEAD + RECORDS), Pace(0))
     assert found.match is Match.OTHER
     assert found.why == 'serves serial 7 with other contents than ours, by its own ZONEMD record'
+
+
+def test_a_powerdns_that_signs_keeps_our_serial_and_is_compared_without_what_that_adds(tmp_path: pathlib.Path) -> None:
+    with PowerDns(tmp_path) as powerdns, Primary() as primary:
+        primary.publish('example.com.', zone_text(7))
+        server = powerdns.server([primary.endpoint], signs_zones=True)
+        with opened(server) as backend:
+            assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: powerdns.serial('example.com.') == 7, 'the contents are served')
+        subprocess.run([binary('pdnsutil'), f'--config-dir={tmp_path}', 'secure-zone', 'example.com'], check=True,
+                       capture_output=True)
+        wait_until(lambda: powerdns.query('example.com.', 'DNSKEY').answer, 'it signs')
+        found = compare(server, ours('example.com.', zone_text(7)), Pace(0))
+        assert (found.match, found.serial, found.signs) == (Match.SAME, 7, False)
+        served = signature_audit.ask(server, server.endpoint, ['absent.example.', 'example.com.'])
+        assert list(served) == ['example.com.'] and served['example.com.'].is_signed
+        assert judge(served, int(time.time()), 86400, must_be_signed=False) == {'example.com.': []}
