@@ -212,3 +212,16 @@ def test_any_order_and_repetition_of_answers_ends_in_the_same_consensus(
         return verdict.consensus_serial, verdict.status
 
     assert end(results) == end(repeated)
+
+
+def test_servers_that_lack_only_renewed_signatures_are_up_to_date() -> None:
+    resigned = domain(12, content_serial=10, reported_serial=10, status=Status.ACTIVE, action=Action.NONE)
+    rows = [done('a', 12), row('b', 10, expected=12), failed('c', 9)]
+    verdict = consensus.weigh(resigned, rows, 'abc', 66)
+    assert (verdict.agreed, verdict.behind) == (('a', 'b'), ('c',)) and verdict.status is None
+    assert consensus.reports(resigned, [done('a', 12), done('b', 12), done('c', 12)], 'abc', 100)[0].serial_number == 12
+    late = [dataclasses.replace(failed('c', 9), expected_serial=12), done('a', 12), done('b', 12)]
+    assert consensus.weigh(resigned, late, 'abc', 100).failed == ('c',), 'it failed at the contents too'
+    assert consensus.weigh(dataclasses.replace(resigned, reported_serial=9), late, 'abc', 100).status is Outcome.ERROR
+    stays = dataclasses.replace(failed('b', 10), expected_serial=12)
+    assert consensus.weigh(resigned, [done('a', 12), stays], 'ab', 100).behind == ()

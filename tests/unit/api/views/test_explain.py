@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState, judge
 from designate_pool.api.views import explain as explaining
 from designate_pool.api.views import zone_servers
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, Reason, ServerState, ServerStatus,
@@ -273,3 +274,20 @@ def test_a_dead_server_is_probed_and_not_tried():
                    probe_interval=2)
     assert words(told)[0].endswith('; the next probe is due by 12:00:03 UTC, and all that is due on it is tried when '
                                    'it answers.')
+
+
+def test_active_while_a_server_lacks_renewed_signatures():
+    told = explain([row(0, SUCCESS, 2026050102), row(1, SUCCESS, 2026050102), row(2, None, 2026050100)],
+                   serial=2026050102, content_serial=2026050100, action=Action.NONE, status=Status.ACTIVE)
+    assert told['summary'] == 'example.com. is ACTIVE at serial 2026050100 on every server.'
+    assert (told['lacking'], told['advice'], told['degraded']) == (None, [], False)
+    assert words(told)[2] == 'It serves serial 2026050100; it lacks the renewed signatures of serial 2026050102.'
+
+
+def test_a_wait_for_renewed_signatures_is_one_for_their_contents():
+    domain = dataclasses.replace(ZONE, serial=2026050102, content_serial=2026050100, reported_serial=2026050100)
+    for serial in (2026050100, 2026050101, 2026050102):
+        assert judge(WaitTarget(ZONE.id, serial), ZoneState(domain)).done
+    assert not judge(WaitTarget(ZONE.id, 2026050103), ZoneState(domain)).over
+    rows = (row(0, SUCCESS, 2026050100),)
+    assert judge(WaitTarget(ZONE.id, 2026050102, servers=1), ZoneState(domain, SERVERS, rows)).done

@@ -149,3 +149,14 @@ def test_active_means_that_the_domains_own_serial_was_reported(domain: tuple, re
     assert (end.status is Status.ACTIVE) == (end.reported_serial == end.serial and end.status is not Status.DELETED)
     if end.status is Status.DELETED:
         assert any(each.action is Action.DELETE and each.status is Outcome.SUCCESS for each in made)
+
+
+def test_a_serial_that_only_renews_signatures_changes_no_status() -> None:
+    resigned = dataclasses.replace(PENDING, serial=OWN + 2, content_serial=OWN, first_serial=OWN - 9)
+    assert after(resigned, success(OWN - 1)).status is Status.PENDING
+    active = after(resigned, success(OWN))
+    assert (active.status, active.action, active.reported_serial) == (Status.ACTIVE, Action.NONE, OWN)
+    assert after(active, error(OWN + 2)) == active
+    assert after(active, success(OWN + 2)) == dataclasses.replace(active, reported_serial=OWN + 2)
+    assert after(resigned, error(OWN + 1)).status is Status.ERROR, 'it has the contents too'
+    assert after(resigned, error(OWN - 1)).status is Status.PENDING
