@@ -75,6 +75,8 @@ SERVER_STATE = Gauge('designate_pool_server_state', '1 for the state that a serv
                      ('pool', 'server', 'state'))
 DOMAINS = Gauge('designate_pool_domains', 'Zones by status.', ('pool', 'status'))
 PLANS_PARKED = Gauge('designate_pool_plans_parked', 'Plans that wait for an operator to approve or drop them.', _POOL)
+RELEASES = Gauge('designate_pool_releases', 'Zones that are released in stages: running, or held since a server has '
+                 'failed.', (*_POOL, 'state'))
 MEASURED_AT = Gauge('designate_pool_measured_timestamp_seconds', 'When the gauges that come from the database were '
                     'last set.', _POOL)
 

@@ -18,7 +18,7 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import signed_zones
 from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
-from designate_pool.model import Action, ChangeKind, Context, Domain, Report, Status
+from designate_pool.model import Action, ChangeKind, Context, Domain, Release, Report, Status
 from designate_pool.serial import newer
 from designate_pool.storage import queries
 from designate_pool.storage.operations import server_statuses
@@ -70,7 +70,8 @@ def release_domain(tx: Tx, context: Context, domain_id: str, reason: str, now: d
     old, _ = lock_domain(tx, context, domain_id, or_locked=True)
     if old.waits_for is None:
         raise Refused('nothing_waits', f'No change of the zone {old.name} waits for the end of a freeze.', 409)
-    new = dataclasses.replace(old, held_by=None, version_before=None, updated_at=now, version=old.version + 1)
+    staged: dict[str, Any] = {'version_before': None} if old.pool_release is None else {'release_state': Release().text}
+    new = dataclasses.replace(old, held_by=None, updated_at=now, version=old.version + 1, **staged)
     journal.note(tx, context, old, new, ChangeKind.RELEASE, now, reason)
     domains.save(tx, new)
     catalog.bump(tx, new.pool_id, now, [new.id], may_wait=False)
@@ -243,7 +244,8 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
         domain = rules.delete(domain, now, events.request_id(context))
     deleted_by = None if former.is_going else {domain.id: _deleted_by(context, former, domain)}
     domain = dataclasses.replace(domain, action=Action.NONE, status=Status.DELETED, converged_at=now, updated_at=now,
-                                 abandoned=True, held_by=None, version_before=None)
+                                 abandoned=True, held_by=None, version_before=None,
+                                 release_state=None)
     domains.save_many(tx, [(domain, context.operation_id)], deleted_by)
     secondary_zones.end_refreshes(tx, domain)
     server_statuses.forget(tx, domains.abandon(tx, domain))
@@ -252,7 +254,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     return domain, leftover
 
 
-def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
+def apply_reports(tx: Tx, context: Context, reports: Iterable[Report], now: datetime, to: Journal,
                   move_delay: timedelta = timedelta(0)) -> tuple[list[DomainTransition], list[str], bool]:
     """Apply *reports*.
 
@@ -272,7 +274,12 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
         decision = None if former is None or former.awaits_transfer else status.apply_report(former, report)
         if former is None or decision is None:
             continue
-        if decision.domain is not former:
+        if report.stage is not None:
+            domain = _save_release(tx, context, former, decision.domain, report.why, now, to)
+            present[report.domain_id] = domain
+            if domain.status is not former.status:
+                transitions.append(DomainTransition(former, domain))
+        elif decision.domain is not former:
             # What is ACTIVE already gets a report too when its signatures were renewed.
             is_done = decision.domain.status in (Status.ACTIVE, Status.DELETED) and \
                 decision.domain.status is not former.status
@@ -290,6 +297,54 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
     for serial, ids in failed.items():
         recordsets.fail(tx, ids, serial, now)
     return transitions, [report.domain_id for report in reports if report.domain_id not in present], retained
+
+
+def _save_release(tx: Tx, context: Context, former: Domain, moved: Domain, why: str, now: datetime,
+                  to: Journal) -> Domain:
+    """Write a domain whose release has come to its next stage, or has failed."""
+    if (release := moved.release) is not None and release.held:
+        moved = rules.turn_back(moved, now, former.request_id)
+        if moved.serial != former.serial:
+            moved, = to.write(tx, [
+                JournalEntry(context, former, moved, kind=ChangeKind.RELEASE, begins_anew=True)], now)
+        else:
+            journal.note(tx, context, former, moved, ChangeKind.RELEASE, now, why[:255])
+    moved = dataclasses.replace(moved, updated_at=now, version=former.version + 1)
+    domains.save(tx, moved)
+    return moved
+
+
+def move_release(tx: Tx, context: Context, domain_id: str, now: datetime, to: Journal,
+                 aborted_at: int | None = None) -> Domain:
+    """Have the release of a domain go on: from the canaries again if it has failed, otherwise with the next stage.
+
+    :param aborted_at: the serial at which the domain has the contents before again, which are for all servers then
+    """
+    old, is_done = lock_domain(tx, context, domain_id, or_locked=True)
+    refuse_unreleased(old)
+    release, request_id = old.release, events.request_id(context)
+    if is_done or release is None:
+        return old
+    if aborted_at is not None:
+        if old.serial != aborted_at:
+            raise LostRace(what=f'contents of {old.name}')
+        new = rules.abort_release(old, now, request_id)
+    elif release.held:
+        new = rules.continue_release(old, now, request_id)
+    else:
+        new = dataclasses.replace(status.next_stage(old, release), updated_at=now, version=old.version + 1)
+    if new.serial != old.serial:
+        new, = to.write(tx, [JournalEntry(context, old, new, kind=ChangeKind.RELEASE, begins_anew=True)], now)
+    else:
+        journal.note(tx, context, old, new, ChangeKind.RELEASE, now)
+    domains.save(tx, new, context.operation_id)
+    return new
+
+
+def refuse_unreleased(domain: Domain) -> None:
+    """Refuse what concerns the release of a domain that has none."""
+    if domain.release_state is None:
+        raise Refused('not_released', f'The zone {domain.name} is not being released in stages.', 409)
 
 
 def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int, now: datetime,

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any, cast
 
 from designate_pool import outage_log
 from designate_pool.central import domain_changes, events, transactions, zone_moves
@@ -17,6 +18,7 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields
 from designate_pool.model import Context, Domain, Freeze, Pool, new_id
 from designate_pool.settings import CentralSettings
+from designate_pool.storage import queries
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.signing import zone_signing
@@ -99,9 +101,15 @@ class Backlog:
 
 
 class FrozenPools:
-    """Freezes pools and unfreezes them, sends the events, and casts what has waited."""
+    """Freezes pools and unfreezes them, moves staged releases, sends the events, and casts what has waited.
 
-    def __init__(self, storage: Storage, casts: CastQueue, event_sender: events.EventSender) -> None:
+    :param central: whose methods undo what is aborted
+    """
+
+    def __init__(self, central: Any, storage: Storage, casts: CastQueue, event_sender: events.EventSender,
+                 to: Journal) -> None:
+        self._central = central
+        self._to = to
         self._storage = storage
         self._run = functools.partial(transactions.run, storage)
         self._casts = casts
@@ -145,6 +153,30 @@ class FrozenPools:
         LOG.warning('the changes of %s do not wait for the end of the freeze any more, by %s: %s', domain.name,
                     context.user or 'nobody named', reason)
         self._events.zone(events.UNFREEZE, context.actor, domain, changed=False)
+        self._casts.put(context, [domain])
+        return domain
+
+    def continue_release(self, context: Context, domain_id: str) -> Domain:
+        """Have a staged release go on with its next stage; with the first, where it has failed."""
+        return self._move(context, domain_id)
+
+    def abort_release(self, context: Context, domain_id: str) -> Domain:
+        """End a staged release: the domain has the contents before it again, on all servers at once; one that is being
+        created is deleted, and one that is being deleted is restored."""
+        domain = self._storage.read(queries.domain, context, fields.domain_id(domain_id))
+        domain_changes.refuse_unreleased(domain)
+        if domain.is_going:
+            return cast(Domain, self._central.restore_domain(context, domain_id))
+        if (before := domain.permitted) is None:
+            return cast(Domain, self._central.delete_domain(context, domain_id))
+        revert = self._central.plan_revert(context, domain_id, str(before.serial))
+        at = self._central.revert_domain(context, domain_id, revert).serial if revert.changes else domain.serial
+        return self._move(dataclasses.replace(context, operation_id='', if_match=''), domain_id, at)
+
+    def _move(self, context: Context, domain_id: str, *aborted_at: int) -> Domain:
+        domain = self._run(domain_changes.move_release, context, fields.domain_id(domain_id), self._storage.now(),
+                           self._to, *aborted_at)
+        self._events.zone(events.UPDATE, context.actor, domain)
         self._casts.put(context, [domain])
         return domain
 

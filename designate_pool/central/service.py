@@ -104,7 +104,7 @@ class Central:
             lambda request: self._run(domain_changes.delete_domain, request, self._now(), self._allowance),
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now(), self._allowance))
         self.backlog = Backlog(storage, self._casts, self._events, self._journal)
-        self.frozen_pools = FrozenPools(storage, self._casts, self._events)
+        self.frozen_pools = FrozenPools(self, storage, self._casts, self._events, self._journal)
         self._purger = Purger(storage, settings, self.backlog.resume,
                               soon=(self.frozen_pools.end_over, self.dnssec.run_due))
         self.changes = plans.WaitingChanges(storage, self, settings.approval_lifetime)
@@ -658,7 +658,8 @@ class Central:
     def _apply_reports(self, context: Context, *reports: Report) -> list[str]:
         """Apply *reports*; the ids of domains that do not exist."""
         move_delay = timedelta(seconds=self._settings.pool_move_delay)
-        transitions, unknown, retained = self._run(domain_changes.apply_reports, reports, self._now(), move_delay)
+        transitions, unknown, retained = self._run(domain_changes.apply_reports, context, reports, self._now(),
+                                                   self._journal, move_delay)
         self._events.transitions(context.actor, transitions)
         if retained and not move_delay:
             self.backlog.delete_from_former_pools()

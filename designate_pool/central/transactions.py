@@ -86,6 +86,9 @@ def check_changeable(context: Context, domain: Domain, of_recordset: bool = Fals
 def refuse_frozen(domain: Domain, pool_freeze: str | None) -> None:
     """Refuse what cannot wait for the end of a freeze: a move, and what changes a zone until the end of one."""
     freeze = Freeze.parse(pool_freeze)
+    if domain.release_state is not None and domain.former_pool_id is None:
+        raise Refused('being_released', f'The zone {domain.name} is being released in stages; wait until all servers '
+                                        'have it, or abort that.', 409)
     if freeze is not None:
         raise Refused('pool_frozen', f'The zone {domain.name} is moved to or from a pool that is frozen, since '
                                      f'{freeze.reason}; wait until it is not.', 409)

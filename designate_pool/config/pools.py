@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import dns.rdatatype
 from oslo_config import cfg
 
 from designate_pool.config import source, values
@@ -15,7 +16,8 @@ from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.load import Settings, collect_settings
 from designate_pool.config.section import DOLLAR
 from designate_pool.errors import InvalidField
-from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, TsigKey
+from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, TsigKey, parse_stages
+from designate_pool.settings import PoolManagerSettings
 
 LOG = logging.getLogger(__name__)
 Drivers = Mapping[str, Sequence[Option]]
@@ -59,6 +61,7 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True)
     settings = collect_settings(conf, files, mistakes)
     reader = _Reader(conf, files, drivers, settings, mistakes)
     servers = reader.servers(with_servers)
+    _check_release(settings.pool_manager, servers, mistakes)
     mistakes.raise_if_any()
     _warn_of_unsigned(servers)
     return Pool(name=settings.pool_manager.pool_name, servers=servers,
@@ -66,7 +69,26 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True)
                 catalog_zone=settings.pool_manager.catalog_zone,
                 probe_interval=settings.pool_manager.circuit_probe_interval,
                 count_joining_servers=settings.pool_manager.count_joining_servers,
-                requires_approval=settings.pool_manager.approval == 'required')
+                requires_approval=settings.pool_manager.approval == 'required',
+                release_stages=settings.pool_manager.release)
+
+
+def _check_release(settings: PoolManagerSettings, servers: Sequence[Server], mistakes: ConfigErrors) -> None:
+    """Note what is wrong with the stages of a pool."""
+    for text in settings.release_queries:
+        if len(text.split()) != 2 or not dns.rdatatype.RdataType.__members__.get(text.split()[1].upper()):
+            mistakes.add('service:pool_manager', 'release_queries', f"'{text}' is no name with a type, as www A is")
+    if (release := settings.release) is None:
+        return
+    try:
+        canaries = parse_stages(release)[0][0]
+        unknown = canaries - {server.label for server in servers}
+        if unknown and servers:
+            raise ValueError(f'no server has the label {", ".join(sorted(unknown))}')
+        if settings.catalog_zone is not None:
+            raise ValueError('servers that read the catalog zone have all zones at once; set only one of the two')
+    except ValueError as error:
+        mistakes.add('service:pool_manager', 'release', str(error))
 
 
 def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ import dns.name
 import dns.tsig
 
 from designate_pool.errors import InvalidField
+from designate_pool.model import LAST_STAGE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class AllowedPeer:
     :ivar label: its name in logs and metrics
     :ivar addresses: the IP addresses of its host, as the operating system writes them
     :ivar trouble: why it has no addresses, in words
+    :ivar stage: in which it gets new versions; see :mod:`designate_pool.model.freezes`
     """
 
     id: str
@@ -28,6 +30,7 @@ class AllowedPeer:
     port: int
     key: dns.tsig.Key | None = None
     trouble: str | None = None
+    stage: int = LAST_STAGE
 
     @property
     def server_id(self) -> str:

@@ -172,7 +172,8 @@ def make_server_table(pool: Pool, hosts: HostAddresses) -> ServerTable:
     :raises InvalidField: when a TSIG key is not valid, or two of one name differ
     """
     addresses = hosts.of(server.host for server in pool.servers)
-    peers = {server.id: _peer(server, addresses[server.host]) for server in pool.servers}
+    stages = pool.stages
+    peers = {server.id: _peer(server, addresses[server.host], stages[server.id]) for server in pool.servers}
     by_destination = {str(server.endpoint): peers[server.id] for server in reversed(pool.servers)}
     for peer in reversed(peers.values()):
         for address in peer.addresses:
@@ -187,10 +188,10 @@ def _verified(server: Server) -> tuple[AllowedPeer, ...]:
                  for number, endpoint in enumerate(server.verify))
 
 
-def _peer(server: Server, addresses: Addresses) -> AllowedPeer:
+def _peer(server: Server, addresses: Addresses, stage: int) -> AllowedPeer:
     """*server* with its addresses.  A host that has none fails the polls of that server only."""
     try:
         key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
     except tsig.InvalidKey as error:
         raise InvalidField(field='tsig_key', why=str(error)) from None
-    return AllowedPeer(server.id, server.label, addresses.found, server.port, key, addresses.trouble)
+    return AllowedPeer(server.id, server.label, addresses.found, server.port, key, addresses.trouble, stage)

@@ -9,7 +9,8 @@ from designate_pool.model.domains import (CATALOG_ID, Actor, Change, Context, Do
                                           TransferStatus, Version, ZoneDifference, ZoneHead, ZoneRecord, ZoneShare,
                                           ZoneStep, ZoneTask, ZoneTaskKind, ZoneTaskStatus, ZoneTransferAccept,
                                           ZoneTransferIn, ZoneTransferRequest)
-from designate_pool.model.freezes import NOTHING, Freeze, hold, permitted
+from designate_pool.model.freezes import (LAST_STAGE, NOTHING, Freeze, Release, hold, parse_stages, permitted, staged,
+                                          stages)
 from designate_pool.model.operations import (Audit, AuditFinding, AuditKind, CallResult, Comparison, Counts, Finding,
                                              Listing, PlanState, PollRequest, PollResult, Report, ServerStatus,
                                              StoredPlan, Verdict)
@@ -25,12 +26,12 @@ from designate_pool.model.words import (Action, Answer, ChangeKind, Outcome, Rea
 __all__ = [
     'Action', 'Actor', 'AlsoNotify', 'Answer', 'Audit', 'AuditFinding', 'AuditKind', 'Blacklist', 'CATALOG_ID',
     'CallResult', 'Change', 'ChangeKind', 'Comparison', 'Context', 'Counts', 'Domain', 'Endpoint', 'Finding',
-    'FloatingIp', 'Freeze', 'HIDDEN_SECRET', 'KeyRole', 'KeyScope', 'KeyState', 'LONGEST_LABEL', 'Listing',
-    'ManagedRecord', 'Master', 'MasterRecord', 'NOTHING', 'Option', 'Outcome', 'PTR', 'PageRequest', 'PlanState',
-    'PollRequest', 'PollResult', 'Pool', 'PoolServer', 'Reason', 'Record', 'RecordChange', 'RecordSet',
-    'RefreshState', 'RefreshTask', 'Reloaded', 'Report', 'Revert', 'RevertedSet', 'Server', 'ServerReport',
-    'ServerState', 'ServerStatus', 'ServiceStatus', 'SignedDifference', 'SignedRecord', 'SigningKey',
-    'SigningState', 'Status', 'StoredPlan', 'StoredTsigKey', 'TLS_PORT', 'TSIG_ALGORITHMS', 'Task', 'Tld',
-    'TransferStatus', 'TsigKey', 'Verdict', 'Version', 'Word', 'ZoneDifference', 'ZoneHead', 'ZoneRecord',
-    'ZoneShare', 'ZoneSigning', 'ZoneStep', 'ZoneTask', 'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept',
-    'ZoneTransferIn', 'ZoneTransferRequest', 'dashed', 'hold', 'new_id', 'new_ids', 'permitted', 'utcnow']
+    'FloatingIp', 'Freeze', 'HIDDEN_SECRET', 'KeyRole', 'KeyScope', 'KeyState', 'LAST_STAGE', 'LONGEST_LABEL',
+    'Listing', 'ManagedRecord', 'Master', 'MasterRecord', 'NOTHING', 'Option', 'Outcome', 'PTR', 'PageRequest',
+    'PlanState', 'PollRequest', 'PollResult', 'Pool', 'PoolServer', 'Reason', 'Record', 'RecordChange', 'RecordSet',
+    'RefreshState', 'RefreshTask', 'Release', 'Reloaded', 'Report', 'Revert', 'RevertedSet', 'Server', 'ServerReport',
+    'ServerState', 'ServerStatus', 'ServiceStatus', 'SignedDifference', 'SignedRecord', 'SigningKey', 'SigningState',
+    'Status', 'StoredPlan', 'StoredTsigKey', 'TLS_PORT', 'TSIG_ALGORITHMS', 'Task', 'Tld', 'TransferStatus', 'TsigKey',
+    'Verdict', 'Version', 'Word', 'ZoneDifference', 'ZoneHead', 'ZoneRecord', 'ZoneShare', 'ZoneSigning', 'ZoneStep',
+    'ZoneTask', 'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept', 'ZoneTransferIn', 'ZoneTransferRequest',
+    'dashed', 'hold', 'new_id', 'new_ids', 'parse_stages', 'permitted', 'staged', 'stages', 'utcnow']

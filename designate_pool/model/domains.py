@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from designate_pool.model.freezes import Freeze, permitted
+from designate_pool.model.freezes import LAST_STAGE, Freeze, Release, permitted, staged
 from designate_pool.model.words import Action, ChangeKind, Status, Task, Word
 
 #: In the place of a domain's id, the catalog zone of a pool.
@@ -155,6 +155,9 @@ class Domain:
     :ivar is_signed: whether it has records that the signer made (DNSSEC)
     :ivar content_serial: the serial of its newest contents, where later ones have only renewed signatures; None for
         *serial*
+    :ivar release_state: its staged release, as JSON (:class:`designate_pool.model.Release`), where servers of later
+        stages have the version of *version_before*; None for none
+    :ivar pool_release: the stages of its pool; None where a change goes to all servers at once
     :ivar requires_approval: whether changes of it wait for approval; *pool_requires_approval*: of every one of its pool
     """
 
@@ -211,6 +214,8 @@ class Domain:
     pool_requires_approval: bool = False
     is_signed: bool = False
     content_serial: int | None = None
+    release_state: str | None = None
+    pool_release: str | None = None
 
     @property
     def least_serial(self) -> int:
@@ -218,14 +223,31 @@ class Domain:
         return self.serial if self.content_serial is None else self.content_serial
 
     @property
+    def release(self) -> Release | None:
+        """Its staged release; None for none."""
+        return Release.parse(self.release_state)
+
+    @property
     def waits_for(self) -> Freeze | None:
         """The freeze that has to end before servers get its newest version; None if they get it."""
         freeze = Freeze.parse(self.freeze)
-        return freeze if freeze is not None and freeze.id == self.held_by else None
+        return freeze if freeze is not None and freeze.id == self.held_by and self.release_state is None else None
 
     @property
     def permitted(self) -> Domain | None:
-        """As servers may have it; None if nothing of it is to be done on them."""
+        """As all servers may have it; None if nothing of it is to be done on all."""
+        return self.permitted_at(LAST_STAGE)
+
+    @property
+    def stage(self) -> int:
+        """A stage whose servers may have it as it is here."""
+        return LAST_STAGE if self.release_state is None else 0
+
+    def permitted_at(self, stage: int) -> Domain | None:
+        """As servers of a stage may have it; None if nothing of it is to be done on them."""
+        if (release := self.release) is not None and self.version_before is not None:
+            released, before = staged(self, self.version_before, release)
+            return released if stage <= release.stage else before and dataclasses.replace(before, release_state=None)
         return permitted(self, self.version_before if self.waits_for else None)
 
     @property
@@ -371,6 +393,9 @@ class ZoneHead:
     :ivar name_servers: the pool's, in their order; the first is the SOA's primary
     :ivar is_held: whether the zone has newer versions, which servers may not have yet
     :ivar is_signed: whether the zone has records that the signer made
+    :ivar contents_serial: at which it had the records, where these are served under another one
+    :ivar stages: the first and the last stage whose servers may have it; None for all
+    :ivar others: of the same name, for servers of other stages
     """
 
     domain_id: str
@@ -387,6 +412,14 @@ class ZoneHead:
     soa_names: str = ''
     is_held: bool = False
     is_signed: bool = False
+    contents_serial: int | None = None
+    stages: tuple[int, int] | None = None
+    others: tuple[ZoneHead, ...] = ()
+
+    def at(self, stage: int) -> ZoneHead | None:
+        """The head that servers of a stage may have."""
+        return next((head for head in (self, *self.others)
+                     if head.stages is None or head.stages[0] <= stage <= head.stages[1]), None)
 
 
 #: (owner, type, TTL in seconds or None for that of the zone, rdata in uncompressed wire form)

@@ -1,17 +1,24 @@
-"""Frozen pools: which version of a zone servers may have.
+"""Frozen pools and staged releases: which version of a zone servers may have.
 
 The invariant: the servers of a frozen pool get no version that was written since.  The first change of a zone under the
 freeze notes in the domain which version was the newest before (:func:`hold`), and :func:`permitted` alone says which
 one servers may have: MiniDNS, the catalog zone and the pool manager ask it.
+
+In a pool with stages, the first change notes that likewise, and the servers of later stages have the version before
+(:func:`staged`) until the release has come to their stage.  Changes that are made meanwhile wait for its end.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+#: After all stages: of those that are no servers of the pool.
+LAST_STAGE = 1_000_000
 #: A domain, or the head of a zone.
 T = TypeVar('T', bound=Any)
 #: What servers may have of a domain that they were not to have before the freeze.
@@ -54,13 +61,88 @@ class Freeze:
         return cls(**{**values, **times})
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Release:
+    """The staged release of a version of a zone.
+
+    :ivar stage: servers of this stage and of those before it may have the version that is released
+    :ivar version: which this is, as :func:`hold` notes it; None for the newest
+    :ivar turned_back: the serial under which these servers have the contents before again; None for not
+    :ivar held: why it does not go on; '' while it does
+    """
+
+    stage: int = 1
+    version: str | None = None
+    turned_back: int | None = None
+    held: str = ''
+
+    @property
+    def text(self) -> str:
+        """As it is stored: JSON."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def parse(cls, text: str | None) -> Release | None:
+        """The release of :attr:`text`; None for none."""
+        return None if text is None else cls(**json.loads(text))
+
+
+def parse_stages(text: str) -> list[tuple[frozenset[str], float]]:
+    """The labels of servers, and the percentage of all servers, that each stage of the option ``release`` has.
+
+    :raises ValueError: when it is not of the form ``canary LABEL[, LABEL]; 25 %; all``
+    """
+    result: list[tuple[frozenset[str], float]] = []
+    for part in text.split(';'):
+        kind, _, rest = part.strip().partition(' ')
+        if kind == 'canary' and rest.strip() and not result:
+            result.append((frozenset(label.strip() for label in rest.split(',')), 0))
+        elif kind == 'all' and not rest:
+            result.append((frozenset(), 100))
+        elif part.strip().endswith('%') and 0 < float(part.strip()[:-1]) < 100:
+            result.append((frozenset(), float(part.strip()[:-1])))
+        else:
+            raise ValueError(f"'{part.strip()}' is neither canary with labels, nor a percentage, nor all")
+    percentages = [percentage for _, percentage in result]
+    if len(result) < 2 or percentages[-1] != 100 or percentages != sorted(set(percentages)):
+        raise ValueError('there must be two stages at least, each larger than the one before, and the last is all')
+    return result
+
+
+def stages(text: str | None, labels: Sequence[str]) -> list[int]:
+    """The stage in which each server gets new versions; percentages count servers in the order of *labels*."""
+    result: dict[str, int] = {}
+    for number, (named, percentage) in enumerate(parse_stages(text) if text else (), 1):
+        most = math.ceil(len(labels) * percentage / 100)
+        for label in labels:
+            if label in named or len(result) < most:
+                result.setdefault(label, number)
+    return [result.get(label, 0) for label in labels]
+
+
 def hold(domain: Any) -> dict[str, Any]:
-    """The fields that a change gives a domain of a frozen pool, so that servers keep the version before."""
-    freeze = Freeze.parse(domain.freeze)
-    if freeze is None or domain.held_by == freeze.id:
+    """The fields that a change gives a domain of a frozen pool, or one with stages, so that servers keep the version
+    before."""
+    freeze, release = Freeze.parse(domain.freeze), Release.parse(domain.release_state)
+    version = NOTHING if domain.is_going else json.dumps({name: getattr(domain, name) for name in _KEPT})
+    if release is not None:
+        if release.held and domain.is_going:
+            return {}
+        waits = dataclasses.replace(release, version=release.version or version) if not release.held else release
+        return {'release_state': waits.text, **({'held_by': freeze.id} if freeze is not None else {})}
+    if freeze is not None:
+        return {} if domain.held_by == freeze.id else {'held_by': freeze.id, 'version_before': version}
+    if domain.pool_release is None or domain.is_secondary or domain.is_signed or domain.former_pool_id is not None:
         return {}
-    return {'held_by': freeze.id, 'version_before': NOTHING if domain.is_going else json.dumps(
-        {name: getattr(domain, name) for name in _KEPT})}
+    return {'release_state': Release().text, 'version_before': version}
+
+
+def staged(newest: T, version_before: str, release: Release) -> tuple[T | None, T | None]:
+    """A domain, or the head of a zone, in a release, as servers of the stages may have it, and as the others may."""
+    before = permitted(newest, version_before)
+    if release.turned_back is not None and before is not None:
+        return dataclasses.replace(before, serial=release.turned_back), before
+    return permitted(newest, release.version), before
 
 
 def permitted(newest: T, version_before: str | None) -> T | None:

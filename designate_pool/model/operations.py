@@ -81,7 +81,10 @@ class Verdict:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
     """A report of the pool manager to Central about one domain: it is served, or has failed, at a serial.  A release
-    that does not say which pool reports leaves *pool_name* empty."""
+    that does not say which pool reports leaves *pool_name* empty.
+
+    :ivar stage: of a staged release, which has come through, or failed as *why* says; None for the status of the domain
+    """
 
     domain_id: str
     action: Action
@@ -89,6 +92,8 @@ class Report:
     status: Outcome
     serial_number: int
     pool_name: str = ''
+    stage: int | None = None
+    why: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from designate_pool.model.freezes import stages
 from designate_pool.model.words import Action, Reason, ServerState, Word
 
 #: Where TLS begins at once (RFC 7858 section 3.1).
@@ -255,6 +256,7 @@ class Pool:
     :ivar published_at: when a pool manager last copied its configuration (threshold, catalog zone and the like) to the
         database; None if none has, so that these values are unknown
     :ivar freeze: as JSON (:class:`designate_pool.model.Freeze`); None while it is not frozen
+    :ivar release_stages: the option ``release``; None for a pool without stages
     """
 
     name: str
@@ -277,6 +279,13 @@ class Pool:
     freeze: str | None = None
     requires_approval: bool = False
     probe_interval: float | None = None
+    release_stages: str | None = None
+
+    @property
+    def stages(self) -> dict[str, int]:
+        """In which stage each server gets new versions, by server id; 0 where there are no stages."""
+        return dict(zip((server.id for server in self.servers),
+                        stages(self.release_stages, [server.label for server in self.servers])))
 
     @property
     def ns_records(self) -> list[tuple[str, int]]:

@@ -53,7 +53,7 @@ class Manager:
         self.reconciler = Reconciler(pool, storage, central, minidns, runtime, settings)
         self.storage = storage
         self._runtime = runtime
-        self._central = central
+        self.central = central
         self.minidns = minidns
         self._casts = runtime.work_queue(self._schedule_changes, settings.batch_size, name='casts')
         # When a server gets all its zones again, outcomes arrive faster than they are handled.
@@ -143,8 +143,7 @@ class Manager:
                 # Central makes rows due when a plan was approved.
                 if any(row_transitions.is_due(row, step.now) for row in state.rows.values()):
                     self.reconciler.due_timer.wake()
-                state.change(*row_transitions.schedule_change(state.domain, state.rows, self.members.tracked, step.now,
-                                                              fed))
+                state.change(*state.schedule(self.members.tracked, step.now, fed))
         # MiniDNS notifies the destinations that are no servers of the pool; they are not polled.
         self.reconciler.polls.put(*(
             (PollRequest(state.domain.id, state.domain.name, state.domain.serial, destination, poll=False),
@@ -289,6 +288,6 @@ class Manager:
         """Have Central issue serials above those that servers still serve after a retransfer: (domain id, serial)."""
         for domain_id, serial in ahead:
             try:
-                self._central.raise_serial_above(WHO, domain_id, serial)
+                self.central.raise_serial_above(WHO, domain_id, serial)
             except PoolError as error:
                 LOG.warning('no serial above %d was issued for the zone %s: %s', serial, domain_id, error)

@@ -155,7 +155,7 @@ class ServerRegistry(Wakeable):
                                    manager.storage.now())
         pool_rows = manager.storage.read(server_store.of_pool, pool.name)
         self._reloads = pool_rows.reloads
-        manager.reconciler.pool = pool
+        manager.reconciler.pool = manager.record_sync.pool = pool
         self._set_servers(pool_rows.servers, manager.all_workers if workers is None else workers)
         self._retain_former_settings(last, former)
         self._announce()
@@ -176,7 +176,7 @@ class ServerRegistry(Wakeable):
                       "%s", error)
             return
         last = self._settings()
-        self._manager.reconciler.pool = pool
+        self._manager.reconciler.pool = self._manager.record_sync.pool = pool
         self._set_servers(servers, workers)
         self._retain_former_settings(last, self._former_settings)
 

@@ -69,6 +69,7 @@ table(
     sa.Column('published_at', Time),
     sa.Column('freeze_id', ascii_text(32)),
     sa.Column('freeze', long_text()),
+    sa.Column('release_stages', long_text()),
     sa.UniqueConstraint('name'),
 )
 
@@ -149,6 +150,7 @@ table(
     sa.Column('deleted_by', long_text()),
     sa.Column('held_by', ascii_text(32)),
     sa.Column('version_before', long_text()),
+    sa.Column('release_state', long_text()),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),

@@ -75,6 +75,8 @@ def judge(wanted: WaitTarget, state: ZoneState) -> WaitVerdict:
     if domain.is_going and not wanted.deletion:
         return WaitVerdict(failed=True)
     permitted = domain.permitted
+    if (release := domain.release) is not None and release.held:
+        return WaitVerdict(failed=True)
     if permitted is None or not wanted.deletion and not at_least(permitted.serial, wanted.serial):
         return WaitVerdict(waits=domain.waits_for is not None)
     return WaitVerdict(failed=domain.status is Status.ERROR and not consensus.is_reached(domain, wanted.serial))

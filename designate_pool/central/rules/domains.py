@@ -11,13 +11,17 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import dns.name
 
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain
-from designate_pool.model import NOTHING, Action, Domain, Freeze, Pool, RecordSet, Status, hold, new_id
+from designate_pool.model import NOTHING, Action, Domain, Freeze, Pool, RecordSet, Release, Status, hold, new_id
 from designate_pool.serial import HALF, SPACE, newer, next_serial
+
+#: What is released in stages is given up: servers may have the newest version at once.
+_UNRELEASED: dict[str, Any] = {'release_state': None, 'version_before': None}
 
 
 def first_serial(last: int | None, lowest: int | None, now: float) -> int:
@@ -38,6 +42,7 @@ def create(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_
     """A new domain: PENDING, to be created.  A *request_id*, here and below, has 64 ASCII characters at most."""
     serial = first_serial(last_serial, wanted.lowest_serial, time.time())
     freeze = Freeze.parse(pool.freeze)
+    is_staged = freeze is None and pool.release_stages is not None and not wanted.masters
     return Domain(
         id=domain_id, name=wanted.name, given_name=wanted.given_name, pool_id=pool.id, pool_name=pool.name,
         project_id=project_id,
@@ -46,7 +51,8 @@ def create(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_
         serial=serial, first_serial=serial, generation=last_generation + 1, action=Action.CREATE, status=Status.PENDING,
         created_at=now, updated_at=now, changed_at=now, request_id=request_id,
         freeze=pool.freeze, held_by=None if freeze is None else freeze.id,
-        version_before=None if freeze is None else NOTHING)
+        version_before=None if freeze is None and not is_staged else NOTHING, pool_release=pool.release_stages,
+        release_state=Release().text if is_staged else None)
 
 
 def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
@@ -82,7 +88,37 @@ def delete(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, time.time()), generation=domain.generation + 1,
         action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
-        request_id=request_id, version=domain.version + 1, awaits_transfer=False, content_serial=None, **hold(domain))
+        request_id=request_id, version=domain.version + 1, awaits_transfer=False, content_serial=None, **(
+            _UNRELEASED if domain.release_state is not None and domain.version_before == NOTHING else hold(domain)))
+
+
+def turn_back(domain: Domain, now: datetime, request_id: str = '') -> Domain:
+    """The domain whose release has failed, with a new serial under which the servers of the stages have the contents
+    before; the domain as it is where there were none."""
+    release = domain.release
+    assert release is not None
+    if domain.is_going or domain.version_before == NOTHING or domain.permitted is None:
+        return dataclasses.replace(domain, updated_at=now, version=domain.version + 1)
+    turned = change(domain, now, request_id)
+    return dataclasses.replace(turned, status=Status.ERROR, release_state=dataclasses.replace(
+        release, turned_back=turned.serial).text)
+
+
+def continue_release(domain: Domain, now: datetime, request_id: str = '') -> Domain:
+    """The domain whose release has failed, and begins again with all that has changed; with a new serial but where it
+    is being deleted."""
+    renewed = domain if domain.is_going else change(domain, now, request_id)
+    return dataclasses.replace(renewed, status=Status.PENDING, release_state=Release().text, updated_at=now,
+                               version=domain.version + 1)
+
+
+def abort_release(domain: Domain, now: datetime, request_id: str = '') -> Domain:
+    """The domain, for all servers at once, with a new serial and the SOA before its release."""
+    before = domain.permitted
+    assert before is not None
+    return dataclasses.replace(
+        change(domain, now, request_id), **_UNRELEASED, email=before.email, ttl=before.ttl, refresh=before.refresh,
+        retry=before.retry, expire=before.expire, minimum=before.minimum)
 
 
 def restore(domain: Domain, last_serial: int, last_generation: int, now: datetime, request_id: str = '') -> Domain:
@@ -93,7 +129,8 @@ def restore(domain: Domain, last_serial: int, last_generation: int, now: datetim
         domain, serial=serial, first_serial=None if domain.is_secondary else serial, generation=last_generation + 1,
         action=Action.CREATE, status=Status.PENDING, reported_serial=None, updated_at=now, changed_at=now,
         converged_at=None, deleted_at=None, request_id=request_id, version=domain.version + 1, abandoned=False,
-        awaits_transfer=domain.is_secondary, transferred_at=None, content_serial=None, **hold(domain))
+        awaits_transfer=domain.is_secondary, transferred_at=None, content_serial=None,
+        **(hold(domain) if domain.release_state is None else _UNRELEASED))
 
 
 def leftover(domain: Domain, leftover_id: str, now: datetime) -> Domain:
@@ -103,7 +140,7 @@ def leftover(domain: Domain, leftover_id: str, now: datetime) -> Domain:
         status=Status.PENDING, reported_serial=None, created_at=now, updated_at=now, deleted_at=now, changed_at=now,
         converged_at=None, version=1, journal_from=None, journal_to=None, journal_records=0,
         history_records=0, shared=False, awaits_transfer=False, is_signed=False, content_serial=None,
-        version_before=domain.version_before and NOTHING)
+        version_before=domain.version_before and NOTHING, release_state=None)
 
 
 def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:

@@ -147,7 +147,9 @@ class Journal:
         former, domain = entry.former, entry.domain
         in_history = new.version.gone + new.version.added
         size = in_history + new.signed_size
-        if (None in (new.difference, new.signed_difference) or new.former_soa or entry.begins_anew
+        # Servers that have the contents before under the former serial cannot use the difference from it.
+        is_turned_back = (release := former.release) is not None and release.turned_back is not None
+        if (is_turned_back or None in (new.difference, new.signed_difference) or new.former_soa or entry.begins_anew
                 or size > self._most or not self._most):
             domain = dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0)
         else:
@@ -186,8 +188,9 @@ def _packed(entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[Zon
 
 
 def _is_needed(entry: JournalEntry) -> bool:
-    """Whether servers have the version before: the change waits for the end of a freeze."""
-    return entry.domain.waits_for is not None and entry.domain.permitted is not None
+    """Whether servers have the version before: the change waits for the end of a freeze, or is released in stages."""
+    waits = entry.domain.waits_for is not None or entry.domain.release_state is not None
+    return waits and entry.domain.permitted is not None
 
 
 def note(tx: Tx, context: Context, former: Domain, domain: Domain, kind: ChangeKind, now: datetime,

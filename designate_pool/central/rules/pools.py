@@ -10,7 +10,7 @@ from typing import Any
 from designate_pool.central.events import request_id
 from designate_pool.central.validation import requests
 from designate_pool.errors import Conflict, InvalidField, PoolNotFound, Refused
-from designate_pool.model import AlsoNotify, Context, Freeze, PageRequest, Pool
+from designate_pool.model import AlsoNotify, Context, Freeze, PageRequest, Pool, Release
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
@@ -110,6 +110,8 @@ def unfreeze(tx: Tx, pool_id: str, now: datetime, only_due: bool = False) -> tup
     if present is None or only_due and not present.is_over(now):
         return pool, None
     waiting = domains.waiting(tx, pool_id, present.id)
+    if pool.release_stages is not None:
+        domains.begin_releases(tx, pool_id, present.id, Release().text)
     pools.set_freeze(tx, pool_id, None, now)
     catalog.bump(tx, pool_id, now, waiting, may_wait=False)  # also for what was made while it began
     return _present(tx, pool_id), waiting

@@ -15,6 +15,7 @@ That holds because the effect of a report depends on nothing but the domain's st
 * ERROR does nothing for a serial that is reported already.  Otherwise it concerns the records up to its serial, and
   the domain only if it has the domain's contents: the failure of an older one says nothing about the current one.
 * A deletion has one serial, so reports of it are not compared by serial.
+* A report of a stage moves a release that is at this stage, and is void otherwise, and while the pool is frozen.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 import dataclasses
 
 from designate_pool import consensus
-from designate_pool.model import Action, Domain, Outcome, Report, Status
+from designate_pool.model import Action, Domain, Outcome, Release, Report, Status, parse_stages
 from designate_pool.serial import at_least
 
 
@@ -46,6 +47,8 @@ def apply_report(domain: Domain, report: Report) -> StatusDecision | None:
         return None
     if report.pool_name not in ('', domain.pool_name):
         return None
+    if report.stage is not None:
+        return _move_release(domain, report)
     if (report.action is Action.DELETE) != (domain.action is Action.DELETE):
         return None
     if domain.action is Action.DELETE:
@@ -65,6 +68,29 @@ def apply_report(domain: Domain, report: Report) -> StatusDecision | None:
     if domain.status is Status.PENDING:
         return StatusDecision(dataclasses.replace(domain, status=Status.ERROR), failed_serial=serial)
     return None
+
+
+def _move_release(domain: Domain, report: Report) -> StatusDecision | None:
+    release, released = domain.release, domain.permitted_at(0)
+    if (release is None or release.held or released is None or release.stage != report.stage
+            or released.serial != report.serial_number or domain.freeze is not None):
+        return None
+    if report.status is Outcome.SUCCESS:
+        return StatusDecision(next_stage(domain, release))
+    held = dataclasses.replace(release, held=report.why or 'a server has failed')
+    return StatusDecision(dataclasses.replace(domain, release_state=held.text, status=Status.ERROR),
+                          failed_serial=released.serial)
+
+
+def next_stage(domain: Domain, release: Release) -> Domain:
+    """The domain with its release at the next stage.  After the last one, servers have it all; what has changed
+    meanwhile is released then, or waits for the end of a freeze."""
+    if domain.pool_release is not None and release.stage + 1 < len(parse_stages(domain.pool_release)):
+        return dataclasses.replace(domain, release_state=dataclasses.replace(release, stage=release.stage + 1).text)
+    has_changed = release.version is not None
+    return dataclasses.replace(
+        domain, version_before=release.version,
+        release_state=Release().text if has_changed and domain.freeze is None and domain.pool_release else None)
 
 
 def _decide_deletion(domain: Domain, report: Report) -> StatusDecision | None:

@@ -83,7 +83,9 @@ class QueryHandler:
             else:
                 if query.client_serial is not None:
                     zone = self._zone_loader.load_difference(head, query.client_serial)
-                zone = zone or self._zone_loader.load_zone(head)
+                # A newer one may be for servers of other stages.
+                if zone is None or query.stage and zone.serial != head.serial:
+                    zone = self._zone_loader.load_zone(head, query.stage)
         except Exception as error:  # errors of the database are of several classes
             if isinstance(error, (ValueError, PoolError)):
                 LOG.error('zone %s cannot be transferred: %s', head.name, error)
@@ -141,6 +143,8 @@ class QueryHandler:
         if heads is None:
             return _fail(query, now)
         head = heads.get(query.name)
+        if head is not None and head.stages is not None:
+            head = head.at(query.stage)
         if query.grant is not None and head is not None and (
                 head.domain_id == CATALOG_ID
                 or head.domain_id != query.grant.domain_id and head.pool_name != query.grant.pool_name):

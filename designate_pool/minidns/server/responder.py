@@ -15,7 +15,7 @@ from dns.tsig import Key
 from designate_pool import serial
 from designate_pool.minidns.acl import Acl, AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.zones import packed_zone
-from designate_pool.model import ZoneHead
+from designate_pool.model import LAST_STAGE, ZoneHead
 from designate_pool.protocol import soa_rdata, tsig, wire
 
 #: The UDP size of a client without EDNS, and the largest that is sent to one with EDNS: it passes any network without
@@ -58,6 +58,11 @@ class Query:
     def metrics_label(self) -> str:
         """The labels of the servers that share the address, as they cannot be told apart."""
         return ' or '.join(peer.metrics_label for peer in self.peers) or 'visitor'
+
+    @property
+    def stage(self) -> int:
+        """Of the servers that this may be, that of the last."""
+        return max((peer.stage for peer in self.peers), default=LAST_STAGE)
 
     def reply(self, rcode: int, now: int, flags: int = 0, count: int = 0, body: bytes = b'') -> bytes:
         """A reply of one message, signed if the query was."""

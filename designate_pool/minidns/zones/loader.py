@@ -21,7 +21,7 @@ from designate_pool.call_combiner import CallCombiner
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packed_zone
 from designate_pool.minidns.zones.packed_zone import PackedZone
-from designate_pool.model import ZoneHead, ZoneRecord, ZoneStep
+from designate_pool.model import LAST_STAGE, ZoneHead, ZoneRecord, ZoneStep
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.entities import chunks
@@ -123,13 +123,15 @@ class ZoneLoader:
         self._steps: CallCombiner[versions.Span, list[ZoneStep] | None] = CallCombiner(
             functools.partial(_read_in_chunks, storage, versions.steps))
 
-    def load_zone(self, head: ZoneHead) -> packed_zone.PackedZone | None:
+    def load_zone(self, head: ZoneHead, stage: int = LAST_STAGE) -> packed_zone.PackedZone | None:
         """The zone of *head*, at its serial or a newer one; None when it is no longer served.
 
+        :param stage: of the server that asks
         :raises ValueError: when the stored zone cannot be put into messages
         :raises RecordTooLarge: when one of its records cannot
         """
-        return self._cache.get_or_pack(head.domain_id, head.serial, functools.partial(self._pack_zone, head))
+        key = f'{head.domain_id} of {head.stages}' if head.is_held and head.stages else head.domain_id
+        return self._cache.get_or_pack(key, head.serial, functools.partial(self._pack_zone, head, stage))
 
     def load_difference(self, head: ZoneHead, client_serial: int) -> ixfr.PackedDifference | None:
         """The difference from *client_serial* to the zone of *head*, or to a newer one.
@@ -138,6 +140,8 @@ class ZoneLoader:
         or the whole zone is cached, and the whole zone is no larger.  The cost depends on the size of the difference,
         not on that of the zone.
         """
+        if head.is_held:
+            return None
         key = f'{head.domain_id} {client_serial}'  # a whole zone has the id of its domain
         declined_key = f'{key} declined'  # so that the next server costs no second look into the journal
 
@@ -156,21 +160,20 @@ class ZoneLoader:
         assert result is None or isinstance(result, ixfr.PackedDifference)
         return result
 
-    def _pack_zone(self, head: ZoneHead) -> packed_zone.PackedZone | None:
+    def _pack_zone(self, head: ZoneHead, stage: int) -> packed_zone.PackedZone | None:
         small_zone = None if head.is_held else self._small_zones[head.is_signed].call(
             [head.domain_id]).get(head.domain_id)
         if small_zone is not None and small_zone[0] == head.serial:
             return packed_zone.pack_zone(head, [small_zone[1]])
         # It is large, has no records, or has been changed or deleted since its head was read.
-        with contextlib.closing(self._storage.stream(versions.permitted_pages, head.domain_id, self._ahead)) as pages:
+        with contextlib.closing(self._storage.stream(versions.permitted_pages, head.domain_id, self._ahead, stage)
+                                ) as pages:
             first = next(pages, None)
             if first is None:
                 return None
             return packed_zone.pack_zone(first[0], itertools.chain([first[1]], (page for _, page in pages)))
 
     def _pack_difference(self, head: ZoneHead, client_serial: int) -> ixfr.PackedDifference | None:
-        if head.is_held:
-            return None
         span = versions.Span(head.domain_id, client_serial, head.serial)
         steps: Sequence[ZoneStep] | None = self._steps.call([span]).get(span)
         if steps is None:

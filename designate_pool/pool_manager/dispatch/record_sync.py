@@ -66,7 +66,7 @@ class RecordSync:
 
     def __init__(self, storage: Storage, pool: Pool, settings: PoolManagerSettings) -> None:
         self._storage = storage
-        self._pool = pool
+        self.pool = pool
         self._settings = settings
 
     def sync(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
@@ -77,12 +77,12 @@ class RecordSync:
         for _ in range(ROUNDS):
             if domain.is_going:
                 return self.delete(backend, domain).result, None
-            serial, attempt = None, _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
+            serial, attempt = None, _ZoneSync(self._storage, self.pool, self._settings, backend, domain)
             with attempt.backend.feed(domain) as call:
                 serial = attempt.run()
             is_overtaken = attempt.has_written and attempt.is_overtaken()
-            newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if is_overtaken else None
-            newest = newest and newest.permitted
+            newest = self._storage.read(domain_store.newest, domain.name, self.pool.name) if is_overtaken else None
+            newest = newest and newest.permitted_at(self.pool.stages.get(backend.server.id, 0))
             if newest is None or newest.abandoned:
                 break
             LOG.warning('%s: %s was changed by another pool manager at the same time; it is written again',
@@ -95,7 +95,7 @@ class RecordSync:
 
         :param is_known: whether the domain is in the database; otherwise an unsafe plan fails and is not parked
         """
-        gone, attempt = False, _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
+        gone, attempt = False, _ZoneSync(self._storage, self.pool, self._settings, backend, domain)
         with attempt.backend.feed(domain) as call:
             gone = attempt.remove(is_known)
         return Removal(call.result, gone)
@@ -133,7 +133,8 @@ class _ZoneSync:
         :raises BackendError: when it could not be applied
         :raises TimeoutError: when it took too long; the next attempt continues from what was done
         """
-        contents = self._storage.read(versions.permitted_texts, self.domain.id)
+        contents = self._storage.read(versions.permitted_texts, self.domain.id,
+                                      self._pool.stages.get(self._server.id, 0))
         if contents is None:
             raise BackendError(why=f'{self.domain.name} is not there any more')
         self._serial = contents[0].serial

@@ -27,7 +27,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.backoff import Backoff
 from designate_pool.deadline import Turns
 from designate_pool.errors import BackendRefused, PoolError
-from designate_pool.model import CallResult, Domain, Reason, Server
+from designate_pool.model import LAST_STAGE, CallResult, Domain, Reason, Server
 from designate_pool.pool_manager.dispatch.server_worker import SyncResult
 from designate_pool.protocol import soa_rdata, tsig, wire, zonemd
 from designate_pool.protocol.axfr_inbound import Pace, TransferRefused, take
@@ -91,13 +91,13 @@ class Ours:
     digest: bytes
 
 
-def ours(storage: Storage, domain_id: str) -> Ours | None:
-    """The zone of a domain; None if it is not served.
+def ours(storage: Storage, domain_id: str, stage: int = LAST_STAGE) -> Ours | None:
+    """The zone of a domain, as servers of a stage may have it; None if it is not served.
 
     :raises ValueError: if its SOA cannot be built
     """
     contents: zonemd.DigestedZone | None = None
-    with contextlib.closing(storage.stream(versions.permitted_pages, domain_id)) as pages:
+    with contextlib.closing(storage.stream(versions.permitted_pages, domain_id, iter, stage)) as pages:
         for head, page in pages:
             if contents is None:
                 contents = zonemd.DigestedZone(wire.encode(head.name))
@@ -111,7 +111,7 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
 def compare_domain(storage: Storage, server: Server, domain: Domain, pace: Pace) -> ZoneComparison | None:
     """Compare what *server* serves of a domain with what the database has; None if that has it no more."""
     try:
-        mine = ours(storage, domain.id)
+        mine = ours(storage, domain.id, domain.stage)
     except ValueError as error:
         return ZoneComparison(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
     return None if mine is None else compare(server, mine, pace)

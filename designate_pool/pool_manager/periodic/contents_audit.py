@@ -193,7 +193,7 @@ class ContentsAudit:
 
     def _ours(self, domain: Domain) -> zone_compare.Ours | None:
         try:
-            return zone_compare.ours(self._manager.storage, domain.id)
+            return zone_compare.ours(self._manager.storage, domain.id, domain.stage)
         except ValueError as error:
             LOG.warning('the contents of %s cannot be built from the database and are not compared: %s',
                         domain.name, error)

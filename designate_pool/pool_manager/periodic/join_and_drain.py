@@ -101,8 +101,9 @@ class JoinAndDrain:
         page = self._page(server)
         with manager.reconciler.step((domain.id for domain in page), [server.id]) as step:
             for state in step.states.values():
-                state.change(*row_transitions.provision(state.domain, state.rows, server.id, step.now,
-                                                        gone=server.state is ServerState.JOINING))
+                if (domain := state.on(server.id)) is not None:
+                    state.change(*row_transitions.provision(domain, state.rows, server.id, step.now,
+                                                            gone=server.state is ServerState.JOINING))
         if step.conflicts:
             return BUSY  # the same page once more
         more = len(page) == self._page_size

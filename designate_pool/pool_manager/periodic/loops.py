@@ -11,8 +11,8 @@
 * *members*: read the states of the servers, and whether the configuration was read again elsewhere, when woken;
 * *contents_claim*: renew the claim of *contents_audit*;
 * *gauges*: set the gauges, so that reading the metrics does not read the database;
-* *serial_audit*, *contents_audit*, *signature_audit*, *orphan_audit* and *join_and_drain*: see the modules of these
-  names.
+* *serial_audit*, *contents_audit*, *signature_audit*, *orphan_audit*, *join_and_drain* and *releases*: see the modules
+  of these names.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
+from designate_pool.pool_manager.periodic.releases import Releases
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.pool_manager.periodic.signature_audit import SignatureAudit
 from designate_pool.pool_manager.reconcile import row_transitions
@@ -100,7 +101,8 @@ class PeriodicLoops:
             'unsettled': self.run_unsettled, 'members': self.run_members, 'serial_audit': self.serial_audit.run,
             'contents_audit': self._contents_audit.run, 'contents_claim': self._contents_audit.extend_claim,
             'signature_audit': self._signature_audit.run, 'orphan_audit': self._orphan_audit.run,
-            'join_and_drain': self._join_and_drain.run, 'gauges': self._gauges.run}
+            'join_and_drain': self._join_and_drain.run, 'gauges': self._gauges.run,
+            'releases': Releases(self._manager).run}
         self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
 
     def stop(self) -> None:
@@ -220,7 +222,9 @@ class PeriodicLoops:
         # Nothing is left to do where deletion has begun, or another pool manager has succeeded.
         for row in step.unchanged_claimed():
             state, is_done = step.states[row.domain_id], row.status is Outcome.SUCCESS
-            if is_done and row.action is not Action.UPDATE or row.action is not Action.DELETE and state.domain.is_going:
+            domain = state.on(row.server_id)
+            if is_done and row.action is not Action.UPDATE or (
+                    row.action is not Action.DELETE and domain is not None and domain.is_going):
                 state.change(row_transitions.cancel(row))
 
     def _probe_dns(self, server_id: str) -> None:

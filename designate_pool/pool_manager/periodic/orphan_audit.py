@@ -19,7 +19,6 @@ from designate_pool.model import Audit, AuditKind, Counts, ServerState
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
-from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.verify import server_zones
 from designate_pool.serial import newer
 from designate_pool.storage.operations import sweeps
@@ -105,7 +104,7 @@ class OrphanAudit:
         # With the live domains: one may have got the name meanwhile, and the zone with it.
         with manager.reconciler.step(domain.id for domain in ours.values()) as step:
             for state in step.states.values():
-                state.change(*row_transitions.schedule_change(state.domain, state.rows, [worker.server.id], step.now))
+                state.change(*state.schedule([worker.server.id], step.now))
         return set(ours)
 
     def _log_orphans(self, worker: ServerWorker, names: Sequence[str]) -> None:

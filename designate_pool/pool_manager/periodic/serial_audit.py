@@ -117,7 +117,7 @@ class SerialAudit:
         with manager.reconciler.step((*page.lacking, *old)) as step:
             for state in step.states.values():
                 if state.domain.status is not Status.PENDING:
-                    state.change(*row_transitions.schedule_change(state.domain, state.rows, tracked, step.now))
+                    state.change(*state.schedule(tracked, step.now))
                 state.change(*_rows_to_reread(state, read_before, step.now))
 
     def _send_page(self, audit: Audit, page: sweeps.DomainPage, workers: Sequence[ServerWorker]) -> int:
@@ -190,12 +190,12 @@ def _sum(results: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
 
 def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list[ServerStatus]:
     """The rows that are due for a poll then; none if one is due anyway, or the domain has changed meanwhile."""
-    row = state.rows.get((result.server_id, Action.UPDATE))
-    if row is None or not row_transitions.is_at_rest(row) or state.domain.is_going:
+    row, domain = state.rows.get((result.server_id, Action.UPDATE)), state.on(result.server_id)
+    if row is None or not row_transitions.is_at_rest(row) or domain is None or domain.is_going:
         return []
-    if result.expected_serial is not None and newer(state.domain.serial, result.expected_serial):
+    if result.expected_serial is not None and newer(domain.serial, result.expected_serial):
         return []
-    scheduled = row_transitions.schedule_change(state.domain, state.rows, [result.server_id], now)
+    scheduled = state.schedule([result.server_id], now)
     return scheduled or [row_transitions.recheck(row, now)]
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from designate_pool.model import Action, Domain, Outcome, PollRequest, Report, ServerStatus
+from designate_pool.model import Action, Domain, Outcome, PollRequest, Pool, Report, ServerStatus
 from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.settings import Tries
@@ -33,6 +33,9 @@ class DomainState:
     called: until then no one else calls the server for this name.  A row that succeeds meanwhile is due when the claim
     ends.
 
+    :ivar domain: as servers may have it; in a staged release, as those of the stages may
+    :ivar before: in a staged release, as the *later* servers may have it; None if nothing is to be done on these
+    :ivar later: ids of the servers of later stages
     :ivar fetching: ids of servers that fetch the zone without a NOTIFY
     :ivar former_outcomes: of the changed rows, as read
     :ivar serial_ahead: a serial ahead of the domain's that a server still serves after a retransfer
@@ -48,6 +51,19 @@ class DomainState:
     serial_ahead: int | None = None
     call_claims: dict[tuple[str, Action], ClaimHolder] = dataclasses.field(default_factory=dict)
     is_recalled: bool = False
+    before: Domain | None = None
+    later: Collection[str] = ()
+
+    def on(self, server_id: str) -> Domain | None:
+        """The domain as a server may have it; None if nothing is to be done there."""
+        return self.before if server_id in self.later else self.domain
+
+    def schedule(self, servers: Collection[str], now: datetime, fed: Collection[str] = ()) -> list[ServerStatus]:
+        """See :func:`.row_transitions.schedule_change`."""
+        if not self.later:
+            return row_transitions.schedule_change(self.domain, self.rows, servers, now, fed)
+        return [row for server in servers if (domain := self.on(server)) is not None
+                for row in row_transitions.schedule_change(domain, self.rows, [server], now, fed)]
 
     def add_claim(self, row: ServerStatus) -> None:
         """Note that *row* is claimed for a driver call."""
@@ -134,7 +150,7 @@ class Step:
                                and (not newer.awaits_first_transfer or reads_catalog(row.server_id))))
 
 
-def read(tx: Tx, pool_name: str, domain_ids: Sequence[str], server_ids: Collection[str]) -> dict[str, DomainState]:
+def read(tx: Tx, pool: Pool, domain_ids: Sequence[str], server_ids: Collection[str]) -> dict[str, DomainState]:
     """The states of these domains by id, without claims, at the versions that servers may have.
 
     Left out are unknown domains, those that other pools have, and those of which nothing is to be done.
@@ -144,8 +160,14 @@ def read(tx: Tx, pool_name: str, domain_ids: Sequence[str], server_ids: Collecti
     # Rows first: a domain read before its rows could be reported at an older serial than is served.
     rows = server_statuses.for_domains(tx, domain_ids, server_ids)
     domains = domain_store.get_many(tx, domain_ids)
-    return {key: DomainState(domain, {(row.server_id, row.action): row for row in rows[key]})
-            for key, newest in domains.items() if newest.is_of(pool_name) and (domain := newest.permitted) is not None}
+    states = {key: DomainState(domain, {(row.server_id, row.action): row for row in rows[key]})
+              for key, newest in domains.items()
+              if newest.is_of(pool.name) and (domain := newest.permitted_at(0)) is not None}
+    for key, state in states.items():
+        if (release := domains[key].release) is not None:
+            state.before = domains[key].permitted
+            state.later = {server for server, stage in pool.stages.items() if stage > release.stage}
+    return states
 
 
 class RecentStates:
@@ -172,7 +194,8 @@ class RecentStates:
         """
         kept = [DomainState(state.domain, {
             key: row if row.created_at else dataclasses.replace(row, created_at=now)
-            for key, row in state.rows.items()}, is_recalled=state.is_recalled) for state in states]
+            for key, row in state.rows.items()}, is_recalled=state.is_recalled)
+            for state in states if state.domain.release_state is None]
         with self._lock:
             for state in kept:
                 put_at, _ = self._states.pop(state.domain.id, (None, None))

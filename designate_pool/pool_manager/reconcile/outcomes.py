@@ -77,16 +77,17 @@ class OutcomeRules:
                     self._after_call(state, outcome)
                 else:
                     _abandon_call(state, outcome)
-            elif counts and not state.domain.is_going:
-                self._after_poll(state, outcome)
+            elif counts and (domain := state.on(outcome.server_id)) is not None and not domain.is_going:
+                self._after_poll(state, outcome, domain)
         missed = [key for key, state in self.step.states.items() if self._schedule_missed_change(state)]
         if self.step.live:
             self._recreate(outcomes)
         return missed
 
     def _after_call(self, state: DomainState, outcome: CallOutcome) -> None:
-        operation, domain = outcome.operation, state.domain
+        operation = outcome.operation
         server, action = operation.row.server_id, operation.row.action
+        domain = state.on(server) or state.domain
         row = state.rows.get((server, action))
         # If the claim was lost, the row is not this call's; a success still counts, unless the server has lost the
         # zone since.
@@ -136,7 +137,7 @@ class OutcomeRules:
             if delete is None:
                 # The first to see the deletion schedules it everywhere, unless it was reported: then only here.
                 servers = [server] if state.domain.status is Status.DELETED else self.members.tracked
-                state.change(*row_transitions.schedule_change(state.domain, state.rows, servers, self.step.now))
+                state.change(*state.schedule(servers, self.step.now))
             elif delete.status is Outcome.SUCCESS:
                 state.change(row_transitions.restart(delete, state.domain, self.step.now))
 
@@ -163,7 +164,7 @@ class OutcomeRules:
             after = row_transitions.schedule_poll(after, self.step.now)  # there was a change meanwhile
         state.change(row_transitions.release_claim(row) if after is row else after)
 
-    def _after_poll(self, state: DomainState, result: PollResult) -> None:
+    def _after_poll(self, state: DomainState, result: PollResult, domain: Domain) -> None:
         create = state.rows.get((result.server_id, Action.CREATE))
         update = state.rows.get((result.server_id, Action.UPDATE))
         if create is None or update is None:
@@ -185,15 +186,15 @@ class OutcomeRules:
             if counted.status is not Outcome.ERROR or not has_lost_zone:
                 state.change(counted)
                 return
-        if result.serial_number is not None and newer(result.serial_number, state.domain.serial):
+        if result.serial_number is not None and newer(result.serial_number, domain.serial):
             # The domain was read after the server answered, so the pool never issued that serial.
-            ahead = row_transitions.serial_ahead(update, result.serial_number, state.domain.serial, self.step.now)
+            ahead = row_transitions.serial_ahead(update, result.serial_number, domain.serial, self.step.now)
             if create.status is Outcome.SUCCESS and ahead is not update:
                 state.change(ahead)
             return
         if has_lost_zone:
             if create.status is Outcome.SUCCESS:
-                state.change(*row_transitions.zone_lost(create, update, state.domain, result.error or '', self.step.now,
+                state.change(*row_transitions.zone_lost(create, update, domain, result.error or '', self.step.now,
                                                         self.tries, random.random()))
             return
         after = update
@@ -219,7 +220,7 @@ class OutcomeRules:
         behind = [server for server in self.members.tracked
                   if (row := state.rows.get((server, Action.UPDATE))) is not None
                   and (row.serial_number is None or newer(state.domain.serial, row.serial_number))]
-        rows = row_transitions.schedule_change(state.domain, state.rows, behind, self.step.now)
+        rows = state.schedule(behind, self.step.now)
         state.change(*rows)
         return bool(rows)
 
@@ -234,7 +235,8 @@ class OutcomeRules:
             server = outcome.server_id
             if state is not None and (server, Action.CREATE) in state.rows:
                 state.remove_claim(server, Action.CREATE)
-                state.change(*row_transitions.provision(state.domain, state.rows, server, self.step.now, gone=True))
+                state.change(*row_transitions.provision(state.on(server) or state.domain, state.rows, server,
+                                                        self.step.now, gone=True))
 
 
 def _abandon_call(state: DomainState, outcome: CallOutcome) -> None:

@@ -162,7 +162,7 @@ class Reconciler:
              server_ids: Collection[str] = ()) -> dict[str, DomainState]:
         """The present states of these domains by id, on all servers unless some are named; unknown ones are absent."""
         ids = list(dict.fromkeys(domain_ids))
-        states = self._storage.read(domain_state.read, self.pool.name, ids, server_ids) if ids else {}
+        states = self._storage.read(domain_state.read, self.pool, ids, server_ids) if ids else {}
         for state in states.values():
             self.add_claims(state, now)
         return states
@@ -353,6 +353,8 @@ def choose_due_rows(step: Step, workers: Mapping[str, ServerWorker], settings: P
     due += [(state, row) for state in step.states.values() for row in state.changed.values()
             if row_transitions.is_due(row, step.now) and row.server_id in workers]
     for state, row in due:
+        if state.on(row.server_id) is None:
+            continue
         worker = workers[row.server_id]
         is_call = row_transitions.needs_call(row, worker.backend.capabilities.fed_by_records, settings.tries)
         (_choose_call if is_call else _choose_poll)(step, state, row, worker, settings)
@@ -361,18 +363,18 @@ def choose_due_rows(step: Step, workers: Mapping[str, ServerWorker], settings: P
 
 def _choose_call(step: Step, state: DomainState, row: ServerStatus, worker: ServerWorker,
                  settings: PoolManagerSettings) -> None:
-    recent = is_recent(state.domain, step.now)
+    recent, domain = is_recent(state.domain, step.now), state.on(row.server_id) or state.domain
     if state.is_busy(row.server_id):
         state.change(postpone(row, step.now))
     elif row_transitions.is_claimed(row, step.now):
         state.add_claim(row)
-        step.calls.append(Operation(state.domain, row, recent))
+        step.calls.append(Operation(domain, row, recent))
     elif worker.room(recent) > step.slots_taken[row.server_id, recent]:
         step.slots_taken[row.server_id, recent] += 1
         row = row_transitions.claim(row, settings.name, step.now + timedelta(seconds=settings.claim_seconds))
         state.add_claim(row)
         state.change(row)
-        step.calls.append(Operation(state.domain, state.rows[row.server_id, row.action], recent))
+        step.calls.append(Operation(domain, state.rows[row.server_id, row.action], recent))
     else:
         state.change(row_transitions.release_claim(row))  # it stays due until there is room
 
@@ -427,6 +429,9 @@ def evaluate(states: Iterable[DomainState], servers: Sequence[str], threshold_pe
     weighed = Verdicts()
     for state in states:
         domain, rows = state.domain, tuple(state.rows.values())
+        if domain.release_state is not None:  # what all servers may have is weighed
+            weighed.reports.extend(_of_release(state, who))
+            continue
         reports = consensus.reports(domain, rows, *who)
         weighed.reports.extend(reports)
         if domain.is_going and not reports and not consensus.weigh(domain, rows, *who).behind:
@@ -439,6 +444,17 @@ def evaluate(states: Iterable[DomainState], servers: Sequence[str], threshold_pe
             if domain.is_going or domain.reported_serial is None or newer(domain.serial, domain.reported_serial):
                 weighed.undecided.append(domain.id)
     return weighed
+
+
+def _of_release(state: DomainState, who: tuple[Sequence[str], int, Sequence[str]]) -> tuple[Report, ...]:
+    """The reports of a domain that is released in stages: that its version before is served."""
+    before, release = state.before, state.domain.release
+    if before is None or before.is_going or release is None or release.held:
+        return ()
+    return consensus.reports(before, [
+        dataclasses.replace(row, serial_number=before.serial) if row.server_id not in state.later
+        and row.serial_number is not None and newer(row.serial_number, before.serial) else row
+        for row in state.rows.values()], *who)
 
 
 class DueTimer(Wakeable):

@@ -53,7 +53,8 @@ class ServerCompare:
         worker, began = self._manager.all_workers.get(server_id), self._manager.storage.now()
         if worker is None:
             raise ServerNotFound(server=server_id)
-        domains = {domain.name: domain for domain in server_zones.domains(self._manager)}
+        domains = {domain.name: domain for domain in server_zones.domains(
+            self._manager, stage=self._manager.pool.stages[server_id])}
         listing = worker.backend.list_zones(list(dict.fromkeys([*domains, *server_zones.deleted_names(self._manager)])))
         if not listing.result.ok:
             raise WrongServerState(server=worker.server.label, state='silent', why=listing.result.error)
@@ -99,8 +100,9 @@ class ServerCompare:
         ahead = [name for name, domain in wanted.items()
                  if (serial := listing.serials.get(name)) is not None and newer(serial, domain.serial)]
         domains = self._manager.storage.read(domain_store.live_by_name, ahead) if ahead else {}
-        return {**wanted, **{name: domain for name, newest in domains.items()
-                             if newest.id == wanted[name].id and (domain := newest.permitted) is not None}}
+        stage = self._manager.pool.stages[worker.server.id]
+        return {**wanted, **{name: permitted for name, domain in domains.items() if domain.id == wanted[name].id
+                             and (permitted := domain.permitted_at(stage)) is not None}}
 
     def _differences(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> Comparison:
         missing, behind = [], []
@@ -204,7 +206,9 @@ class ServerCompare:
         while batch := list(itertools.islice(ids, BATCH)):
             with manager.reconciler.step(batch, [server_id]) as step:
                 for domain_id, state in step.states.items():
-                    domain, row = state.domain, state.rows.get((server_id, Action.UPDATE))
+                    domain, row = state.on(server_id), state.rows.get((server_id, Action.UPDATE))
+                    if domain is None:
+                        continue
                     if domain_id in missing:
                         state.change(*row_transitions.provision(domain, state.rows, server_id, step.now, gone=True))
                     elif domain_id in behind:

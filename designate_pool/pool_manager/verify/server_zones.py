@@ -26,11 +26,12 @@ PAGE = 500
 Removals = list[tuple[Domain, Removal | None]]
 
 
-def domains(manager: Manager, page: Callable[..., list[Domain]] = domain_store.page) -> Iterator[Domain]:
+def domains(manager: Manager, page: Callable[..., list[Domain]] = domain_store.page,
+            stage: int = 0) -> Iterator[Domain]:
     """All domains of the pool that *page* reads a page of."""
     after = ''
     while rows := manager.storage.read(page, manager.pool.name, after, PAGE):
-        yield from filter(None, (domain.permitted for domain in rows))
+        yield from filter(None, (domain.permitted_at(stage) for domain in rows))
         after = rows[-1].id
 
 

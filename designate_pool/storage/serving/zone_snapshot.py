@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from designate_pool.model import Action, Status, Task, ZoneHead, ZoneRecord, permitted
+from designate_pool.model import LAST_STAGE, Action, Release, Status, Task, ZoneHead, ZoneRecord, permitted, staged
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import (ALIVE, domains, pool_attributes, pools, records, recordsets,
                                                signed_records)
@@ -31,7 +32,7 @@ _ALL_HEADS = (
     sa.select(domains.c.id, domains.c.name, pools.c.name, domains.c.email, domains.c.ttl, domains.c.serial,
               domains.c.refresh, domains.c.retry, domains.c.expire, domains.c.minimum, domains.c.soa_names,
               domains.c.is_signed, pool_attributes.c.value, IS_SERVED,
-              sa.case((pools_.IS_HELD, domains.c.version_before)))
+              sa.case((pools_.IS_HELD, domains.c.version_before)), domains.c.release_state)
     .join_from(domains, pools)
     .outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
                                         pool_attributes.c.key == 'name_server'))
@@ -115,13 +116,20 @@ def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]
     """
     if not names:
         return {}
-    return {head.name: head if head.pool_name == pool_name else dataclasses.replace(head, pool_name=pool_name)
-            for head in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name)}
+    heads_: dict[str, ZoneHead] = {}
+    for zone_head in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name):
+        if zone_head.pool_name != pool_name:
+            zone_head = dataclasses.replace(zone_head, pool_name=pool_name)
+        if (other := heads_.get(zone_head.name)) is not None:
+            zone_head = dataclasses.replace(other, others=(*other.others, zone_head))
+        heads_[zone_head.name] = zone_head
+    return heads_
 
 
-def head(tx: Tx, domain_id: str) -> ZoneHead | None:
-    """The head of a zone by its domain's id; None when servers may have none."""
-    return next(iter(_read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)), None)
+def head(tx: Tx, domain_id: str, stage: int = LAST_STAGE) -> ZoneHead | None:
+    """The head of a zone by its domain's id; None when servers of the stage may have none."""
+    return next((zone_head for each in _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+                 if (zone_head := each.at(stage)) is not None), None)
 
 
 def newest_head(tx: Tx, domain_id: str, if_served: bool = True) -> ZoneHead | None:
@@ -217,14 +225,31 @@ def _fetched(tx: Tx, domain_id: str, signed: bool) -> Generator[Sequence[Any], N
 
 def _read_heads(tx: Tx, statement: sa.Select[Any], is_newest: bool = False, **parameters: object) -> list[ZoneHead]:
     heads_: dict[str, ZoneHead | None] = {}
-    for *fields, soa_names, is_signed, name_server, is_served, version_before in tx.execute(statement, parameters):
+    released: dict[str, tuple[bool, str, Release]] = {}
+    for *fields, soa_names, is_signed, name_server, is_served, version_before, release in tx.execute(
+            statement, parameters):
         present = heads_.get(fields[0])
         if present is not None:
             heads_[fields[0]] = dataclasses.replace(present, name_servers=(*present.name_servers, name_server))
             continue
         zone_head = ZoneHead(*[*fields, () if name_server is None else (name_server,), soa_names, False, is_signed])
-        if version_before is not None and not is_newest:
+        if release is not None and not is_newest:
+            released[fields[0]] = is_served, version_before, Release(**json.loads(release))
+            heads_[fields[0]] = zone_head
+        elif version_before is not None and not is_newest:
             heads_[fields[0]] = permitted(dataclasses.replace(zone_head, is_held=True), version_before)
         else:
             heads_[fields[0]] = zone_head if is_served or is_newest else None
-    return [zone_head for zone_head in heads_.values() if zone_head is not None]
+    return [zone_head for zone_head in heads_.values() if zone_head is not None and zone_head.domain_id not in released
+            ] + [each for key, how in released.items() for each in _of_stages(heads_[key], *how)]
+
+
+def _of_stages(newest: Any, is_served: bool, version_before: str, release: Release) -> Iterator[ZoneHead]:
+    """The heads that servers have of a zone that is released in stages."""
+    released, before = staged(newest, version_before, release)
+    if released is not None and (is_served or released is not newest):
+        contents_serial = before.serial if before is not None and release.turned_back is not None else None
+        yield dataclasses.replace(released, stages=(0, release.stage), is_held=released is not newest,
+                                  contents_serial=contents_serial)
+    if before is not None:
+        yield dataclasses.replace(before, stages=(release.stage + 1, LAST_STAGE), is_held=True)

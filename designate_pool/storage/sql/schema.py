@@ -134,6 +134,7 @@ pools = sa.Table(
     # While it is frozen: the id of the freeze, and all of it.
     sa.Column('freeze_id', ascii_text(32)),
     sa.Column('freeze', long_text()),
+    sa.Column('release_stages', long_text()),
     sa.UniqueConstraint('name'),
 )
 
@@ -191,6 +192,7 @@ domains = sa.Table(
     # See model.freezes.
     sa.Column('held_by', ascii_text(32)),
     sa.Column('version_before', long_text()),
+    sa.Column('release_state', long_text()),
     sa.UniqueConstraint('name', 'deleted'),
     *indexes('pool_id id', 'status pool_id id', 'pool_id changed_at', 'pool_id catalog_change',
              'project_id name', 'reversed_name project_id deleted', 'former_pool_id'),

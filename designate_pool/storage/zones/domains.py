@@ -40,6 +40,7 @@ DOMAINS = Entities(
     pool_name=_POOL_NAME, freeze=_FREEZE,
     pool_requires_approval=sa.select(pools.c.requires_approval).where(
         pools.c.id == domains.c.pool_id).scalar_subquery(),
+    pool_release=sa.select(pools.c.release_stages).where(pools.c.id == domains.c.pool_id).scalar_subquery(),
     former_pool_name=sa.select(pools.c.name).where(pools.c.id == domains.c.former_pool_id).scalar_subquery())
 _SELECT = DOMAINS.select
 #: An operation that there is not.
@@ -74,7 +75,8 @@ _OWN = ('id', 'name', 'given_name', 'email', 'ttl', 'refresh', 'retry', 'expire'
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
              'journal_records', 'history_records', 'attributes', 'shared', 'recent_deletes', 'held_by',
-             'version_before', 'requires_approval', 'is_signed', 'content_serial', 'soa_names')
+             'version_before', 'requires_approval', 'is_signed', 'content_serial', 'soa_names',
+             'release_state')
 _INSERT = sa.insert(domains)
 _STATES = sa.update(domains).where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
     action=sa.bindparam('new_action'), status=sa.bindparam('new_status'), updated_at=sa.bindparam('now'),
@@ -333,6 +335,21 @@ def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after
                              domains.c.updated_at < now - unwritten, domains.c.id > after_id)
                              .order_by(domains.c.id).limit(limit))]
     return sorted(unsettled_domains, key=lambda domain: domain.id)[:limit]
+
+
+def released(tx: Tx, pool_name: str) -> list[str]:
+    """Ids of the domains of a pool that are released in stages."""
+    return list(tx.execute(sa.select(domains.c.id).where(
+        domains.c.status.in_((Status.PENDING, Status.ERROR)), domains.c.release_state.is_not(None),
+        domains.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery())
+        .order_by(domains.c.id)).scalars())
+
+
+def begin_releases(tx: Tx, pool_id: str, freeze_id: str, release: str) -> None:
+    """Have the changes of domains that wait for the end of a freeze released in stages then."""
+    tx.execute(sa.update(domains).where(
+        domains.c.status == Status.PENDING, domains.c.pool_id == pool_id, domains.c.held_by == freeze_id,
+        domains.c.release_state.is_(None)).values(release_state=release, version=domains.c.version + 1))
 
 
 def waiting(tx: Tx, pool_id: str, freeze_id: str) -> list[str]:

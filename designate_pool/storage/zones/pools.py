@@ -27,7 +27,7 @@ ATTRIBUTE = 'attribute.'
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
                                             'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
                                             'count_joining_servers', 'published_at', 'freeze',
-                                            'requires_approval', 'probe_interval'))
+                                            'requires_approval', 'probe_interval', 'release_stages'))
 _WITH_ATTRIBUTES = (
     sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value, pool_attributes.c.position)
     .select_from(pools.outerjoin(pool_attributes, pool_attributes.c.pool_id == pools.c.id))
@@ -43,8 +43,9 @@ _ALSO_NOTIFIES = (sa.select(pool_attributes.c.value).join_from(pool_attributes, 
 _HAS_SERVERS = sa.exists().where(pool_servers.c.pool_id == pools.c.id, pool_servers.c.state.in_(
     (ServerState.JOINING, ServerState.ACTIVE))).label('has_servers')
 _FROZEN = pools.alias('frozen_pools')
-#: Of a domain's row: whether servers may not have its newest version, since a pool is frozen.
-IS_HELD = domains.c.held_by.is_not(None) & domains.c.held_by.in_(
+#: Of a domain's row: whether some servers may not have its newest version, since it is released in stages or a pool is
+#: frozen.
+IS_HELD = domains.c.release_state.is_not(None) | domains.c.held_by.is_not(None) & domains.c.held_by.in_(
     sa.select(_FROZEN.c.freeze_id).where(_FROZEN.c.freeze_id.is_not(None)))
 #: Key, value and position.
 _Row = tuple[str | None, str, int]
@@ -174,7 +175,7 @@ def publish(tx: Tx, pool: Pool, now: datetime) -> None:
     """Store the pool's settings from the configuration, for programs without it."""
     tx.execute(sa.update(pools).where(pools.c.name == pool.name).values(
         threshold_percentage=pool.threshold_percentage, catalog_zone=pool.catalog_zone,
-        probe_interval=pool.probe_interval,
+        probe_interval=pool.probe_interval, release_stages=pool.release_stages,
         count_joining_servers=pool.count_joining_servers, requires_approval=pool.requires_approval, published_at=now))
 
 

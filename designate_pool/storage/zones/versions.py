@@ -30,8 +30,8 @@ import sqlalchemy as sa
 from designate_pool import serial as serials
 from designate_pool.deadline import Turns
 from designate_pool.errors import ContentsNotKept, DomainNotFound, Refused
-from designate_pool.model import (Actor, ChangeKind, Context, Domain, Version, ZoneDifference, ZoneHead, ZoneRecord,
-                                  ZoneStep, differences, new_ids)
+from designate_pool.model import (LAST_STAGE, Actor, ChangeKind, Context, Domain, Status, Version, ZoneDifference,
+                                  ZoneHead, ZoneRecord, ZoneStep, differences, new_ids)
 from designate_pool.model.differences import RecordDifference
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import text_of_wire
@@ -215,7 +215,7 @@ def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference |
     :param most: a difference of more records is not read: its ``steps`` are None
     """
     see_one_state(tx)
-    head = zone_snapshot.head(tx, domain_id)
+    head = zone_snapshot.head(tx, domain_id, 0)
     if head is None:
         return None
     if head.is_held:  # the journal leads to the newest version
@@ -280,11 +280,17 @@ def drop_oldest(tx: Tx, domain: Domain, most: int) -> int:
     return kept
 
 
+#: Servers may have former versions of these.
+_RELEASED = sa.select(domains.c.id).where(domains.c.status.in_((Status.PENDING, Status.ERROR)),
+                                          domains.c.release_state.is_not(None))
+
+
 def expire(tx: Tx, before: datetime, limit: int) -> int:
     """Delete versions from before a time, the oldest first, *limit* at most; how many were deleted."""
     old = tx.execute(sa.select(TABLE.c.id, TABLE.c.domain_id, TABLE.c.serial_number, _SIZE_WITH_SIGNED,
                                sa.case((_IS_KEPT, _SIZE), else_=0))
-                     .where(TABLE.c.created_at < before).order_by(TABLE.c.created_at).limit(limit)).all()
+                     .where(TABLE.c.created_at < before, TABLE.c.domain_id.not_in(_RELEASED))
+                     .order_by(TABLE.c.created_at).limit(limit)).all()
     stale: dict[str, list[tuple[int, int, int]]] = {}
     for _, domain_id, serial, count, in_history in old:
         stale.setdefault(domain_id, []).append((serial, count, in_history))
@@ -356,9 +362,10 @@ class ChangedSet(NamedTuple):
     records: Sequence[str]
 
 
-def permitted_pages(tx: Tx, domain_id: str,
-                    ahead: Ahead = iter) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
-    """Pages of a zone at the version that servers may have: its head with some of its records; at least one page.
+def permitted_pages(tx: Tx, domain_id: str, ahead: Ahead = iter, stage: int = LAST_STAGE
+                    ) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
+    """Pages of a zone at the version that servers of a stage may have: its head with some of its records; at least one
+    page.
 
     All pages are of one serial.  There is none if the zone is not served.  It must be the first call of its
     transaction.
@@ -366,7 +373,7 @@ def permitted_pages(tx: Tx, domain_id: str,
     :param ahead: as for :func:`zone_snapshot.records_of`, and so is the order of the records
     """
     see_one_state(tx)
-    head = zone_snapshot.head(tx, domain_id)
+    head = zone_snapshot.head(tx, domain_id, stage)
     if head is None:
         return
     if head.is_held:
@@ -385,11 +392,12 @@ def permitted_pages(tx: Tx, domain_id: str,
         yield head, ()
 
 
-def permitted_texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
+def permitted_texts(tx: Tx, domain_id: str,
+                    stage: int) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
     """The head, and name, type, TTL (None for the zone's) and data of every record but the SOA, of the version that
-    servers may have; None if the zone is not served.  It must be the first call of its transaction."""
+    servers of a stage may have; None if the zone is not served.  It must be the first call of its transaction."""
     see_one_state(tx)
-    head = zone_snapshot.head(tx, domain_id)
+    head = zone_snapshot.head(tx, domain_id, stage)
     if head is None:
         return None
     if not head.is_held:
@@ -400,7 +408,8 @@ def permitted_texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, s
 
 def _permitted(tx: Tx, domain_id: str, head: ZoneHead) -> list[ZoneRecord]:
     """The records at the serial of a head that is held."""
-    _, past = _version_at(tx, domain_id, head.serial, None, None)
+    serial = head.serial if head.contents_serial is None else head.contents_serial
+    _, past = _version_at(tx, domain_id, serial, None, None)
     present = (record for page in zone_snapshot.records_of(tx, domain_id) for record in page)
     return list(Turns().between(differences.undo(present, past.differences())))
 

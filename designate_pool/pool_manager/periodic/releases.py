@@ -1,0 +1,115 @@
+"""Staged releases: whether the servers of a stage serve a zone as they should, so that the next stage may get it.
+
+What is decided here from the rows is :func:`stage_outcome`; then the servers are asked, and Central moves the release.
+All of it is repeated until Central has moved it, by whichever pool manager: a report of a former stage is void there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime, timedelta
+
+import dns.message
+import dns.rcode
+
+from designate_pool import consensus, metrics
+from designate_pool.errors import PoolError
+from designate_pool.model import Action, Outcome, Report
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.dispatch.zone_compare import Match, compare_domain
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.reconcile.reconciler import WHO
+from designate_pool.protocol import tsig
+from designate_pool.protocol.axfr_inbound import Pace
+from designate_pool.protocol.tcp_client import TcpPeer
+from designate_pool.storage.sql.entities import chunks
+from designate_pool.storage.zones import domains as domain_store
+
+#: Seconds between two looks, and between two in a pool without stages, which may have had some before.
+INTERVAL, WITHOUT_STAGES = 1.0, 60.0
+
+
+def stage_outcome(state: DomainState, servers: Collection[str], labels: Mapping[str, str], bake: timedelta,
+                  now: datetime) -> tuple[Outcome | None, str]:
+    """Whether *servers*, of the stages up to that of the release, have the zone, as their rows say, and for how long.
+
+    :param labels: of the servers, by id
+    :returns: None while some have not got it, or not for the time *bake*; ERROR with what has failed
+    """
+    domain, rows = state.domain, consensus.by_server(state.rows.values())
+    done_at: list[datetime] = []
+    for server in servers:
+        own = rows.get(server, {})
+        row = own.get(Action.DELETE if domain.is_going else Action.UPDATE)
+        failed = next((each for each in own.values() if each.expected_serial == domain.serial and (
+            each.status is Outcome.ERROR or each.diverged)), None)
+        if failed is not None:
+            return Outcome.ERROR, f'{labels[server]}: {failed.last_error}'
+        moment = None if row is None else row.updated_at if domain.is_going else row.seen_at
+        if moment is None or not consensus.is_current(domain, own):
+            return None, ''
+        done_at.append(moment)
+    return (Outcome.SUCCESS if done_at and max(done_at) + bake <= now else None), ''
+
+
+class Releases:
+    """Finds the releases of a pool that can go on, or have failed."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    def run(self) -> float:
+        """Report what has come through its stage, or has failed; seconds until the next time."""
+        manager, held, running = self._manager, 0, 0
+        for part in chunks(manager.storage.read(domain_store.released, manager.pool.name)):
+            now, reports = manager.storage.now(), list[Report]()
+            for state in manager.reconciler.read(part, now).values():
+                release = state.domain.release
+                held += release is not None and bool(release.held)
+                running += release is not None and not release.held
+                if release is not None and not release.held and state.domain.freeze is None:
+                    reports.extend(self._reports(state, release.stage, now))
+            if reports:
+                manager.central.update_statuses(WHO, reports)
+                manager.queue_changes([report.domain_id for report in reports])
+        metrics.RELEASES.labels(manager.pool.name, 'held').set(held)
+        metrics.RELEASES.labels(manager.pool.name, 'running').set(running)
+        return INTERVAL if running or manager.pool.release_stages else WITHOUT_STAGES
+
+    def _reports(self, state: DomainState, stage: int, now: datetime) -> Iterator[Report]:
+        manager, domain = self._manager, state.domain
+        counting = [server for server in manager.members.counting if server not in state.later]
+        outcome, why = stage_outcome(state, counting, {server.id: server.label for server in manager.members.servers},
+                                     timedelta(seconds=manager.settings.release_bake), now)
+        if outcome is Outcome.SUCCESS and not domain.is_going:
+            stages = manager.pool.stages
+            for server in counting:  # those of earlier stages have been asked
+                if (worker := manager.workers.get(server)) is not None and stages.get(server) == stage and not why:
+                    why = self._fault(worker, state)
+            outcome = Outcome.ERROR if why else outcome
+        if outcome is not None:
+            yield Report(domain.id, domain.action, domain.generation, outcome, domain.serial, domain.pool_name, stage,
+                         why)
+
+    def _fault(self, worker: ServerWorker, state: DomainState) -> str:
+        """What is wrong with the zone on a server; '' for nothing."""
+        server, domain = worker.server, state.domain
+        if not worker.backend.capabilities.keeps_serial:
+            return ''  # what it was fed has been read back
+        try:
+            key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
+            peer = TcpPeer(server.host, server.port, key)
+            for text in ('@ SOA', *self._manager.settings.release_queries):
+                name, rtype = text.split()
+                owner = domain.name if name == '@' else f'{name}.{domain.name}'
+                rcode = peer.ask(dns.message.make_query(owner, rtype, flags=0), server.call_timeout).rcode()
+                if rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+                    return f'{server.label} answers {owner} {rtype} with {dns.rcode.to_text(rcode)}'
+        except (PoolError, OSError) as error:
+            return f'{server.label} does not answer for {domain.name}: {error}'
+        if worker.backend.capabilities.fed_by_records:
+            return ''
+        found = compare_domain(self._manager.storage, server, domain, Pace(0))
+        is_wrong = found is not None and found.match in (Match.OTHER, Match.SILENT)
+        return f'{server.label}: {found.why}' if found is not None and is_wrong else ''
