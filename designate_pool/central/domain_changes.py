@@ -70,7 +70,8 @@ def release_domain(tx: Tx, context: Context, domain_id: str, reason: str, now: d
     old, _ = lock_domain(tx, context, domain_id, or_locked=True)
     if old.waits_for is None:
         raise Refused('nothing_waits', f'No change of the zone {old.name} waits for the end of a freeze.', 409)
-    staged: dict[str, Any] = {'version_before': None} if old.pool_release is None else {'release_state': Release().text}
+    is_staged = old.pool_release is not None and not old.is_secondary and old.former_pool_id is None
+    staged: dict[str, Any] = {'release_state': Release().text} if is_staged else {'version_before': None}
     new = dataclasses.replace(old, held_by=None, updated_at=now, version=old.version + 1, **staged)
     journal.note(tx, context, old, new, ChangeKind.RELEASE, now, reason)
     domains.save(tx, new)

@@ -129,6 +129,8 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
     secondary = shown.get('secondary')
     if shown['status'] == 'ERROR' and secondary and not secondary['served']:
         return WaitOutcome(FAILED, f'{shown["zone_name"]} is in ERROR: {secondary["last_error"]}.')
+    if (release := shown.get('release')) and release['held']:
+        return WaitOutcome(FAILED, f'The release of {shown["zone_name"]} is held: {release["held"]}.')
     if shown['status'] == 'ERROR' and not _is_outdated(shown):
         failed = sum(server['status'] == 'ERROR' for server in _counting(shown))
         return WaitOutcome(FAILED,

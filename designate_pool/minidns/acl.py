@@ -9,7 +9,6 @@ import dns.name
 import dns.tsig
 
 from designate_pool.errors import InvalidField
-from designate_pool.model import LAST_STAGE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class AllowedPeer:
     port: int
     key: dns.tsig.Key | None = None
     trouble: str | None = None
-    stage: int = LAST_STAGE
+    stage: int = 0
 
     @property
     def server_id(self) -> str:

@@ -126,8 +126,6 @@ def hold(domain: Any) -> dict[str, Any]:
     freeze, release = Freeze.parse(domain.freeze), Release.parse(domain.release_state)
     version = NOTHING if domain.is_going else json.dumps({name: getattr(domain, name) for name in _KEPT})
     if release is not None:
-        if release.held and domain.is_going:
-            return {}
         waits = dataclasses.replace(release, version=release.version or version) if not release.held else release
         return {'release_state': waits.text, **({'held_by': freeze.id} if freeze is not None else {})}
     if freeze is not None:

@@ -13,9 +13,9 @@ from designate_pool.api.http.limits import PLACE, Place
 from designate_pool.api.resources.audits import FINDING
 from designate_pool.api.resources.base import Api
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, FREEZE, ID, MOMENT, SECONDS, SERIAL, STATUS, TEXT,
-                                               TEXTS, WAITS_FOR, AnswerForm, Json, choice, inline, many, maybe, one,
-                                               zone_path)
+from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, FREEZE, ID, MOMENT, RELEASE, SECONDS, SERIAL,
+                                               STATUS, TEXT, TEXTS, WAITS_FOR, AnswerForm, Json, choice, inline, many,
+                                               maybe, one, zone_path)
 from designate_pool.api.schema.operation import READER, Operations
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
@@ -78,6 +78,7 @@ EXPLANATION = AnswerForm('ZoneExplanation', {
                                  'heed it.'),
     'findings': many(one(FINDING)).about('What audits found of it lately and is not repaired, the newest first.'),
     'freeze': WAITS_FOR,
+    'release': RELEASE,
     'summary': TEXT.about('Where the zone stands, in one sentence.'),
     **{name: ZONE_SERVERS.fields[name] for name in _COUNTS},
     'degraded': FLAG.about('ACTIVE, and not on every server that counts.'),

@@ -18,10 +18,10 @@ from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.resources.zone_imports_exports import send_version
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ABSENT, ACTION, CHANGE_LINK, COUNT, FLAG, ID, LOCK, MOMENT, SERIAL,
-                                               STATUS, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, WAITS_FOR, AnswerField,
-                                               AnswerForm, Json, ListAnswer, choice, inline, many, maybe, member,
-                                               moment, nullable, rows, zone_path)
+from designate_pool.api.schema.answers import (ABSENT, ACTION, CHANGE_LINK, COUNT, FLAG, ID, LOCK, MOMENT, RELEASE,
+                                               SERIAL, STATUS, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, WAITS_FOR,
+                                               AnswerField, AnswerForm, Json, ListAnswer, choice, inline, many, maybe,
+                                               member, moment, nullable, rows, zone_path)
 from designate_pool.api.schema.operation import (ADMIN, CREATE_IN_POOL, IS_ADMIN, LOCK_AS_ADMIN, MEMBER, READER,
                                                  Operations)
 from designate_pool.api.services.zone_task_store import write_lines
@@ -78,6 +78,7 @@ ZONE = AnswerForm('Zone', {
     **LOCK,
     'locked_recordsets': COUNT,
     'freeze': WAITS_FOR,
+    'release': RELEASE,
     'requires_approval': FLAG.about('Whether its changes wait for approval, also where those of its pool do not.'),
 }, {'self': lambda domain: zone_path(domain.id), **CHANGE_LINK}, 'change', has_etag=True)
 ZONES = ListAnswer('Zones', 'zones', ZONE)
@@ -238,6 +239,18 @@ def unlock_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: s
 def unfreeze_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
     body = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
     return api.central.frozen_pools.release(requester(req), zone_id, body['reason'])
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/continue_release', 'Have a staged release go on; one that failed begins again',
+                ADMIN, {202: ZONE}, headers=request_fields.CONDITION)
+def continue_release(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    return api.central.frozen_pools.continue_release(requester(req), zone_id)
+
+
+@OPERATIONS.add('POST', f'{_ONE}/tasks/abort_release', 'Give all servers the contents before a staged release', ADMIN,
+                {202: ZONE}, headers=request_fields.CONDITION)
+def abort_release(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
+    return api.central.frozen_pools.abort_release(requester(req), zone_id)
 
 
 @OPERATIONS.add('POST', f'{_ONE}/tasks/pool_move', 'Move a zone to another pool', ADMIN, {202: ZONE},

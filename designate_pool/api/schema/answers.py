@@ -211,6 +211,12 @@ FREEZE = AnswerForm('Freeze', {
 }, description='Servers of the pool get no version of a zone that was written since.')
 WAITS_FOR = maybe(inline(FREEZE)).of('waits_for').about(
     'The freeze of its pool that has to end before servers get its newest changes; null where none waits.')
+RELEASE = maybe(inline(AnswerForm('Release', {
+    'stage': COUNT.about('Servers of this stage, and of those before, may have what is released.'),
+    'held': maybe(TEXT).of(lambda release: release.held or None).about('What has failed; null while it goes on.'),
+    'turned_back': maybe(SERIAL).about('The serial under which these servers have the contents before again.'),
+    'changed': FLAG.of(lambda release: release.version is not None).about('Whether later changes wait for its end.'),
+}))).about('Its release in stages; null where there is none.')
 
 FAULT: Schema = {**shape({
     'code': {'type': 'integer', 'minimum': 400, 'maximum': 599, 'description': 'The HTTP status.'},

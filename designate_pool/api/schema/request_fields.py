@@ -420,7 +420,8 @@ ZONE_UPDATE = {
     'masters': RequestField(names),
     'requires_approval': RequestField(flag),
     **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'version',
-                     'created_at', 'updated_at', 'transferred_at', 'shared', 'freeze', 'lock_reason', 'locked_by_admin',
+                     'created_at', 'updated_at', 'transferred_at', 'shared', 'freeze', 'release', 'lock_reason',
+                     'locked_by_admin',
                      'locked_recordsets'), RequestField(fixed)),
 }
 RECORDSET_UPDATE = {

@@ -87,7 +87,7 @@ def explain(shown: Mapping[str, Any], now: datetime, missing: Mapping[str, datet
         'summary': ' '.join([*_of_missing(missing, now), summary(shown), locked]).strip(),
         'degraded': shown['status'] == 'ACTIVE' and any(
             not server['current'] or server['name'] in unrepaired for server in counting(shown)),
-        'lacking': None if shown['freeze'] else lacking(shown),
+        'lacking': None if shown['freeze'] or shown['release'] else lacking(shown),
         'servers': servers,
         'advice': [f"Start designate-pool-{name.rpartition('_')[2]}: 'designate-pool service list' shows which "
                    'programs run.' for name in missing] or [
@@ -146,6 +146,12 @@ def summary(shown: Mapping[str, Any]) -> str:
     what = _DOING.get(shown['action'], 'settling')
     if shown['freeze']:
         return f'{name} is {status}, {what}: that waits, since its pool is frozen{frozen(shown["freeze"])}.'
+    if release := shown['release']:
+        if release['held']:
+            return f'{name} is {status}, {what}: its release is held at stage {release["stage"]}: {release["held"]}.'
+        released = sum(server['released'] for server in shown['servers'])
+        return (f'{name} is {status}, {what}: released to {released} of {len(shown["servers"])} servers: stage '
+                f'{release["stage"]}.')
     if status == 'ERROR':
         failed = sum(server['status'] == 'ERROR' for server in servers)
         return f'{name} is in ERROR while {what}: {failed} of {len(servers)} servers failed.'
@@ -166,9 +172,12 @@ def frozen(freeze: Mapping[str, Any]) -> str:
 
 
 def _advice_for_frozen(shown: Mapping[str, Any]) -> list[str]:
+    name = shown['zone_name']
+    if (release := shown['release']) and release['held']:
+        return [f"'designate-pool zone release continue {name}' tries it again from the first stage; 'designate-pool "
+                f"zone release abort {name}' gives all servers the contents before it."]
     if not shown['freeze']:
         return []
-    name = shown['zone_name']
     return ["Wait until the pool is unfrozen" + ('.' if shown['action'] == 'DELETE' else
             f"; 'designate-pool zone unfreeze {name}' serves what waits of this zone before, by an administrator.")]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from designate_pool import consensus
-from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE, STATUS,
-                                               TEXT, TEXTS, WAITS_FOR, AnswerField, AnswerForm, Json, choice, inline,
-                                               many, maybe, moment, one, zone_path)
+from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, RELEASE, SERIAL, SERVER_STATE,
+                                               STATUS, TEXT, TEXTS, WAITS_FOR, AnswerField, AnswerForm, Json, choice,
+                                               inline, many, maybe, moment, one, zone_path)
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
 from designate_pool.model import (Action, Audit, Domain, Endpoint, Master, Outcome, Pool, PoolServer, Reason, RecordSet,
-                                  RefreshState, ServerState, ServerStatus, dashed)
+                                  RefreshState, ServerState, ServerStatus, dashed, stages)
 
 _DNS_PORT = 53
 _RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
@@ -52,6 +52,7 @@ ZONE_SERVER = AnswerForm('ZoneServer', {
     'action': ACTION,
     'status': choice('PENDING', 'SUCCESS', 'ERROR').of(lambda row: row.status.value if row.status else 'PENDING'),
     'current': FLAG,
+    'released': FLAG.about('It may have the newest contents, or those that are being released in stages.'),
     'serial': maybe(SERIAL).of('serial_number').about('The newest that was seen there.'),
     'seen_at': maybe(MOMENT).about('When that serial was last seen there.'),
     'signs': FLAG.about('It was found to sign its zones, so that its serials are its own.'),
@@ -83,6 +84,7 @@ ZONE_SERVERS = AnswerForm('ZoneServers', {
     'servers': many(one(ZONE_SERVER)),
     'secondary': maybe(inline(SECONDARY)),
     'freeze': WAITS_FOR,
+    'release': RELEASE,
 }, {'self': lambda domain: f'{zone_path(domain.id)}/servers', 'zone': lambda domain: zone_path(domain.id)})
 _RECORDSET_SERVER = AnswerForm('', {
     **{name: SERVER_IDENTITY[name] for name in ('id', 'name', 'state')},
@@ -130,14 +132,18 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     :param refreshed: of a secondary domain; None where that is not known
     :param audit: of serials
     """
-    by_server = consensus.by_server(rows)
+    by_server, release = consensus.by_server(rows), domain.release
+    present = [server for server in servers if server.state is not ServerState.REMOVED]
+    stage_of = dict(zip((server.id for server in present),
+                        stages(pool.release_stages, [server.label for server in present])))
     shown = []
-    for server in servers:
+    for server in present:
+        stage = stage_of[server.id]
         counts = consensus.counts(server, pool.count_joining_servers)
         actions = by_server.get(server.id, {})
-        if counts or server.state is not ServerState.REMOVED and (actions or not domain.is_going):
-            shown.append(_on_server(domain.permitted or domain, server, actions, counts,
-                                    (parked or {}).get(server.id), audit))
+        if counts or actions or not domain.is_going:
+            shown.append(_on_server(domain.permitted_at(stage) or domain, server, actions, counts,
+                                    (parked or {}).get(server.id), audit, release is None or stage <= release.stage))
     published, total = pool.published_at is not None, sum(server_status['counts'] for server_status in shown)
     return ZONE_SERVERS.show(
         domain, base,
@@ -152,10 +158,11 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
 
 
 def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool,
-               plan_id: str | None, audit: Audit | None) -> Json:
+               plan_id: str | None, audit: Audit | None, released: bool) -> Json:
     due = Action.DELETE if domain.action is Action.DELETE else Action.CREATE
     row = row_that_matters(domain, rows) or ServerStatus(server.id, domain.id, due, domain.serial, id='')
-    return ZONE_SERVER.show(row, **_IDENTITY.show(server), counts=counts, current=consensus.is_current(domain, rows),
+    return ZONE_SERVER.show(row, **_IDENTITY.show(server), counts=counts, released=released,
+                            current=consensus.is_current(domain, rows),
                             plan_id=plan_id and dashed(plan_id), seen_at=moment(_seen_at(domain, row, server, audit)),
                             signs=Reason.SIGNS in (server.reason, row.reason))
 

@@ -88,8 +88,15 @@ def delete(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, time.time()), generation=domain.generation + 1,
         action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
-        request_id=request_id, version=domain.version + 1, awaits_transfer=False, content_serial=None, **(
-            _UNRELEASED if domain.release_state is not None and domain.version_before == NOTHING else hold(domain)))
+        request_id=request_id, version=domain.version + 1, awaits_transfer=False, content_serial=None,
+        **_hold_deletion(domain))
+
+
+def _hold_deletion(domain: Domain) -> dict[str, Any]:
+    if (release := domain.release) is None or domain.version_before != NOTHING and not release.held:
+        return hold(domain)
+    # What few servers have is deleted at once; what is held will not go on by itself.
+    return _UNRELEASED if domain.version_before == NOTHING else {'release_state': Release().text}
 
 
 def turn_back(domain: Domain, now: datetime, request_id: str = '') -> Domain:

@@ -77,8 +77,8 @@ def _move_release(domain: Domain, report: Report) -> StatusDecision | None:
         return None
     if report.status is Outcome.SUCCESS:
         return StatusDecision(next_stage(domain, release))
-    held = dataclasses.replace(release, held=report.why or 'a server has failed')
-    return StatusDecision(dataclasses.replace(domain, release_state=held.text, status=Status.ERROR),
+    failed = dataclasses.replace(release, held=report.why or 'a server has failed')
+    return StatusDecision(dataclasses.replace(domain, release_state=failed.text, status=Status.ERROR),
                           failed_serial=released.serial)
 
 

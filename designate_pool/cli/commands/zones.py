@@ -334,6 +334,27 @@ def _signing(found: Json) -> Shown:
     return columns({**found, 'keys': [f'{key["role"]} {key["tag"]} {key["state"]}' for key in found['keys']]},
                    ('zone_name', 'state', 'since', 'waits_for', 'policy', 'algorithm', 'denial', 'keys', 'ds',
                     'ds_seen', 'skipped', 'resign_at'))
+class ShowRelease(_Zone, ShowOne):
+    """Show how far the staged release of a zone has come."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone = self.client.zone(parsed_args.zone)
+        return all_columns({'name': zone['name'], 'status': zone['status'], **(zone['release'] or {'stage': None})})
+
+
+class ContinueRelease(_Zone, ShowOne):
+    """Have the staged release of a zone go on with the next stage; with the first, where a server has failed."""
+
+    verb = 'continue_release'
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/{self.verb}'))
+
+
+class AbortRelease(ContinueRelease):
+    """Give all servers the contents that a zone had before its staged release."""
+
+    verb = 'abort_release'
 
 
 class DeleteZone(_Zone, _ChangeZone):

@@ -6,6 +6,7 @@ All of it is repeated until Central has moved it, by whichever pool manager: a r
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -26,6 +27,7 @@ from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.storage.sql.entities import chunks
 from designate_pool.storage.zones import domains as domain_store
 
+LOG = logging.getLogger(__name__)
 #: Seconds between two looks, and between two in a pool without stages, which may have had some before.
 INTERVAL, WITHOUT_STAGES = 1.0, 60.0
 
@@ -42,8 +44,8 @@ def stage_outcome(state: DomainState, servers: Collection[str], labels: Mapping[
     for server in servers:
         own = rows.get(server, {})
         row = own.get(Action.DELETE if domain.is_going else Action.UPDATE)
-        failed = next((each for each in own.values() if each.expected_serial == domain.serial and (
-            each.status is Outcome.ERROR or each.diverged)), None)
+        failed = next((other for other in own.values() if other.expected_serial == domain.serial and (
+            other.status is Outcome.ERROR or other.diverged)), None)
         if failed is not None:
             return Outcome.ERROR, f'{labels[server]}: {failed.last_error}'
         moment = None if row is None else row.updated_at if domain.is_going else row.seen_at
@@ -61,21 +63,21 @@ class Releases:
 
     def run(self) -> float:
         """Report what has come through its stage, or has failed; seconds until the next time."""
-        manager, held, running = self._manager, 0, 0
+        manager, counts = self._manager, {'held': 0, 'running': 0}
         for part in chunks(manager.storage.read(domain_store.released, manager.pool.name)):
             now, reports = manager.storage.now(), list[Report]()
             for state in manager.reconciler.read(part, now).values():
                 release = state.domain.release
-                held += release is not None and bool(release.held)
-                running += release is not None and not release.held
-                if release is not None and not release.held and state.domain.freeze is None:
-                    reports.extend(self._reports(state, release.stage, now))
+                if release is not None:
+                    counts['held' if release.held else 'running'] += 1
+                    if not release.held and state.domain.freeze is None:
+                        reports.extend(self._reports(state, release.stage, now))
             if reports:
                 manager.central.update_statuses(WHO, reports)
                 manager.queue_changes([report.domain_id for report in reports])
-        metrics.RELEASES.labels(manager.pool.name, 'held').set(held)
-        metrics.RELEASES.labels(manager.pool.name, 'running').set(running)
-        return INTERVAL if running or manager.pool.release_stages else WITHOUT_STAGES
+        for name, count in counts.items():
+            metrics.RELEASES.labels(manager.pool.name, name).set(count)
+        return INTERVAL if counts['running'] or manager.pool.release_stages else WITHOUT_STAGES
 
     def _reports(self, state: DomainState, stage: int, now: datetime) -> Iterator[Report]:
         manager, domain = self._manager, state.domain
@@ -88,6 +90,8 @@ class Releases:
                 if (worker := manager.workers.get(server)) is not None and stages.get(server) == stage and not why:
                     why = self._fault(worker, state)
             outcome = Outcome.ERROR if why else outcome
+        if outcome is Outcome.ERROR:
+            LOG.error('the release of %s at serial %d is held at stage %d: %s', domain.name, domain.serial, stage, why)
         if outcome is not None:
             yield Report(domain.id, domain.action, domain.generation, outcome, domain.serial, domain.pool_name, stage,
                          why)
@@ -110,6 +114,6 @@ class Releases:
             return f'{server.label} does not answer for {domain.name}: {error}'
         if worker.backend.capabilities.fed_by_records:
             return ''
-        found = compare_domain(self._manager.storage, server, domain, Pace(0))
-        is_wrong = found is not None and found.match in (Match.OTHER, Match.SILENT)
-        return f'{server.label}: {found.why}' if found is not None and is_wrong else ''
+        comparison = compare_domain(self._manager.storage, server, domain, Pace(0))
+        return '' if comparison is None or comparison.match not in (Match.OTHER, Match.SILENT) else (
+            f'{server.label}: {comparison.why}')

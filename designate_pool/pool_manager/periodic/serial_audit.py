@@ -195,6 +195,8 @@ def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list
         return []
     if result.expected_serial is not None and newer(domain.serial, result.expected_serial):
         return []
+    if state.later and result.serial_number == domain.serial:  # what was asked for is for servers of other stages
+        return []
     scheduled = state.schedule([result.server_id], now)
     return scheduled or [row_transitions.recheck(row, now)]
 

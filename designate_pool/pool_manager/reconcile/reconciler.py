@@ -171,7 +171,7 @@ class Reconciler:
         """The pool's domains that exist and that servers may have, by name."""
         domains = self._storage.read(domain_store.live_by_name, sorted(names)) if names else {}
         return {name: domain for name, domain in domains.items()
-                if domain.is_of(self.pool.name) and domain.permitted is not None}
+                if domain.is_of(self.pool.name) and domain.permitted_at(0) is not None}
 
     def make_calls(self, step: Step) -> None:
         """Queue the calls with the server workers."""

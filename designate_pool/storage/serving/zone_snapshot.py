@@ -128,8 +128,8 @@ def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]
 
 def head(tx: Tx, domain_id: str, stage: int = LAST_STAGE) -> ZoneHead | None:
     """The head of a zone by its domain's id; None when servers of the stage may have none."""
-    return next((zone_head for each in _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
-                 if (zone_head := each.at(stage)) is not None), None)
+    return next((zone_head for zone_head in _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+                 if zone_head.at(stage) is not None), None)
 
 
 def newest_head(tx: Tx, domain_id: str, if_served: bool = True) -> ZoneHead | None:
@@ -241,7 +241,7 @@ def _read_heads(tx: Tx, statement: sa.Select[Any], is_newest: bool = False, **pa
         else:
             heads_[fields[0]] = zone_head if is_served or is_newest else None
     return [zone_head for zone_head in heads_.values() if zone_head is not None and zone_head.domain_id not in released
-            ] + [each for key, how in released.items() for each in _of_stages(heads_[key], *how)]
+            ] + [zone_head for key, how in released.items() for zone_head in _of_stages(heads_[key], *how)]
 
 
 def _of_stages(newest: Any, is_served: bool, version_before: str, release: Release) -> Iterator[ZoneHead]:

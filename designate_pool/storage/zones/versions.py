@@ -393,7 +393,7 @@ def permitted_pages(tx: Tx, domain_id: str, ahead: Ahead = iter, stage: int = LA
 
 
 def permitted_texts(tx: Tx, domain_id: str,
-                    stage: int) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
+                    stage: int = LAST_STAGE) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
     """The head, and name, type, TTL (None for the zone's) and data of every record but the SOA, of the version that
     servers of a stage may have; None if the zone is not served.  It must be the first call of its transaction."""
     see_one_state(tx)

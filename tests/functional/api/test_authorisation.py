@@ -56,6 +56,7 @@ LINES = {
     'abandon_zone': Line(ADMIN, OWN), 'lock_zone': Line(MEMBER, OWN, {'reason': 'x'}), 'unlock_zone': Line(MEMBER, OWN),
     'lock_recordset': Line(MEMBER, OWN, {'reason': 'x'}), 'unlock_recordset': Line(MEMBER, OWN),
     'unfreeze_zone': Line(ADMIN, OWN, {'reason': 'x'}, status=409),  # nothing waits
+    **dict.fromkeys(('continue_release', 'abort_release'), Line(ADMIN, OWN, status=409)),
     **dict.fromkeys(('list_zone_versions', 'show_zone_version', 'list_zone_version_recordsets', 'export_zone_version',
                      'show_zone_difference'), Line(READER, OWN)),
     'revert_zone': Line(MEMBER, OWN, {'to': '0s'}),
@@ -143,7 +144,8 @@ GUESTS = {
     **dict.fromkeys(('show_zone', 'change_zone', 'revert_zone', 'wait_for_zone', 'list_recordsets', 'create_recordset',
                      'show_recordset', 'find_recordset', 'list_zone_shares')),
     **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'move_zone', 'abandon_zone', 'admin_export_zone',
-                     'unfreeze_zone', 'lock_zone', 'unlock_zone', 'lock_recordset', 'unlock_recordset',
+                     'unfreeze_zone', 'continue_release', 'abort_release',
+                     'lock_zone', 'unlock_zone', 'lock_recordset', 'unlock_recordset',
                      'xfr_zone', 'list_zone_servers', 'explain_zone', 'validate_zone', 'list_recordset_servers',
                      'list_zone_nameservers', 'list_zone_versions', 'show_zone_version', 'list_zone_version_recordsets',
                      'export_zone_version', 'show_zone_difference', 'show_zone_signing', 'sign_zone', 'unsign_zone',

@@ -85,7 +85,7 @@ class Frozen:
 
     def due(self, *zones: Domain) -> dict[str, tuple[str, int]]:
         """What a pool manager works on: action and serial by name."""
-        states = self.database.read(domain_state.read, self.pool.name, [zone.id for zone in zones], [])
+        states = self.database.read(domain_state.read, self.pool, [zone.id for zone in zones], [])
         return {state.domain.name: (state.domain.action.value, state.domain.serial) for state in states.values()}
 
 

@@ -134,6 +134,9 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
     'DesignatePoolPlansParked': (
         [{'designate_pool_plans_parked{pool="default"}': '1x60'}],
         [{'designate_pool_plans_parked{pool="default"}': '0x60'}]),
+    'DesignatePoolReleaseHeld': (
+        [{'designate_pool_releases{pool="default",state="held"}': '1x60'}],
+        [{'designate_pool_releases{pool="default",state="running"}': '3x60'}]),
     'DesignatePoolNotificationsLost': (
         [{'designate_pool_notifications_total' + RATE % 'outcome="dropped"': '0+1x60'}],
         [{'designate_pool_notifications_total' + RATE % 'outcome="sent"': '0+50x60'}]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pathlib
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -89,3 +90,64 @@ def test_a_change_goes_from_the_canary_to_all(pool: Staged) -> None:
     pool.stack.set_recordset(zone, www, '192.0.2.2')
     seen = pool.watch(zone, name, '192.0.2.2')
     assert [now for now in seen if now] == [['canary'], ['canary', 'second'], list(NAMES)]
+
+
+class Fragile(threading.Thread):
+    """Kills the canary as soon as it serves an address, each time: a make that dies of a certain record."""
+
+    def __init__(self, pool: Staged, name: str, address: str) -> None:
+        super().__init__(daemon=True)
+        self.killed = 0
+        self._look = lambda: pool.servers['canary'].addresses(name) == [address]
+        self._kill = pool.servers['canary'].kill
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(0.02):
+            if self._look():
+                self._kill()
+                self.killed += 1
+                return
+
+    def __exit__(self, *details: object) -> None:
+        self._over.set()
+        self.join()
+
+    def __enter__(self) -> Fragile:
+        self.start()
+        return self
+
+
+def held(pool: Staged, zone: str, seconds: float = 30) -> str:
+    """Why the release is held, once it is."""
+    wait_until(lambda: (pool.stack.zone(zone)['release'] or {}).get('held'), 'the release is held', seconds)
+    return str(pool.stack.zone(zone)['release']['held'])
+
+
+@pytest.mark.parametrize('verb', ['continue', 'abort'])
+def test_a_canary_that_dies_of_a_record_keeps_it_from_all_others(pool: Staged, verb: str) -> None:
+    name, other = f'dies.{verb}.example.com.', f'other.{verb}.example.com.'
+    zone, www = pool.create(name)
+    beside, www_beside = pool.create(other)
+    with Fragile(pool, name, '192.0.2.66') as fragile:
+        pool.stack.set_recordset(zone, www, '192.0.2.66')
+        pool.stack.set_recordset(beside, www_beside, '192.0.2.2')
+        while not fragile.killed or pool.stack.zone(zone)['release']['held'] is None:
+            assert pool.serving(name, '192.0.2.1')[-3:] == ['second', 'third', 'fourth']
+    assert 'secondary:127.0.0.1' in held(pool, zone)
+    waited = pool.stack.request('GET', f'/v2/zones/{zone}/wait?timeout=30', 200)
+    assert (waited['failed'], waited['timed_out'], waited['seconds'] < 5) == (True, False, True)
+    explained = pool.stack.request('GET', f'/v2/zones/{zone}/explain', 200)
+    assert explained['summary'].startswith(f'{name} is ERROR, being changed: its release is held at stage 1: secondary')
+    assert f"'designate-pool zone release abort {name}'" in explained['advice'][0]
+    pool.servers['canary'].start()
+    wait_until(lambda: len(pool.serving(name, '192.0.2.1')) == 4, 'the canary is turned back')
+    assert 'held' in pool.stack.command('zone', 'release', 'show', name)
+    pool.stack.request('POST', f'/v2/zones/{beside}/tasks/continue_release', 202)
+    assert pool.watch(beside, other, '192.0.2.2')[-1] == list(NAMES)
+    pool.stack.command('zone', 'release', verb, name)
+    address = '192.0.2.66' if verb == 'continue' else '192.0.2.1'
+    assert pool.watch(zone, name, address)[-1] == list(NAMES)
+    pool.stack.set_recordset(zone, www, '192.0.2.3')  # the next round
+    assert [now for now in pool.watch(zone, name, '192.0.2.3') if now] == [
+        ['canary'], ['canary', 'second'], list(NAMES)]
