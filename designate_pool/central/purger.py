@@ -18,7 +18,6 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields
 from designate_pool.model import Context, Domain, Freeze, Pool, new_id
 from designate_pool.settings import CentralSettings
-from designate_pool.storage import queries
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.signing import zone_signing
@@ -160,18 +159,17 @@ class FrozenPools:
         """Have a staged release go on with its next stage; with the first, where it has failed."""
         return self._move(context, domain_id)
 
-    def abort_release(self, context: Context, domain_id: str) -> Domain:
+    def abort_release(self, context: Context, domain: Domain) -> Domain:
         """End a staged release: the domain has the contents before it again, on all servers at once; one that is being
         created is deleted, and one that is being deleted is restored."""
-        domain = self._storage.read(queries.domain, context, fields.domain_id(domain_id))
         domain_changes.refuse_unreleased(domain)
         if domain.is_going:
-            return cast(Domain, self._central.restore_domain(context, domain_id))
+            return cast(Domain, self._central.restore_domain(context, domain.id))
         if (before := domain.permitted) is None:
-            return cast(Domain, self._central.delete_domain(context, domain_id))
-        revert = self._central.plan_revert(context, domain_id, str(before.serial))
-        at = self._central.revert_domain(context, domain_id, revert).serial if revert.changes else domain.serial
-        return self._move(dataclasses.replace(context, operation_id='', if_match=''), domain_id, at)
+            return cast(Domain, self._central.delete_domain(context, domain.id))
+        revert = self._central.plan_revert(context, domain.id, str(before.serial))
+        at = self._central.revert_domain(context, domain.id, revert).serial if revert.changes else domain.serial
+        return self._move(dataclasses.replace(context, operation_id='', if_match=''), domain.id, at)
 
     def _move(self, context: Context, domain_id: str, *aborted_at: int) -> Domain:
         domain = self._run(domain_changes.move_release, context, fields.domain_id(domain_id), self._storage.now(),

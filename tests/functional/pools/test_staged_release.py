@@ -33,7 +33,7 @@ class Staged(Startable):
                     for server, key in zip(self.servers.values(), keys)]
         canary = f'secondary:127.0.0.1:{self.servers["canary"].port}'
         self.stack = Stack(folder / 'stack', sections, upgraded_sqlite(folder / 'pool.sqlite'), manager={
-            **QUICK, 'release': f'canary {canary}; 50 %; all', 'release_bake': '0.5', **manager}, minidns_port=port)
+            **QUICK, 'release': f'canary {canary}; 50 %; all', 'release_bake': '1.5', **manager}, minidns_port=port)
 
     def start(self) -> Staged:
         for server in self.servers.values():
@@ -83,13 +83,19 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staged]:
         running.stack.must_be_sound()
 
 
+def in_stages(seen: list[list[str]]) -> None:
+    """The canary had it first, then one more, and all at the end."""
+    seen = [now for now in seen if now]
+    assert [*seen[:2], seen[-1]] == [['canary'], ['canary', 'second'], list(NAMES)]
+
+
 def test_a_change_goes_from_the_canary_to_all(pool: Staged) -> None:
     name = 'changed.example.com.'
     zone, www = pool.begin(name)
     assert pool.watch(zone, name, '192.0.2.1')[-1] == list(NAMES)
     pool.stack.set_recordset(zone, www, '192.0.2.2')
     seen = pool.watch(zone, name, '192.0.2.2')
-    assert [now for now in seen if now] == [['canary'], ['canary', 'second'], list(NAMES)]
+    in_stages(seen)
 
 
 class Fragile(threading.Thread):
@@ -149,5 +155,66 @@ def test_a_canary_that_dies_of_a_record_keeps_it_from_all_others(pool: Staged, v
     address = '192.0.2.66' if verb == 'continue' else '192.0.2.1'
     assert pool.watch(zone, name, address)[-1] == list(NAMES)
     pool.stack.set_recordset(zone, www, '192.0.2.3')  # the next round
-    assert [now for now in pool.watch(zone, name, '192.0.2.3') if now] == [
-        ['canary'], ['canary', 'second'], list(NAMES)]
+    in_stages(pool.watch(zone, name, '192.0.2.3'))
+
+
+def test_a_zone_is_created_and_deleted_in_stages_also_when_all_is_killed_between_them(pool: Staged) -> None:
+    name = 'created.example.com.'
+    zone, _ = pool.begin(name)
+    seen: list[list[str]] = []
+    killed = 0
+    while not seen or len(seen[-1]) < len(NAMES):
+        now = pool.serving(name, '192.0.2.1')
+        if not seen or seen[-1] != now:
+            seen.append(now)
+            if len(now) in (1, 2) and killed < 2:
+                killed += 1
+                pool.stack.kill('all')
+                pool.stack.launch('all')
+    in_stages(seen)
+    pool.stack.wait_for(zone)
+    pool.stack.delete_zone(zone)
+    left: list[list[str]] = []
+    while not left or left[-1]:
+        now = pool.serving(name, '192.0.2.1')
+        if not left or left[-1] != now:
+            left.append(now)
+    assert left[:3] == [list(NAMES), ['second', 'third', 'fourth'], ['third', 'fourth']]
+    pool.stack.wait_for(zone, 'gone')
+
+
+def test_what_is_changed_meanwhile_is_released_next_and_servers_that_lose_a_zone_get_what_they_may_have(
+        pool: Staged) -> None:
+    name = 'twice.example.com.'
+    zone, www = pool.create(name)
+    pool.stack.set_recordset(zone, www, '192.0.2.2')
+    wait_until(lambda: pool.serving(name, '192.0.2.2') == ['canary'], 'the canary has the first change')
+    pool.stack.set_recordset(zone, www, '192.0.2.3')
+    pool.servers['fourth'].forget_zones()
+    seen = pool.watch(zone, name, '192.0.2.3')
+    in_stages(seen)
+    assert pool.stack.zone(zone)['release'] is None
+
+
+def test_an_aborted_creation_is_deleted_and_an_aborted_deletion_restored(pool: Staged) -> None:
+    kept, _ = pool.create('kept.example.com.')
+    created, _ = pool.begin('new.example.com.')
+    wait_until(lambda: pool.serving('new.example.com.', '192.0.2.1') == ['canary'], 'the canary has it')
+    pool.stack.request('POST', f'/v2/zones/{created}/tasks/abort_release', 202)
+    pool.stack.wait_for(created, 'gone')
+    pool.stack.delete_zone(kept)
+    wait_until(lambda: 'canary' not in pool.serving('kept.example.com.', '192.0.2.1'), 'the canary has deleted it')
+    pool.stack.request('POST', f'/v2/zones/{kept}/tasks/abort_release', 202)
+    pool.stack.wait_for(kept)
+    wait_until(lambda: len(pool.serving('kept.example.com.', '192.0.2.1')) == 4, 'all serve it again')
+
+
+def test_a_query_that_is_not_answered_holds_a_release(tmp_path: pathlib.Path) -> None:
+    with Staged(tmp_path, release_queries='@ MX, www A') as pool:
+        zone, www = pool.create('asked.example.com.')
+        pool.servers['canary'].control.ask('set_fault', kind='altered', zone='asked.example.com.')
+        pool.stack.set_recordset(zone, www, '192.0.2.2')
+        assert 'secondary' in held(pool, zone)
+        pool.servers['canary'].control.ask('clear_faults')
+        pool.stack.command('zone', 'release', 'continue', 'asked.example.com.')
+        in_stages(pool.watch(zone, 'asked.example.com.', '192.0.2.2'))
