@@ -41,13 +41,13 @@ def present(pool: ScriptedPool) -> Audit:
 def compared(pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the domains that are compared, as they are."""
     seen: list[str] = []
-    monkeypatch.setattr(zone_compare, 'ours', lambda storage, domain_id: seen.append(domain_id))
+    monkeypatch.setattr(zone_compare, 'ours', lambda storage, domain_id, stage: seen.append(domain_id))
     return seen
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Have *act* happen while a domain is compared."""
-    monkeypatch.setattr(zone_compare, 'ours', lambda storage, domain_id: act())
+    monkeypatch.setattr(zone_compare, 'ours', lambda storage, domain_id, stage: act())
 
 
 def die() -> None:
