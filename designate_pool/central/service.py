@@ -80,8 +80,7 @@ class Central:
         self._run = functools.partial(transactions.run, storage)
         self._runtime = runtime
         self._settings = settings
-        self._scheduler = Scheduler(settings.default_pool_name, settings.default_pool_id,
-                                    settings.scheduler_filters)
+        self._scheduler = Scheduler(settings.default_pool_name, settings.default_pool_id, settings.scheduler_filters)
         self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now, settings.count_deleted_zones)
         self._counts: servers.Counts = {}
         self._casts = CastQueue(pool_managers, runtime)
@@ -340,8 +339,7 @@ class Central:
 
     def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
         """Delete a transfer request."""
-        self._events.value(events.DELETE, context, self._run(
-            zone_transfers.delete, context, transfer_request_id))
+        self._events.value(events.DELETE, context, self._run(zone_transfers.delete, context, transfer_request_id))
 
     def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
         """Accept a transfer request: its domain moves to the context's project."""

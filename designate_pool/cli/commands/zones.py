@@ -334,6 +334,8 @@ def _signing(found: Json) -> Shown:
     return columns({**found, 'keys': [f'{key["role"]} {key["tag"]} {key["state"]}' for key in found['keys']]},
                    ('zone_name', 'state', 'since', 'waits_for', 'policy', 'algorithm', 'denial', 'keys', 'ds',
                     'ds_seen', 'skipped', 'resign_at'))
+
+
 class ShowRelease(_Zone, ShowOne):
     """Show how far the staged release of a zone has come."""
 
