@@ -126,11 +126,6 @@ def replace(tx: Tx, changes: Mapping[str, SignedDifference]) -> None:
         bulk.insert(tx, TABLE, {}, dict(zip(('domain_id', 'digest', *_FIELDS), zip(*rows))))
 
 
-def delete_of(tx: Tx, domain_id: str) -> None:
-    """Delete all records of a zone."""
-    tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id == domain_id))
-
-
 def purge(tx: Tx, ids: Collection[str], limit: int) -> int:
     """Delete records of these domains, *limit* at most; how many there were."""
     rows = tx.execute(sa.select(TABLE.c.domain_id, TABLE.c.digest).where(TABLE.c.domain_id.in_(ids))
