@@ -154,18 +154,23 @@ class _Plan:
         if key.role == KeyRole.ZSK:
             yield from self._activate(key)
             return
-        texts = {key_records.ds_text(key_records.ds(self.facts.apex, key.public, digest))
-                 for digest in self.policy.digests}
         lacking = sorted(name for name, records in self.facts.ds.items() if name not in self.facts.skipped
-                         and (records is None or texts.isdisjoint(map(str.lower, records))))
+                         and (records is None or self._has_no_ds(key, records)))
         if lacking or not self.facts.ds:
             yield self._wait(key, f'the DS of the key {key.tag} at {", ".join(lacking) or "the parent"}')
         else:
             yield self._become(key, KeyState.DS_SEEN,
                                active_at=self.time + timedelta(seconds=self.policy.parent_ds_ttl))
 
+    def _has_no_ds(self, key: SigningKey, records: Collection[str]) -> bool:
+        return {key_records.ds_text(key_records.ds(self.facts.apex, key.public, digest))
+                for digest in self.policy.digests}.isdisjoint(map(str.lower, records))
+
     def ds_seen(self, key: SigningKey) -> Iterator[KeyStep]:
-        if key.active_at is not None and key.active_at > self.time:
+        if any(records is not None and self._has_no_ds(key, records) for name, records in self.facts.ds.items()
+               if name not in self.facts.skipped):
+            yield self._become(key, KeyState.READY)
+        elif key.active_at is not None and key.active_at > self.time:
             yield KeyStep(key.role, key, None, False, key.active_at)
         else:
             yield from self._activate(key)
@@ -206,7 +211,8 @@ class _Plan:
             why = f'the DS to be gone at {", ".join(present) or "the parent"}'
         for number, key in enumerate(every):
             step = self._after(every[0], KeyState.REMOVED, self.policy.parent_ds_ttl if was_offered else 0, why)
-            if step.key is not None and (step.key.state == KeyState.REMOVED or not was_offered):
+            if step.key is not None and not step.waits_for and (
+                    step.key.state == KeyState.REMOVED or not was_offered):
                 yield self._become(key, KeyState.REMOVED)
             else:
                 yield step if not number else step._replace(role=key.role, former=key, key=None, is_due=False)
@@ -221,11 +227,14 @@ class _Plan:
         """The step to *state*, so many *seconds* after there was first no reason *why* not."""
         field = _OWN_TIMES[state]
         at: datetime | None = getattr(key, field)
+        changes: dict[str, Any] = {field: None}
+        if why and at is not None:  # what was waited for has gone again
+            return KeyStep(key.role, key, dataclasses.replace(key, **changes), True, None, why)
         if why:
             return self._wait(key, why)
         if at is None:
             at = self.time + timedelta(seconds=seconds)
-            changes: dict[str, Any] = {field: at}
+            changes[field] = at
             return KeyStep(key.role, key, dataclasses.replace(key, **changes), True, at)
         return self._become(key, state) if at <= self.time else KeyStep(key.role, key, None, False, at)
 

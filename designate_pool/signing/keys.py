@@ -187,6 +187,8 @@ def key_set(apex: str, keys: Iterable[SigningKey], signers: Mapping[str, KeySign
     in_zone = [key for key in keys if key.state in IN_ZONE]
     with_ds = _with_ds(in_zone)
     of_zone = [key for key in in_zone if key.role != KeyRole.KSK]
+    # The DS that caches have is that of another key by then.
+    key_signing = [key for key in with_ds if key.state != KeyState.RETIRING]
     # A zone that is new has no active CSK yet.
     signing = _in_states(of_zone, KeyState.ACTIVE) or of_zone
     cds, cdnskeys = [CDS_DELETE], [CDNSKEY_DELETE]
@@ -194,7 +196,8 @@ def key_set(apex: str, keys: Iterable[SigningKey], signers: Mapping[str, KeySign
         cds = [ds(apex, key.public, digest) for key in offered(in_zone) for digest in digests]
         cdnskeys = [key.public for key in offered(in_zone)] if cds else []
     return KeySet(dnskeys=[key.public for key in in_zone], ttl=ttl, cds=cds, cdnskeys=cdnskeys,
-                  key_signers=[signers[key.id] for key in with_ds], zone_signers=[signers[key.id] for key in signing])
+                  key_signers=[signers[key.id] for key in key_signing],
+                  zone_signers=[signers[key.id] for key in signing])
 
 
 def offered(keys: Iterable[SigningKey]) -> list[SigningKey]:

@@ -623,6 +623,7 @@ table(
     sa.Index(None, 'domain_id', 'name'),
     sa.Index(None, 'domain_id', 'chain_key'),
     sa.Index(None, 'domain_id', 'expires_at'),
+    sa.Index(None, 'domain_id', 'key_tag'),
 )
 
 table(

@@ -16,8 +16,10 @@ from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.rules import domains as domain_rules
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.signing.zone_signer import ZoneSigner
+from designate_pool.errors import PoolError
 from designate_pool.model import (ChangeKind, Context, Domain, KeyRole, KeyState, ServerState, SigningKey, SigningState,
                                   ZoneSigning, new_id)
+from designate_pool.serial import at_least
 from designate_pool.settings import SigningPolicy
 from designate_pool.signing import key_states, keys
 from designate_pool.signing.key_states import KeyFacts, KeyPolicy, KeyStep
@@ -30,8 +32,10 @@ LOG = logging.getLogger(__name__)
 WHO = Context(user='signing', all_projects=True, kind=ChangeKind.SIGNING)
 #: How long a program may take for what is due of one zone, and zones that one claims at once.
 CLAIM, MOST = timedelta(minutes=5), 20
-#: After so long it is looked again whether servers and the parent have what is waited for.
-LOOK = timedelta(seconds=5)
+#: After so long it is looked again whether servers have what is waited for, and whether anything else has come.
+LOOK, LOOK_AGAIN = timedelta(seconds=5), timedelta(minutes=10)
+#: Claims before other housekeeping has its turn.
+_MOST_CLAIMS = 20
 #: Versions that follow each other at once, before other zones have their turn.
 _MOST_VERSIONS = 200
 _MAY_ANSWER = (ServerState.JOINING, ServerState.ACTIVE, ServerState.MAINTENANCE, ServerState.DRAINING)
@@ -50,38 +54,51 @@ class KeyEvents:
         self._by = new_id()
 
     def run_due(self) -> None:
-        """Do what is due for zones that no other Central is at work on."""
-        now = self._storage.now()
-        for state in self._storage.run(zone_signing.claim_due, self._by, now, now + CLAIM, MOST):
-            try:
-                self.advance(state.domain_id)
-            except Exception as error:  # other zones go on
-                outage_log.failure(LOG, error, 'the signing of the zone %s does not go on; tried again in a minute',
-                                   state.domain_id)
-                self._storage.run(_postpone, state.domain_id, self._storage.now())
-            finally:
-                self._storage.run(zone_signing.release, state.domain_id, self._by)
+        """Do what is due for zones that no other Central is at work on, where private keys can be read."""
+        for _ in range(_MOST_CLAIMS if self._signer.has_cipher else 0):
+            now = self._storage.now()
+            claimed = self._storage.run(zone_signing.claim_due, self._by, now, now + CLAIM, MOST)
+            for state in claimed:
+                try:
+                    self.advance_or_note(state.domain_id)
+                finally:
+                    self._storage.run(zone_signing.release, state.domain_id, self._by)
+            if len(claimed) < MOST:
+                break
+
+    def advance_or_note(self, domain_id: str) -> None:
+        """As :meth:`advance`; when that fails, note why, and try again in a minute."""
+        try:
+            self.advance(domain_id)
+        except Exception as error:  # other zones go on
+            outage_log.failure(LOG, error, 'the signing of the zone %s does not go on; tried again in a minute',
+                               domain_id)
+            self._storage.run(_postpone, domain_id, self._storage.now(),
+                              str(error) if isinstance(error, PoolError) else 'an error that the log of Central has')
 
     def advance(self, domain_id: str) -> None:
         """Do what is due for one zone."""
+        former = self._storage.read(domains.get, domain_id)
         for _ in range(_MOST_VERSIONS):
-            domain, goes_on = transactions.run(self._storage, self._advance, domain_id, self._storage.now())
-            if domain is not None:
-                self._events.zone(events.UPDATE, WHO.actor, domain, changed=False)
-                self._casts.put(WHO, [domain])
-            if not goes_on:
+            if not transactions.run(self._storage, self._advance, domain_id, self._storage.now()):
                 break
+        domain = self._storage.read(domains.get, domain_id)
+        # Of a version whose commit was not heard of, too.
+        if domain is not None and former is not None and domain.serial != former.serial:
+            self._events.zone(events.UPDATE, WHO.actor, domain, changed=False)
+            self._casts.put(WHO, [domain])
 
-    def _advance(self, tx: Tx, domain_id: str, now: datetime) -> tuple[Domain | None, bool]:
-        """Do what is due in one version; the domain if it has one, and whether more is due."""
+    def _advance(self, tx: Tx, domain_id: str, now: datetime) -> bool:
+        """Do what is due in one version; whether more is due."""
         domain, state = domains.lock(tx, domain_id), zone_signing.state_of(tx, domain_id)
         if domain is None or state is None or domain.is_going or domain.freeze is not None:
-            _postpone(tx, domain_id, now)
-            return None, False
+            _postpone(tx, domain_id, now, 'its pool is frozen')
+            return False
         policy = self._signer.policy(state.policy)
         zone_keys = zone_signing.keys_of(tx, [domain_id])[domain_id]
         is_leaving = state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
-        steps = key_states.plan(zone_keys, key_policy(policy), facts_of(tx, domain, state, zone_keys), now)
+        facts = facts_of(tx, domain, state, zone_keys)
+        steps = key_states.plan(zone_keys, key_policy(policy), facts, now)
         due = [step for step in steps if step.is_due]
         changed = [step.key for step in due if step.former is not None and step.key is not None]
         zone_signing.save_keys(tx, changed, now)
@@ -94,7 +111,9 @@ class KeyEvents:
         if stage is not state.state:
             LOG.info('%s: %s, was %s', domain.name, stage, state.state)
         state = dataclasses.replace(state, state=stage, since=state.since if stage is state.state else now,
-                                    why='; '.join(step.waits_for for step in steps if step.waits_for) or None)
+                                    why='; '.join(step.waits_for for step in steps if step.waits_for) or None,
+                                    skipped={server: why for server, why in state.skipped.items()
+                                             if not _serves(facts, server)})
         zone_signing.save_state(tx, state, now)
         is_signed = any(key.state in keys.IN_ZONE for key in after)
         due_signatures = is_signed and domain.is_signed and _has_due(tx, domain_id, after, policy, now)
@@ -110,12 +129,12 @@ class KeyEvents:
         goes_on = bool(made) or new is not None and (is_signed or bool(due))
         if not is_signed and is_leaving and not goes_on:
             zone_signing.delete_state(tx, domain_id)
-            return None, False
+            return False
         first = signed_records.first_expiry(tx, domain_id) if is_signed else None
         zone_signing.save_state(tx, dataclasses.replace(
-            state, next_event_at=_next(steps, goes_on, now),
+            state, next_event_at=_next(steps, facts, goes_on, now),
             resign_at=None if first is None else datetime.fromtimestamp(first - policy.refresh, now.tzinfo)), now)
-        return new, goes_on
+        return goes_on
 
     def _made(self, role: KeyRole, algorithm: int, others: Sequence[SigningKey]) -> tuple[SigningKey, str]:
         public, private = keys.generate(role, algorithm, {key.tag for key in others})
@@ -133,9 +152,11 @@ def key_policy(policy: SigningPolicy) -> KeyPolicy:
 
 def facts_of(tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey]) -> KeyFacts:
     """What the next steps of a zone depend on."""
+    pools = (domain.pool_name, domain.former_pool_name)  # the servers of both answer
     rows = consensus.by_server(server_statuses.for_domains(tx, [domain.id])[domain.id])
     servers = {server.label: consensus.served(domain, rows.get(server.id, {}))
-               for server in pool_servers.of_pool(tx, domain.pool_name).servers if server.state in _MAY_ANSWER}
+               for pool_name in pools if pool_name is not None
+               for server in pool_servers.of_pool(tx, pool_name).servers if server.state in _MAY_ANSWER}
     signatures = {key.tag: len(signed_records.by_key(tx, domain.id, key.tag, 1)) for key in zone_keys
                   if key.state is KeyState.RETIRING}
     return KeyFacts(
@@ -148,20 +169,29 @@ def facts_of(tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[Sig
 def _has_due(tx: Tx, domain_id: str, zone_keys: Sequence[SigningKey], policy: SigningPolicy, now: datetime) -> bool:
     return bool(signed_records.due(tx, domain_id, int(now.timestamp()) + policy.refresh, 1)) or any(
         signed_records.by_key(tx, domain_id, key.tag, 1) for key in zone_keys
-        if key.state is KeyState.RETIRING and key.role is KeyRole.ZSK)
+        if key.state is KeyState.RETIRING and key.role is not KeyRole.KSK)
 
 
-def _next(steps: Sequence[KeyStep], goes_on: bool, now: datetime) -> datetime | None:
+def _serves(facts: KeyFacts, server: str) -> bool:
+    """Whether a server of the pool serves the version that key events wait for."""
+    served = facts.servers.get(server)
+    return served is not None and at_least(served, facts.serial)
+
+
+def _next(steps: Sequence[KeyStep], facts: KeyFacts, goes_on: bool, now: datetime) -> datetime | None:
     """When to look again; None for no reason to."""
     if goes_on:
         return now
-    waited_for = [now + LOOK] if any(step.waits_for for step in steps) else []
+    waited_for = []
+    if any(step.waits_for for step in steps):  # what the parent has is reported
+        is_behind = not all(server in facts.skipped or _serves(facts, server) for server in facts.servers)
+        waited_for.append(now + (LOOK if is_behind else LOOK_AGAIN))
     return min([*waited_for, *(step.at for step in steps if step.at is not None and step.at > now)], default=None)
 
 
-def _postpone(tx: Tx, domain_id: str, now: datetime) -> None:
+def _postpone(tx: Tx, domain_id: str, now: datetime, why: str) -> None:
     state = zone_signing.state_of(tx, domain_id)
     if state is not None:
         zone_signing.save_state(tx, dataclasses.replace(
-            state, next_event_at=now + timedelta(minutes=1),
+            state, why=why, next_event_at=now + timedelta(minutes=1),
             resign_at=state.resign_at and max(state.resign_at, now + timedelta(minutes=1))), now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -71,9 +71,7 @@ class SignedZones:
 
         :raises Refused: when it cannot be
         """
-        if not self._signer.has_cipher:
-            raise Refused('no_signing_keys_file', 'Zones cannot be signed here: [service:central] signing_keys_file is '
-                                                  'not set.', 409)
+        self._signer.require_cipher()
         if policy not in self._signer.policies:
             raise InvalidField(field='policy', why=f'there is no section [dnssec_policy:{policy}]')
         return self._change(context, domain_id, self._enable, policy)
@@ -101,15 +99,10 @@ class SignedZones:
         return self._change(context, domain_id, self._skip, fields.text('server', server, 255),
                             fields.text('reason', reason, 255))
 
-    def report_ds(self, domain_id: str, seen: Mapping[str, Sequence[str] | None]) -> None:
-        """Take what DS records, as text, each server of the parent has; None for one that did not answer."""
-        if self._run(_store_ds, domain_id, seen, self._storage.now()):
-            self._key_events.advance(domain_id)
-
     def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
         domain_id = fields.domain_id(domain_id)
         self._run(self._changed, context, domain_id, work, args, self._storage.now())
-        self._key_events.advance(domain_id)
+        self._key_events.advance_or_note(domain_id)
         return self.show(context, domain_id)
 
     def _changed(self, tx: Tx, context: Context, domain_id: str, work: Any, args: Sequence[Any],
@@ -142,9 +135,10 @@ class SignedZones:
                                                 f'{state.policy}.', 409)
             zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
             zone_signing.save_state(tx, dataclasses.replace(
-                state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, why=None), now)
+                state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, ds_seen={},
+                why=None), now)
             return
-        self._refuse_unfit(tx, domain, policy.validity - policy.refresh)
+        self._refuse_unfit(tx, domain, policy.refresh)
         zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, policy.algorithm_number, policy.denial, now,
                                                 next_event_at=now), now)
 
@@ -158,14 +152,13 @@ class SignedZones:
                                             'signers make them; delete such recordsets first.', 409)
         if domain.expire > longest_expire:
             raise Refused('expire_too_long', f'A server that is cut off would serve {domain.name} for {domain.expire} '
-                                             f's (expire in its SOA), and signatures are valid for {longest_expire} s '
-                                             'more when they are renewed.', 409)
+                                             f's (expire in its SOA), and signatures are renewed when they are valid '
+                                             f'for {longest_expire} s more (refresh of the policy).', 409)
         zone_signer.refuse_pool(tx, domain)
 
     def _disable(self, tx: Tx, context: Context, domain: Domain, force: bool, now: datetime) -> None:
         state = _state(tx, domain)
-        ds_seen = {f'forced by {context.user or "an administrator"}': (now.isoformat(), ())} if force \
-            else state.ds_seen
+        ds_seen = {f'{zone_signing.FORCED}{context.user or "an administrator"}': (now.isoformat(), ())} if force else {}
         zone_signing.save_state(tx, dataclasses.replace(
             state, state=SigningState.DS_LEAVING, since=now, next_event_at=now, ds_seen=ds_seen), now)
 
@@ -188,9 +181,11 @@ class SignedZones:
     def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:
         state = _state(tx, domain)
         zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
-        texts = [keys.ds_text(keys.ds(domain.name, key.public, digest)) for key in zone_keys
-                 if key.role is not KeyRole.ZSK and key.state in keys.IN_ZONE
+        texts = [keys.ds_text(keys.ds(domain.name, key.public, digest)) for key in keys.offered(zone_keys)
                  for digest in self._signer.policy(state.policy).digests] if present else []
+        if present and not texts:
+            raise Refused('nothing_offered', f'The zone {domain.name} has no DS yet that its parent could have: its '
+                                             'keys are not published everywhere.', 409)
         zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, ds_seen={
             f'confirmed by {context.user or "an administrator"}': (now.isoformat(), texts)}), now)
 
@@ -228,12 +223,3 @@ def _role(role: str) -> KeyRole:
 
 def _tags(tx: Tx, domain: Domain) -> set[int]:
     return {key.tag for key in zone_signing.keys_of(tx, [domain.id])[domain.id]}
-
-
-def _store_ds(tx: Tx, domain_id: str, seen: Mapping[str, Sequence[str] | None], now: datetime) -> bool:
-    state = zone_signing.state_of(tx, domain_id)
-    if state is None:
-        return False
-    zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, ds_seen={
-        server: (now.isoformat(), ds) for server, ds in seen.items()}), now)
-    return True

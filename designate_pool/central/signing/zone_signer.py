@@ -16,7 +16,8 @@ from datetime import datetime, timedelta
 
 from designate_pool import metrics
 from designate_pool.central.rules.journal import JournalEntry, SignedChange
-from designate_pool.errors import Refused
+from designate_pool.deadline import Turns
+from designate_pool.errors import Refused, UnreadableSecret
 from designate_pool.model import (ChangeKind, Domain, KeyState, SignedDifference, SignedRecord, SigningKey,
                                   SigningState, ZoneRecord, ZoneSigning)
 from designate_pool.protocol import rules, soa_rdata
@@ -28,7 +29,7 @@ from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.signing import signed_records, zone_signing
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.secrets import SecretCipher
+from designate_pool.storage.sql.secrets import MARK, SecretCipher
 from designate_pool.storage.zones import pools
 
 LOG = logging.getLogger(__name__)
@@ -78,8 +79,15 @@ class ZoneSigner:
                                                'Central.', 409)
         return self.policies[name]
 
+    def require_cipher(self) -> None:
+        """Refuse to go on where private keys cannot be encrypted."""
+        if not self.has_cipher:
+            raise Refused('no_signing_keys_file', 'Zones cannot be signed here: [service:central] signing_keys_file is '
+                                                  'not set.', 409)
+
     def seal(self, key_id: str, private: bytes) -> str:
         """A private key as it is stored."""
+        self.require_cipher()
         return self._cipher.seal(base64.b64encode(private).decode(), key_id)
 
     def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
@@ -123,6 +131,8 @@ class ZoneSigner:
         missing = {key.id: key for key in zone_keys if key.id not in signers}
         if missing:
             for key_id, text in zone_signing.private_of(tx, missing).items():
+                if not text.startswith(MARK):
+                    raise UnreadableSecret(name=key_id, why='it is not encrypted')
                 private = base64.b64decode(self._cipher.reveal(text, key_id))
                 signers[key_id] = keys.load(private, missing[key_id].role)
             if lacking := sorted(str(key.tag) for key in missing.values() if key.id not in signers):
@@ -182,7 +192,8 @@ class _ZoneChange:
         before = set(signed_records.of_zone(self._tx, self._domain.id))
         records = list(self._around.overlaid(record for page in zone_snapshot.records_of(
             self._tx, self._domain.id) for record in page))
-        after = list(signer.sign_zone(self._apex, records, self._soa, self._key_set, self._times, self._state.denial))
+        after = list(Turns().between(signer.sign_zone(self._apex, records, self._soa, self._key_set, self._times,
+                                                      self._state.denial)))
         made = set(after)
         zone_signing.save_state(self._tx, dataclasses.replace(self._state, next_event_at=self._at), self._at)
         return SignedDifference([record for record in before if record not in made],
@@ -206,7 +217,10 @@ class _ZoneChange:
 
     def _due(self, changed: dict[str, set[str]]) -> Iterable[tuple[list[ZoneRecord], list[SignedRecord]]]:
         """The RRsets whose signatures are to be renewed, each with these; those of the apex are put into *changed*."""
-        due = signed_records.due(self._tx, self._domain.id, self._now + self._policy.refresh, MOST_RENEWED)
+        # With those that would be due soon, so that a zone's signatures are renewed by few versions.
+        policy = self._policy
+        soon = (policy.validity - policy.refresh - policy.jitter) // 10
+        due = signed_records.due(self._tx, self._domain.id, self._now + policy.refresh + soon, MOST_RENEWED)
         for key in self._keys:
             if key.state in (KeyState.RETIRING, KeyState.REMOVED) and len(due) < MOST_RENEWED:
                 due += signed_records.by_key(self._tx, self._domain.id, key.tag, MOST_RENEWED - len(due))

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from designate_pool.model import KeyState, SigningKey, SigningState, ZoneSigning
+from designate_pool.model import KeyState, SigningKey, ZoneSigning
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
@@ -21,6 +21,8 @@ from designate_pool.storage.sql.secrets import SecretCipher
 
 TABLE = zone_signing
 _LONGEST = 1024
+#: In the place of a server of the parent: who ended signing without waiting for them.
+FORCED = 'forced by '
 _STATES, _KEYS = Entities(ZoneSigning, TABLE), Entities(SigningKey, zone_keys)
 _OF_DOMAINS = _STATES.select.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
 _KEYS_OF_DOMAINS = (_KEYS.select.add_columns(zone_keys.c.domain_id)
@@ -30,10 +32,10 @@ _FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindp
 #: Of a live domain in a pool that is not frozen: the servers of others may not get a new version.
 _MAY_GO_ON = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.deleted == ALIVE, sa.exists().where(
     pools.c.id == domains.c.pool_id, pools.c.freeze_id.is_(None)))
-#: A statement for each time: one for both would use the index of neither.
+#: A statement for each time: one for both would use the index of neither.  What waits for others comes last.
 _DUE = [_STATES.select.where(column <= sa.bindparam('now'), _FREE, _MAY_GO_ON).order_by(column)
         .limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True)
-        for column in (TABLE.c.next_event_at, TABLE.c.resign_at)]
+        for column in (TABLE.c.resign_at, TABLE.c.next_event_at)]
 _CHANGING = ('state', 'publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at', 'backed_up_at',
              'token_uri')
 
@@ -58,14 +60,13 @@ def save_state(tx: Tx, state: ZoneSigning, now: datetime) -> None:
 def report_ds(tx: Tx, seen: Mapping[str, Mapping[str, Sequence[str] | None]], now: datetime) -> None:
     """Note which DS records each server of the parent has of these domains, and have those looked at where that is new.
 
-    A domain that is to be unsigned, and whose DS nobody has, stays as it is: there is nothing more to wait for.
+    A domain whose signing is to end without waiting for them stays as it is.
 
     :param seen: by domain id, of those that may be signed: by server; None for one that did not answer
     """
     for domain_id, state in states_of(tx, seen).items():
         former = {server: ds for server, (_, ds) in state.ds_seen.items()}
-        is_gone = state.state is SigningState.DS_LEAVING and bool(former) and not any(former.values())
-        if former != seen[domain_id] and not is_gone:
+        if former != seen[domain_id] and not any(server.startswith(FORCED) for server in former):
             tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id).values(
                 ds_seen={server: (now.isoformat(), ds) for server, ds in seen[domain_id].items()}, next_event_at=now,
                 updated_at=now))

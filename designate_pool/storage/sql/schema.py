@@ -510,7 +510,7 @@ signed_records = sa.Table(
     sa.Column('chain_key', chain_key()),
     sa.Column('expires_at', sa.BigInteger),
     sa.Column('key_tag', sa.Integer),
-    *indexes('domain_id name', 'domain_id chain_key', 'domain_id expires_at'),
+    *indexes('domain_id name', 'domain_id chain_key', 'domain_id expires_at', 'domain_id key_tag'),
 )
 
 #: How often something has changed that programs keep in memory: they read it again when the number is another one.

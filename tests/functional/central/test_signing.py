@@ -14,7 +14,7 @@ from cryptography.fernet import Fernet
 from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
-from designate_pool.central.signing import zone_signer
+from designate_pool.central.signing import key_events, zone_signer
 from designate_pool.model import (ChangeKind, Context, Domain, Pool, Server, SignedDifference, SigningState, Status,
                                   ZoneRecord)
 from designate_pool.pool_manager.server_registry import write_servers
@@ -119,6 +119,7 @@ def test_keys_live_from_the_first_signature_to_the_end_of_signing(central: Centr
     succeed(central, domain)
     central.dnssec.enable(RED, domain.id)
     assert states(central, domain) == ['KSK published', 'ZSK active']
+    assert refused(central.dnssec.confirm_ds, RED, domain.id, True) == 'nothing_offered'
     assert 'CDS' not in types_of(check(database, clock, domain), domain.name)
     lived(central, clock, domain, 1)
     lived(central, clock, domain, 4 * HOUR)  # caches have nothing unsigned any more
@@ -126,7 +127,8 @@ def test_keys_live_from_the_first_signature_to_the_end_of_signing(central: Centr
     assert shown.state.state is SigningState.DS_WAIT and len(shown.ds) == 1
     assert 'CDS' in types_of(check(database, clock, domain), domain.name)
     assert refused(central.delete_domain, RED, domain.id) == 'ds_at_parent'
-    central.dnssec.report_ds(domain.id, {'192.0.2.53:53': shown.ds, '192.0.2.54:53': []})
+    database.run(zone_signing.report_ds, {domain.id: {'192.0.2.53:53': shown.ds, '192.0.2.54:53': []}}, clock.moment())
+    lived(central, clock, domain, 1)
     assert central.dnssec.show(RED, domain.id).state.state is SigningState.DS_WAIT
     central.dnssec.confirm_ds(RED, domain.id, True)
     assert central.dnssec.show(RED, domain.id).state.state is SigningState.SECURE
@@ -298,3 +300,83 @@ def test_a_key_is_forgotten_a_month_after_the_end_of_signing(central: Central, d
         clock.now += days * 86400
         purger.purge()
         assert len(database.read(zone_signing.keys_of, [domain.id])[domain.id]) == count
+
+
+def test_zones_that_wait_for_their_parents_keep_no_signatures_from_being_renewed(
+        central: Central, database: Storage, clock: Clock) -> None:
+    waiting = [create(central, f'zone{number}.example.org.', who=RED) for number in range(key_events.MOST + 1)]
+    domain = create(central, 'example.com.', who=RED)
+    for each in (*waiting, domain):
+        central.dnssec.enable(RED, each.id)
+    lived(central, clock, domain, 1)
+    for _ in range(30):
+        lived(central, clock, domain, 86400 / 2)
+    assert all(central.dnssec.show(RED, each.id).state.state is SigningState.DS_WAIT for each in waiting)
+    for each in (*waiting, domain):
+        check(database, clock, each)
+        assert len([version for version in central.find_versions(RED, each.id, 50)]) < 10
+
+
+def test_the_ds_of_a_rolled_key_is_not_confirmed_before_it_is_offered(central: Central, database: Storage,
+                                                                      clock: Clock) -> None:
+    domain = create(central, 'example.com.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    lived(central, clock, domain, 1)
+    lived(central, clock, domain, 4 * HOUR)
+    central.dnssec.confirm_ds(RED, domain.id, True)
+    lived(central, clock, domain, 200)
+    central.dnssec.roll(RED, domain.id, 'KSK')
+    central.dnssec.confirm_ds(RED, domain.id, True)  # of the active key, whose DS is still the one that is offered
+    lived(central, clock, domain, 4 * HOUR)
+    assert states(central, domain) == ['KSK active', 'KSK ready', 'ZSK active']
+    central.dnssec.confirm_ds(RED, domain.id, True)
+    assert states(central, domain) == ['KSK active', 'KSK ds-seen', 'ZSK active']
+    central.dnssec.confirm_ds(RED, domain.id, False)  # taken back
+    assert states(central, domain) == ['KSK active', 'KSK ready', 'ZSK active']
+
+
+def test_signing_that_ends_a_second_time_waits_for_the_ds_again(central: Central, database: Storage,
+                                                                clock: Clock) -> None:
+    domain = create(central, 'example.com.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    lived(central, clock, domain, 1)
+    lived(central, clock, domain, 4 * HOUR)
+    central.dnssec.confirm_ds(RED, domain.id, True)
+    central.dnssec.disable(RED, domain.id, force=True)
+    central.dnssec.enable(RED, domain.id)
+    central.dnssec.disable(RED, domain.id)
+    lived(central, clock, domain, 86400)
+    assert central.dnssec.show(RED, domain.id).state.state is SigningState.DS_LEAVING
+    check(database, clock, domain)
+
+
+def test_a_key_that_signs_all_is_rolled(central: Central, database: Storage, clock: Clock,
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zone_signer, 'MOST_RENEWED', 5)
+    domain = create(central, 'example.com.', *((f'host{number}.example.com.', 'A', ['192.0.2.1'])
+                                               for number in range(20)), who=RED)
+    former, = central.dnssec.enable(RED, domain.id, 'hashed').keys
+    for _ in range(20):
+        lived(central, clock, domain, HOUR)
+    central.dnssec.confirm_ds(RED, domain.id, True)
+    lived(central, clock, domain, 2 * 86400)
+    central.dnssec.roll(RED, domain.id, 'CSK')
+    for _ in range(60):
+        lived(central, clock, domain, 2 * HOUR)
+        check(database, clock, domain)
+        if 'CSK ready' in states(central, domain):
+            central.dnssec.confirm_ds(RED, domain.id, True)
+    last, = central.dnssec.show(RED, domain.id).keys
+    assert last.tag != former.tag and last.state.value == 'active'
+
+
+def test_keys_are_made_where_they_can_be_encrypted_alone(central: Central, database: Storage, clock: Clock,
+                                                         caller: Caller) -> None:
+    domain = create(central, 'example.com.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    with started(database, caller, signing_policies=POLICIES) as without:
+        assert refused(without.dnssec.roll, RED, domain.id, 'ZSK') == 'no_signing_keys_file'
+        clock.now += 41 * 86400
+        without.dnssec.run_due()  # leaves it to others
+    lived(central, clock, domain, 1)
+    check(database, clock, domain)

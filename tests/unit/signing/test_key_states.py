@@ -70,7 +70,7 @@ def to(one: SigningKey, state: KeyState, **times: datetime) -> SigningKey:
     ([ZSK, to(NEW_KSK, KeyState.PUBLISHED, ready_at=at(417))], {}, 417,
      ['ZSK1 -> . at 5000', 'KSK4 -> ready at 417 now']),
     ([ZSK, to(NEW_KSK, KeyState.PUBLISHED, ready_at=at(417))], {'servers': BEHIND.servers}, 417,
-     ['ZSK1 -> . at 5000', 'KSK4 -> .: a, c to serve serial 5']),
+     ['ZSK1 -> . at 5000', 'KSK4 -> . now: a, c to serve serial 5']),
     # The DS at every server of the parent.
     ([ZSK, to(NEW_KSK, KeyState.READY)], {}, 0, ['ZSK1 -> . at 5000', 'KSK4 -> .: the DS of the key 4 at the parent']),
     ([ZSK, to(NEW_KSK, KeyState.READY)], {'ds': {'p': [ds_of(NEW_KSK)], 'q': [ds_of(KSK)], 'r': None}}, 0,
