@@ -572,7 +572,7 @@ class SigningPolicy:
     validity: int = option(1814400, 'For how long signatures are valid.', min=3600, max=31536000)
     refresh: int = option(
         864000, 'Signatures that are valid for less than this are renewed. What a server still serves that is cut off '
-                'must be valid: "expire" in the SOA of signed zones is at most validity less refresh.', min=60)
+                'must be valid: "expire" in the SOA of signed zones is at most this.', min=60)
     jitter: int = option(172800, 'Signatures end up to so much earlier, so that not all are renewed at once.', min=0)
     dnskey_ttl: int = option(3600, 'The TTL of the keys in the zone.', min=0, max=604800)
     propagation_delay: int = option(

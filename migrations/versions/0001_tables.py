@@ -156,6 +156,7 @@ table(
     serial_check('journal_from'),
     serial_check('journal_to'),
     serial_check('first_serial'),
+    serial_check('content_serial'),
     sa.UniqueConstraint('name', 'deleted'),
     sa.Index(None, 'pool_id', 'id'),
     sa.Index(None, 'status', 'pool_id', 'id'),

@@ -88,6 +88,9 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
     'DesignatePoolSignaturesWrong': (
         [{AUDIT.replace('SERIALS', 'SIGNATURES') % 'findings': '1x60'}],
         [{AUDIT.replace('SERIALS', 'SIGNATURES') % 'findings': '0x60', AUDIT % 'findings': '3x60'}]),
+    'DesignatePoolSigningRefused': (
+        [{'designate_pool_dnssec_refused_total{pool="default"}': '0+1x60'}],
+        [{'designate_pool_dnssec_refused_total{pool="default"}': '7x60'}]),
     'DesignatePoolSignaturesExpire': (
         [{'designate_pool_signatures_expire_timestamp_seconds{%s}' % SERVER: '170000x60'},
          {'designate_pool_signatures_expire_timestamp_seconds{%s}' % SERVER: '60x60'}],
