@@ -18,7 +18,7 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import signed_zones
 from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
-from designate_pool.model import Action, ChangeKind, Context, Domain, Release, Report, Status
+from designate_pool.model import Action, ChangeKind, Context, Domain, Report, Status
 from designate_pool.serial import newer
 from designate_pool.storage import queries
 from designate_pool.storage.operations import server_statuses
@@ -70,9 +70,7 @@ def release_domain(tx: Tx, context: Context, domain_id: str, reason: str, now: d
     old, _ = lock_domain(tx, context, domain_id, or_locked=True)
     if old.waits_for is None:
         raise Refused('nothing_waits', f'No change of the zone {old.name} waits for the end of a freeze.', 409)
-    is_staged = old.pool_release is not None and not old.is_secondary and old.former_pool_id is None
-    staged: dict[str, Any] = {'release_state': Release().text} if is_staged else {'version_before': None}
-    new = dataclasses.replace(old, held_by=None, updated_at=now, version=old.version + 1, **staged)
+    new = dataclasses.replace(old, held_by=None, version_before=None, updated_at=now, version=old.version + 1)
     journal.note(tx, context, old, new, ChangeKind.RELEASE, now, reason)
     domains.save(tx, new)
     catalog.bump(tx, new.pool_id, now, [new.id], may_wait=False)
@@ -343,9 +341,11 @@ def move_release(tx: Tx, context: Context, domain_id: str, now: datetime, to: Jo
 
 
 def refuse_unreleased(domain: Domain) -> None:
-    """Refuse what concerns the release of a domain that has none."""
+    """Refuse to move the release of a domain that has none, or whose pool is frozen."""
     if domain.release_state is None:
         raise Refused('not_released', f'The zone {domain.name} is not being released in stages.', 409)
+    if domain.freeze is not None:
+        raise Refused('pool_frozen', f'The release of {domain.name} waits for the end of the freeze of its pool.', 409)
 
 
 def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int, now: datetime,

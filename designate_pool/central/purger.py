@@ -16,6 +16,7 @@ from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.rules import pools
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields
+from designate_pool.errors import Refused
 from designate_pool.model import Context, Domain, Freeze, Pool, new_id
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import heartbeats
@@ -168,6 +169,10 @@ class FrozenPools:
         if (before := domain.permitted) is None:
             return cast(Domain, self._central.delete_domain(context, domain.id))
         revert = self._central.plan_revert(context, domain.id, str(before.serial))
+        if revert.unchanged:  # which may be what was not to be served
+            name, rtype, why = revert.unchanged[0]
+            raise Refused('not_revertible', f'{name} {rtype} of {domain.name} cannot be turned back: {why}. Undo it, '
+                                            'and continue the release.', 409)
         at = self._central.revert_domain(context, domain.id, revert).serial if revert.changes else domain.serial
         return self._move(dataclasses.replace(context, operation_id='', if_match=''), domain.id, at)
 

@@ -76,7 +76,9 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True)
 def _check_release(settings: PoolManagerSettings, servers: Sequence[Server], mistakes: ConfigErrors) -> None:
     """Note what is wrong with the stages of a pool."""
     for text in settings.release_queries:
-        if len(text.split()) != 2 or not dns.rdatatype.RdataType.__members__.get(text.split()[1].upper()):
+        name, *types = text.split() or ['']
+        if (name.endswith('.') or '..' in name or len(types) != 1
+                or types[0].upper() not in dns.rdatatype.RdataType.__members__):
             mistakes.add('service:pool_manager', 'release_queries', f"'{text}' is no name with a type, as www A is")
     if (release := settings.release) is None:
         return

@@ -9,6 +9,7 @@ import dns.name
 import dns.tsig
 
 from designate_pool.errors import InvalidField
+from designate_pool.model import LAST_STAGE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class AllowedPeer:
     port: int
     key: dns.tsig.Key | None = None
     trouble: str | None = None
-    stage: int = 0
+    stage: int = LAST_STAGE
 
     @property
     def server_id(self) -> str:

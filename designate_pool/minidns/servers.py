@@ -16,7 +16,7 @@ from typing import NamedTuple
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.acl import Acl, AllowedPeer, make_acl
-from designate_pool.model import Endpoint, Pool, Server
+from designate_pool.model import LAST_STAGE, Endpoint, Pool, Server
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import tsig
 
@@ -173,7 +173,8 @@ def make_server_table(pool: Pool, hosts: HostAddresses) -> ServerTable:
     """
     addresses = hosts.of(server.host for server in pool.servers)
     stages = pool.stages
-    peers = {server.id: _peer(server, addresses[server.host], stages[server.id]) for server in pool.servers}
+    peers = {server.id: _peer(server, addresses[server.host], stages[server.id] or LAST_STAGE)
+             for server in pool.servers}
     by_destination = {str(server.endpoint): peers[server.id] for server in reversed(pool.servers)}
     for peer in reversed(peers.values()):
         for address in peer.addresses:

@@ -93,9 +93,9 @@ def delete(domain: Domain, now: datetime, request_id: str = '') -> Domain:
 
 
 def _hold_deletion(domain: Domain) -> dict[str, Any]:
-    if (release := domain.release) is None or domain.version_before != NOTHING and not release.held:
+    if domain.release_state is None:
         return hold(domain)
-    # What few servers have is deleted at once; what is held will not go on by itself.
+    # What few servers have is deleted at once; otherwise the deletion is released in place of what was.
     return _UNRELEASED if domain.version_before == NOTHING else {'release_state': Release().text}
 
 
@@ -115,8 +115,8 @@ def continue_release(domain: Domain, now: datetime, request_id: str = '') -> Dom
     """The domain whose release has failed, and begins again with all that has changed; with a new serial but where it
     is being deleted."""
     renewed = domain if domain.is_going else change(domain, now, request_id)
-    return dataclasses.replace(renewed, status=Status.PENDING, release_state=Release().text, updated_at=now,
-                               version=domain.version + 1)
+    anew = _UNRELEASED if domain.pool_release is None else {'release_state': Release().text}
+    return dataclasses.replace(renewed, status=Status.PENDING, updated_at=now, version=domain.version + 1, **anew)
 
 
 def abort_release(domain: Domain, now: datetime, request_id: str = '') -> Domain:

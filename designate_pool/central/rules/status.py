@@ -90,7 +90,8 @@ def next_stage(domain: Domain, release: Release) -> Domain:
     has_changed = release.version is not None
     return dataclasses.replace(
         domain, version_before=release.version,
-        release_state=Release().text if has_changed and domain.freeze is None and domain.pool_release else None)
+        release_state=Release().text if has_changed and domain.freeze is None and domain.pool_release
+        and not domain.is_signed else None)
 
 
 def _decide_deletion(domain: Domain, report: Report) -> StatusDecision | None:

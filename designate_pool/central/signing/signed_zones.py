@@ -146,6 +146,9 @@ class SignedZones:
         if domain.is_secondary:
             raise Refused('secondary_zone', f'The zone {domain.name} is a secondary zone: who runs its masters '
                                             'signs it.', 409)
+        if domain.release_state is not None:
+            raise Refused('release_runs', f'A change of {domain.name} is being released in stages; sign the zone when '
+                                          'that has ended.', 409)
         own = recordsets.one_of_types(tx, domain.id, zone_signer.OWN_TYPES)
         if own is not None:
             raise Refused('has_signatures', f'The zone {domain.name} has the recordset {own.name} {own.type}, as '

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 
+import dns.exception
 import dns.message
+import dns.name
 import dns.rcode
 
 from designate_pool import consensus, metrics
@@ -81,9 +83,15 @@ class Releases:
 
     def _reports(self, state: DomainState, stage: int, now: datetime) -> Iterator[Report]:
         manager, domain = self._manager, state.domain
+        if not manager.pool.release_stages:  # there are no stages any more
+            yield Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, domain.serial, domain.pool_name,
+                         stage)
+            return
         counting = [server for server in manager.members.counting if server not in state.later]
         outcome, why = stage_outcome(state, counting, {server.id: server.label for server in manager.members.servers},
                                      timedelta(seconds=manager.settings.release_bake), now)
+        if not counting:
+            outcome, why = Outcome.ERROR, 'no server of it is in service'
         if outcome is Outcome.SUCCESS and not domain.is_going:
             stages = manager.pool.stages
             for server in counting:  # those of earlier stages have been asked
@@ -107,13 +115,17 @@ class Releases:
             for text in ('@ SOA', *self._manager.settings.release_queries):
                 name, rtype = text.split()
                 owner = domain.name if name == '@' else f'{name}.{domain.name}'
-                rcode = peer.ask(dns.message.make_query(owner, rtype, flags=0), server.call_timeout).rcode()
+                try:
+                    query = dns.message.make_query(owner, rtype, flags=0)
+                except dns.name.NameTooLong:
+                    continue  # a zone with a long name has no such name
+                rcode = peer.ask(query, server.call_timeout).rcode()
                 if rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
                     return f'{server.label} answers {owner} {rtype} with {dns.rcode.to_text(rcode)}'
-        except (PoolError, OSError) as error:
+            if worker.backend.capabilities.fed_by_records:
+                return ''
+            comparison = compare_domain(self._manager.storage, server, domain, Pace(0))
+        except (PoolError, OSError, ValueError, dns.exception.DNSException) as error:
             return f'{server.label} does not answer for {domain.name}: {error}'
-        if worker.backend.capabilities.fed_by_records:
-            return ''
-        comparison = compare_domain(self._manager.storage, server, domain, Pace(0))
         return '' if comparison is None or comparison.match not in (Match.OTHER, Match.SILENT) else (
             f'{server.label}: {comparison.why}')

@@ -256,7 +256,8 @@ def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
     reach, size = domain.serial, 0
     for number, former_serial, count in rows:
         if reach == domain.journal_from or size + count > most:
-            if domain.is_signed and not domain.waits_for:  # servers may have an older version while changes wait
+            # Servers may have an older version while changes wait.
+            if domain.is_signed and not domain.waits_for and domain.release_state is None:
                 tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain.id, TABLE.c.number <= number,
                                                   TABLE.c.signed_difference != b'').values(signed_difference=None))
             break
