@@ -379,4 +379,4 @@ def test_a_year_of_three_projects(central: Central, database: Storage, clock: Cl
     for zone in year.zones:
         year.check(zone)
     assert min(year.counts.get(kind, 0) for kind in (
-        'API', 'CREATE', 'IMPORT', 'DELETE', 'RESTORE', 'UNDO', 'OWNER', 'in vain')) > steps / 400, year.counts
+        'API', 'CREATE', 'IMPORT', 'DELETE', 'RESTORE', 'UNDO', 'OWNER', 'in vain')) > steps / 800, year.counts
