@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pathlib
+import re
 import threading
 import time
 import uuid
@@ -218,3 +219,25 @@ def test_a_query_that_is_not_answered_holds_a_release(tmp_path: pathlib.Path) ->
         pool.servers['canary'].control.ask('clear_faults')
         pool.stack.command('zone', 'release', 'continue', 'asked.example.com.')
         in_stages(pool.watch(zone, 'asked.example.com.', '192.0.2.2'))
+
+
+def test_a_zone_is_deleted_while_a_change_of_it_is_released(pool: Staged) -> None:
+    for count, name in ((1, 'first.example.com.'), (2, 'half.example.com.')):  # of servers that have the change
+        zone, www = pool.create(name)
+        pool.stack.set_recordset(zone, www, '192.0.2.2')
+        wait_until(lambda: len(pool.serving(name, '192.0.2.2')) == count, 'some servers have the change')
+        pool.stack.delete_zone(zone)
+        pool.stack.wait_for(zone, 'gone')
+        assert not pool.serving(name, '192.0.2.1') and not pool.serving(name, '192.0.2.2')
+
+
+def test_a_release_goes_on_without_the_stages_that_are_taken_from_the_configuration(tmp_path: pathlib.Path) -> None:
+    with Staged(tmp_path, release_bake='3600') as pool:
+        name = 'unstaged.example.com.'
+        zone, www = pool.begin(name)
+        wait_until(lambda: pool.serving(name, '192.0.2.1') == ['canary'], 'the canary has it')
+        config = pool.stack.config
+        config.write_text(re.sub('^release = .*$', '', config.read_text(), flags=re.MULTILINE))
+        pool.stack.kill('all')
+        pool.stack.launch('all')
+        assert pool.watch(zone, name, '192.0.2.1')[-1] == list(NAMES)
