@@ -105,7 +105,7 @@ def test_of_many_each_has_its_own_result() -> None:
             return [soa_answer(query, number)]
         return [] if number == 1 else [refused(query)]
 
-    with driver(script, call_timeout=1) as (backend, _):
+    with driver(script, call_timeout=3) as (backend, _):
         results = backend.delete_domains([a_domain(f'{number}.example.com.') for number in range(60)])
     assert [number for number, result in enumerate(results) if not result.ok] == sorted([*range(0, 60, 3), 1])
     assert results[1].unreachable and results[1].error == 'no answer to a query for 1.example.com.'

@@ -49,8 +49,8 @@ def test_nothing_has_begun(seen, zone):
         'port': 53, 'state': 'active', 'state_since': '2026-05-01T11:48:00.000000', 'silent_since': None,
         'counts': True, 'action': 'CREATE', 'status': 'PENDING', 'current': False, 'serial': None,
         'expected_serial': FIRST_SERIAL, 'last_error': None, 'reason': None, 'attempts': 0, 'next_attempt_at': None,
-        'deadline_at': None, 'plan_id': None, 'diverged': False, 'seen_at': None, 'signs': False, 'created_at': None,
-        'updated_at': None}
+        'deadline_at': None, 'plan_id': None, 'diverged': False, 'seen_at': None, 'signs': False, 'released': True,
+        'created_at': None, 'updated_at': None}
 
 
 def test_create_is_what_matters_until_it_has_succeeded(seen):

@@ -31,7 +31,7 @@ def test_a_zone_is_shown_as_designate_shows_it(api):
         'pool_id': str(uuid.UUID(POOL_ID)), 'project_id': 'tenant-1', 'masters': [], 'attributes': {},
         'transferred_at': None, 'version': 1, 'converged_at': None, 'shared': False,
         'lock_reason': None, 'locked_by_admin': False, 'locked_recordsets': 0, 'freeze': None,
-        'requires_approval': False,
+        'release': None, 'requires_approval': False,
         'links': {'self': address},
     }
 
