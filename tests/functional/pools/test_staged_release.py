@@ -6,7 +6,6 @@ import base64
 import pathlib
 import re
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 
@@ -66,15 +65,16 @@ class Staged(Startable):
     def watch(self, zone: str, name: str, address: str, seconds: float = 30) -> list[list[str]]:
         """Who serves the address, each time that it changes, until the zone is ACTIVE."""
         seen: list[list[str]] = []
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            is_active = self.stack.zone(zone)['status'] == 'ACTIVE'
+
+        def is_active() -> bool:
+            has_ended = self.stack.zone(zone)['status'] == 'ACTIVE'
             now = self.serving(name, address)
             if not seen or seen[-1] != now:
                 seen.append(now)
-            if is_active:
-                return seen
-        raise AssertionError(f'{seen}: {self.stack.request("GET", f"/v2/zones/{zone}/explain", 200)}')
+            return has_ended
+
+        wait_until(is_active, f'{name} is ACTIVE with {address}', seconds)
+        return seen
 
 
 @pytest.fixture(scope='module')
@@ -139,8 +139,12 @@ def test_a_canary_that_dies_of_a_record_keeps_it_from_all_others(pool: Staged, v
     with Fragile(pool, name, '192.0.2.66') as fragile:
         pool.stack.set_recordset(zone, www, '192.0.2.66')
         pool.stack.set_recordset(beside, www_beside, '192.0.2.2')
-        while not fragile.killed or pool.stack.zone(zone)['release']['held'] is None:
+
+        def is_held() -> bool:
             assert pool.serving(name, '192.0.2.1')[-3:] == ['second', 'third', 'fourth']
+            return bool(fragile.killed) and pool.stack.zone(zone)['release']['held'] is not None
+
+        wait_until(is_held, 'the release is held', 60)
     assert 'secondary:127.0.0.1' in held(pool, zone)
     waited = pool.stack.request('GET', f'/v2/zones/{zone}/wait?timeout=30', 200)
     assert (waited['failed'], waited['timed_out'], waited['seconds'] < 5) == (True, False, True)
