@@ -86,7 +86,6 @@ class SigningKey:
     :ivar public: the rdata of its DNSKEY record
     :ivar token_uri: of the key in a PKCS#11 token (RFC 7512); None for one whose private part is stored
     :ivar publish_at: when it was or will be published; likewise the others, each named for its state
-    :ivar backed_up_at: when it was last exported; None for never
     """
 
     id: str
@@ -101,7 +100,6 @@ class SigningKey:
     ds_seen_at: datetime | None = None
     retire_at: datetime | None = None
     remove_at: datetime | None = None
-    backed_up_at: datetime | None = None
     token_uri: str | None = None
 
 

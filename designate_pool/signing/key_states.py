@@ -30,7 +30,6 @@ class KeyPolicy(NamedTuple):
     :ivar lifetimes: by role, how long a key is active; a role that is not in it is rolled on request alone
     :ivar propagation_delay: how long a server may go on answering with a former version after a newer one was seen
     :ivar parent_ds_ttl: of DS records in the parent zone
-    :ivar needs_backup: whether the DS of a key is offered only when the key has been exported
     :ivar digests: of the DS records that the parent is to have
     """
 
@@ -39,7 +38,6 @@ class KeyPolicy(NamedTuple):
     dnskey_ttl: int = 3600
     propagation_delay: int = 300
     parent_ds_ttl: int = 86_400
-    needs_backup: bool = False
     digests: Sequence[int] = (key_records.SHA256,)
 
 
@@ -147,8 +145,7 @@ class _Plan:
         if key.role != KeyRole.ZSK and not self._of_role(key, KeyState.ACTIVE):
             # Caches may have answers without signatures, and that there is no key.
             ttl = max(ttl, self.facts.largest_ttl, self.facts.soa_minimum)
-        missing = self.policy.needs_backup and key.role != KeyRole.ZSK and key.backed_up_at is None
-        yield self._after_caches(key, KeyState.READY, ttl, f'a backup of the key {key.tag}' if missing else '')
+        yield self._after_caches(key, KeyState.READY, ttl, '')
 
     def ready(self, key: SigningKey) -> Iterator[KeyStep]:
         if key.role == KeyRole.ZSK:

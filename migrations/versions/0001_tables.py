@@ -605,7 +605,6 @@ table(
     sa.Column('ds_seen_at', Time),
     sa.Column('retire_at', Time),
     sa.Column('remove_at', Time),
-    sa.Column('backed_up_at', Time),
     sa.Index(None, 'domain_id'),
 )
 

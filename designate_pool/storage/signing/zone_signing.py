@@ -36,7 +36,7 @@ _MAY_GO_ON = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.dele
 _DUE = [_STATES.select.where(column <= sa.bindparam('now'), _FREE, _MAY_GO_ON).order_by(column)
         .limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True)
         for column in (TABLE.c.resign_at, TABLE.c.next_event_at)]
-_CHANGING = ('state', 'publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at', 'backed_up_at',
+_CHANGING = ('state', 'publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at',
              'token_uri')
 
 
@@ -84,12 +84,6 @@ def claim_due(tx: Tx, by: str, now: datetime, until: datetime, most: int) -> lis
     for part in chunks(state.domain_id for state in claimed):
         tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part)).values(claimed_by=by, claimed_until=until))
     return claimed
-
-
-def claim(tx: Tx, domain_id: str, by: str, now: datetime, until: datetime) -> bool:
-    """Claim one domain, due or not; whether nobody else has."""
-    return tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id, sa.or_(_FREE, TABLE.c.claimed_by == by))
-                      .values(claimed_by=by, claimed_until=until), {'now': now}).rowcount > 0
 
 
 def release(tx: Tx, domain_id: str, by: str) -> None:

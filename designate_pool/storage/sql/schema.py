@@ -492,7 +492,7 @@ zone_keys = sa.Table(
     sa.Column('private', long_text()),
     sa.Column('token_uri', sa.String(1024)),
     sa.Column('state', Code(KeyState, 16), nullable=False),
-    *moments('publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at', 'backed_up_at'),
+    *moments('publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at'),
     sa.Index(None, 'domain_id'),
 )
 

@@ -111,8 +111,6 @@ def test_due_zones_are_claimed_once_and_not_those_of_frozen_pools(storage: Stora
     claimed = storage.run(zone_signing.claim_due, 'one', NOW, until, 10)
     assert {claimed_state.domain_id for claimed_state in claimed} == set(keys[:2])
     assert storage.run(zone_signing.claim_due, 'two', NOW, until, 10) == []
-    assert storage.run(zone_signing.claim, keys[0], 'two', NOW, until) is False
-    assert storage.run(zone_signing.claim, keys[0], 'one', NOW, until) is True
     storage.run(zone_signing.release, keys[0], 'one')
     again = storage.run(zone_signing.claim_due, 'two', NOW, until, 10)
     assert [claimed_state.domain_id for claimed_state in again] == keys[:1]
@@ -147,7 +145,7 @@ def test_private_keys_are_encrypted_each_for_itself_and_rotated(storage: Storage
     in_token = SigningKey(new_id(), KeyRole.CSK, 13, 1, b'\1', token_uri='pkcs11:token=zone')
     storage.run(zone_signing.add_keys, domain_id, [(in_token, None)], NOW + timedelta(2))
     assert storage.read(zone_signing.keys_of, [domain_id, other]) == {domain_id: [*keys, in_token], other: []}
-    changed = dataclasses.replace(keys[0], state=KeyState.ACTIVE, active_at=NOW, backed_up_at=NOW)
+    changed = dataclasses.replace(keys[0], state=KeyState.ACTIVE, active_at=NOW)
     storage.run(zone_signing.save_keys, [changed, keys[1]], NOW)
     assert storage.read(zone_signing.keys_of, [domain_id])[domain_id] == [changed, keys[1], in_token]
 

@@ -118,12 +118,6 @@ def test_what_a_key_waits_for(held: list[SigningKey], changes: dict[str, object]
     assert told(held, FACTS._replace(**changes), POLICY, now) == expected  # type: ignore[arg-type]
 
 
-def test_a_ds_is_offered_once_the_key_is_backed_up() -> None:
-    policy = POLICY._replace(needs_backup=True)
-    assert told([ZSK, NEW_KSK], policy=policy)[1] == 'KSK4 -> .: a backup of the key 4'
-    assert told([ZSK, to(NEW_KSK, KeyState.PUBLISHED, backed_up_at=T0)], policy=policy)[1] == 'KSK4 -> . at 410 now'
-
-
 def test_since_when_a_key_has_its_state() -> None:
     steps = key_states.plan([ZSK, to(KSK, KeyState.MADE)], POLICY, FACTS, at(5))
     assert [step.since for step in steps] == [T0, None]
