@@ -79,8 +79,8 @@ class Capabilities:
     :ivar signs_under_serial: a zone that the server signs with keys of its own keeps the pool's serial; its driver has
         an option ``signs_zones`` that says whether it does that
     :ivar not_transferred: types of records that the server answers, but leaves out of its transfers
-    :ivar deletes_per_second: how many zones the server is told to delete in a second; 0 for no limit.  It may change
-        while the driver is used
+    :ivar changes_per_second: how many zones the server is told to create or delete in a second; 0 for no limit.  It may
+        change while the driver is used
     :ivar limits: what the make of server does not take of a zone; recordsets beyond them are refused in the pool
     :ivar most_in_flight: how many calls the server accepts at once, even if ``max_in_flight`` of its section is higher
     """
@@ -93,7 +93,7 @@ class Capabilities:
     tries_key: bool = False
     batch_size: int = 1
     gathers_below: int = 0
-    deletes_per_second: float = 0
+    changes_per_second: float = 0
     most_in_flight: int = 1000
     limits: tuple[ServerLimit, ...] = ()
     signs_under_serial: bool = False

@@ -37,7 +37,7 @@ ATTEMPTS = 5
 #: Over TLS, only the zones of batches up to this size are looked at before they are deleted; over a socket all are.
 SMALL_BATCH = 8
 #: The first version of NSD that survives the deletion of a zone that it is transferring.
-SAFE_DELETES = 4, 9
+SAFE_CHANGES = 4, 9
 #: Errors of NSD that no retry can help.
 PERMANENT = ('does not exist', 'cannot parse zone name', 'zone defined in nsd.conf')
 REASONS = {'error pattern ': Reason.NOT_CONFIGURED, 'zonelist entry': Reason.NO_ZONE_CHANGES}
@@ -58,7 +58,7 @@ class Nsd(Backend):
 
     # Each zone of a batch that exists already takes a connection of its own, 12 ms with TLS.
     # NSD accepts ten control connections at most, and serves one at a time.
-    capabilities = Capabilities(fetches_on_create=True, batch_size=100, most_in_flight=4, deletes_per_second=40,
+    capabilities = Capabilities(fetches_on_create=True, batch_size=100, most_in_flight=4, changes_per_second=50,
                                 limits=_LIMITS)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
@@ -143,8 +143,8 @@ class Nsd(Backend):
         if not answer or not answer[0].startswith('version:'):
             raise BackendError(why=f'what answers on the control channel is not NSD: {" ".join(answer)[:200]}')
         version = tuple(map(int, re.findall(r'\d+', answer[0])[:2]))
-        self.capabilities = Nsd.capabilities if version < SAFE_DELETES else dataclasses.replace(
-            Nsd.capabilities, deletes_per_second=0)
+        self.capabilities = Nsd.capabilities if version < SAFE_CHANGES else dataclasses.replace(
+            Nsd.capabilities, changes_per_second=0)
 
     def _advice(self, result: model.CallResult) -> str:
         if result.reason is Reason.BAD_TLS and not self._control.speaks_tls:

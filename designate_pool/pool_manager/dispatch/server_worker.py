@@ -279,9 +279,12 @@ class ServerWorker:
         self._operations: dict[int, tuple[int, Operation]] = {}
         self._call_started: dict[int, float] = {}
         self._lock = threading.Lock()
-        self._queues = [runtime.work_queue(functools.partial(self._call_next, number), backend.capabilities.batch_size,
-                                           f'{server.label}/{number}', priority=lambda each: each.recent)
-                        for number in range(min(server.max_in_flight, backend.capabilities.most_in_flight))]
+        count = min(server.max_in_flight, backend.capabilities.most_in_flight)
+        size = backend.capabilities.batch_size
+        if rate := backend.capabilities.changes_per_second:  # a recent change does not wait for a long batch
+            size = min(size, max(1, int(rate / count)))
+        self._queues = [runtime.work_queue(functools.partial(self._call_next, number), size, f'{server.label}/{number}',
+                                           priority=lambda each: each.recent) for number in range(count)]
 
     def room(self, recent: bool) -> int:
         """How many more operations of one kind may be queued."""
@@ -332,15 +335,14 @@ class ServerWorker:
         try:
             for kind, together in itertools.groupby(operations, _kind):
                 part = list(together)
-                rate = capabilities.deletes_per_second / len(self._queues) if kind is _Kind.DELETE else 0
-                size = MAX_RETRANSFERS if kind is _Kind.RETRANSFER else max(1, int(rate)) if rate else len(part)
+                size = MAX_RETRANSFERS if kind is _Kind.RETRANSFER else len(part)
                 for start in range(0, len(part), size):
                     with self._lock:
                         self._call_started[number] = time.monotonic()
                     ids = self._call_claimed(part[start:start + size], kind)
                     called.update(ids)
-                    if rate:
-                        self._stopping.wait(len(ids) / rate)
+                    if capabilities.changes_per_second and kind in (_Kind.CREATE, _Kind.DELETE):
+                        self._stopping.wait(len(ids) * len(self._queues) / capabilities.changes_per_second)
         except (SystemExit, KeyboardInterrupt, GeneratorExit):
             is_ending = True
             raise
