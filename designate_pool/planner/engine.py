@@ -204,12 +204,16 @@ class SyncEngine:
             store.settle(plan.plan_id, PlanState.DROPPED, error.kwargs['why'])
             raise
 
-    def zones(self, is_logged: bool = True) -> list[str]:
+    def zones(self, is_complete: bool = False) -> list[str]:
         """The names of all zones, in the order of the configuration; those that sources list after the others.
 
-        :param is_logged: whether a source that cannot list its zones is
+        :param is_complete: whether a source that cannot list its zones is an error
+        :raises SourceError: for such a source
         """
-        return list(self._resolve(is_logged)[0])
+        settings, failed = self._resolve(is_logged=False)
+        if is_complete and failed:
+            raise SourceError(source=f'the list of zones {failed[0].zone}', why=failed[0].error)
+        return list(settings)
 
     def get_zone(self, name: str) -> Zone:
         """An empty zone with the sub-zones and thresholds of its configuration; InvalidField without one."""

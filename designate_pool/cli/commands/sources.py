@@ -170,11 +170,11 @@ def _engine_and_zones(setup: Setup, parsed_args: argparse.Namespace) -> tuple[Sy
     """The engine that dumps, and the names of the zones; CliError for zones not in the configuration."""
     engine = SyncEngine(setup)
     names = [normal_name(zone_name) for zone_name in zone_names(parsed_args.zones)]
-    configured = engine.zones(is_logged=not names and not parsed_args.source)
+    configured = engine.zones(is_complete=not names and not parsed_args.source)
     if not parsed_args.source:
         unknown = [name for name in names if name not in configured]
         if unknown:
-            engine.zones()  # a source that cannot list its zones is logged
+            engine.zones(is_complete=True)  # a source that cannot list its zones may have it
             raise CliError(f'There is no {" and no ".join(unknown)} in the configuration; with --source it need '
                            'not be.')
         return engine, names or configured

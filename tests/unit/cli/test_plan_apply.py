@@ -217,7 +217,13 @@ class TestDumping:
                   + '  example.net.: {sources: [in], targets: [out]}\n')
         for words in (('example.net',), ('--source', 'in'), ('example.net', '--source', 'in')):
             assert git.run('dump', *words, '--output', 'x').err == ''
-        assert 'nowhere cannot be read' in git.run('dump', 'example.com', '--output', 'x', code=1).err
+        # Those of * are not dumped, and a dump of all zones says so, as does one of a zone that may be among them.
+        for unlisted in ((), ('example.com',)):
+            assert 'nowhere cannot be read' in git.run('dump', *unlisted, '--output', 'y', code=1).err
+        assert not (git.path / 'y').exists()
+        git.change('designate-pool-sync.yaml', "'*': {sources: [files]", "'*': {sources: [in]")
+        ran = git.run('dump', '--output', 'x')
+        assert (ran.out, ran.err) == ('example.net. 1 RRset x/example.net.zone\n', '')
 
     def test_where_nothing_can_be_written(self, git: Folder) -> None:
         git.write('x', 'a file')
