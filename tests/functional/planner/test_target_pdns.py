@@ -23,7 +23,7 @@ from designate_pool.powerdns import PdnsAnswer, PdnsServer
 from designate_pool.protocol.rrset import rrset
 from testing.pdns import PowerDns
 from testing.processes import binary
-from tests.fixtures.plans import bring, planned
+from tests.fixtures.plans import bring, planned, refuse_cname_beside_mail
 
 Start = Callable[..., PowerDns]
 
@@ -246,6 +246,7 @@ def test_one_bad_record_does_not_keep_the_others_back(server: PowerDns, provider
         assert server.serial('example.com.') == 1
     assert len(bring(provider, a_zone(text, 3)).changes) == 1
     assert server.serial('example.com.') == 3
+    refuse_cname_beside_mail(provider, a_zone(text, 4))
 
 
 def test_what_only_powerdns_knows_is_left_alone(server: PowerDns, provider: PdnsProvider) -> None:

@@ -132,6 +132,7 @@ class TestEveryServer:
         bring(target, zone(ns + 'www 60 A 192.0.2.1\nwww 60 TXT "beside"', 20))
         bring(target, zone(ns + 'www 60 CNAME mail', 30))
         assert server.texts('www.example.com.', 'CNAME') == ['mail.example.com.']
+        plans.refuse_cname_beside_mail(target, zone(ns, 40))
 
     def test_none_of_the_own_name_servers_stays(self, server: Daemon) -> None:
         target = provider(server)

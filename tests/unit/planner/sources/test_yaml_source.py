@@ -309,6 +309,9 @@ def test_types_that_dns_has_not_reach_yaml(tmp_path: pathlib.Path) -> None:
     assert read(str(tmp_path / 'copy'), lenient=True) == desired
     again = adapt_provider('copy', 'octodns.provider.yaml.YamlProvider', {'directory': str(tmp_path / 'copy')})
     assert again.plan(desired, lenient=True) is None
+    changed = read(folder(tmp_path, 'a: {type: ALIAS, value: b.}\n'), lenient=True)
+    plan = again.plan(changed, lenient=True)
+    assert plan is not None and [change.name for change in plan.changes] == ['b.example.com.'], 'an ALIAS stays'
 
 
 def test_types_that_dns_has_not_are_for_the_target_to_refuse(tmp_path: pathlib.Path) -> None:
