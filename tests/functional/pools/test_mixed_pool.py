@@ -6,12 +6,14 @@ threshold is 100 %: ACTIVE means that all four serve it.
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Iterator
 
 import dns.xfr
 import pytest
 
-from testing.processes import wait_until
+from testing.processes import patience, wait_until
 from tests.fixtures.mixed import MAKES, Mixed, for_all
 
 
@@ -39,6 +41,19 @@ def test_create_change_and_delete(pool: Mixed) -> None:
     pool.stack.delete_zone(zone)
     pool.stack.wait_for(zone, 'gone')
     pool.wait_until_gone(['plain.example.com.'])
+
+
+def test_what_nsd_serves_is_seen_soon_also_of_the_second_of_two_zones_changed_at_once(pool: Mixed) -> None:
+    """NSD loads what it has fetched once a second, so the second zone has to wait for that."""
+    zones = [pool.create(f'twin{number}.example.com.') for number in range(2)]
+    for zone, recordset in zones:
+        pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+    for number in (1, 0):
+        pool.wait_until_served(f'twin{number}.example.com.', '192.0.2.2', ['nsd'])
+    began = time.monotonic()
+    for zone, _ in zones:
+        wait_until(functools.partial(lambda zone: pool.row(zone, 'nsd')['current'], zone), 'the pool sees it')
+    assert time.monotonic() - began < patience(1)
 
 
 def test_data_of_a_type_by_its_number_is_served_by_all(pool: Mixed) -> None:

@@ -1,10 +1,11 @@
-"""A program ends when it is told to: soon while nothing happens, and although the broker is down."""
+"""Programs without their database, and told to end: soon while nothing happens, and although the broker is down."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
 import pathlib
+import re
 import signal
 import time
 
@@ -17,13 +18,15 @@ from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.storage.sql.database import Storage
 from testing import warm
-from testing.databases import PostgreSQL, upgraded_sqlite
-from testing.processes import free_port, patience, wait_until
+from testing.databases import MariaDB, PostgreSQL, upgraded_sqlite
+from testing.processes import Process, free_port, patience, wait_until
 from testing.rabbitmq import RabbitMq
-from testing.stack import Stack
+from testing.stack import SERVICES, Stack
 from tests.fixtures.central import lock_waits
 
 SERVER = '[backend:fake:2a1f6b7c-5f5e-4a57-9b0e-3f6a3b1f7d01]\nhost = 127.0.0.1\ncall_timeout = 2\n'
+SINK = '[service:sink]\nenabled_notification_handlers = nova_fixed\n' \
+       '[handler:nova_fixed]\nzone_id = 2a1f6b7c-5f5e-4a57-9b0e-3f6a3b1f7d02\n'
 
 
 @pytest.mark.parametrize('concurrency', ['eventlet', 'threading'])
@@ -55,6 +58,45 @@ def test_idle_listeners_end_soon(rabbitmq: RabbitMq) -> None:
     began = time.monotonic()
     caller.stop()
     assert time.monotonic() - began < patience(2)
+
+
+@pytest.mark.slow
+def test_an_outage_of_the_database_is_two_lines_of_each_program_and_all_end_soon(
+        tmp_path: pathlib.Path, mariadb: MariaDB, rabbitmq: RabbitMq) -> None:
+    with contextlib.ExitStack() as end:
+        apart, together = (end.enter_context(Stack(tmp_path / name, [SERVER, SINK], mariadb.create_database(), broker,
+                                                   concurrency, manager={}))
+                           for name, broker, concurrency in (('apart', rabbitmq.url, 'eventlet'),
+                                                             ('together', None, 'threading')))
+        apart.launch('central', 'sink')
+        programs = {**apart.processes, **together.processes}
+        before = {name: program.log.stat().st_size for name, program in programs.items()}
+        assert list(before) == [*SERVICES, 'central', 'sink', 'all']
+
+        def told(name: str, program: Process) -> str:
+            return program.log.read_bytes()[before[name]:].decode()
+
+        mariadb.kill()
+        threads = end.enter_context(concurrent.futures.ThreadPoolExecutor())
+        try:
+            asked = [threads.submit(requests.get, f'{stack.url}/v2/zones', timeout=patience(60))
+                     for stack in (apart, together)]
+            for name, program in programs.items():
+                wait_until(lambda: 'does not answer' in told(name, program), f'{name} tells of the begin', 60)
+            assert [each.result().status_code for each in asked] == [503, 503], 'what waited has failed by now'
+        finally:
+            mariadb.start()
+        for name, program in programs.items():
+            wait_until(lambda: 'answers again' in told(name, program), f'{name} tells of the end', 60)
+            begin, last = told(name, program).splitlines()
+            assert f'the database at 127.0.0.1:{mariadb.port} does not answer: ' in begin
+            assert "Can't connect to MySQL server" in begin
+            assert re.search(rf'at 127.0.0.1:{mariadb.port} answers again \(after \d+ s and \d+ failures', last)
+        for stack in (apart, together):
+            for name in list(stack.processes):
+                began = time.monotonic()
+                assert stack.stop(name) == {name: 0}
+                assert time.monotonic() - began < patience(2), name
 
 
 @pytest.mark.slow
