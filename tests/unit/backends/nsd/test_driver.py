@@ -224,7 +224,8 @@ def test_a_list_is_an_error_when_nsd_is_gone_or_another_one_after_it(scripted: C
 
 @pytest.mark.parametrize(('version', 'most'), [
     ('4.6.1', 50), ('4.8.0', 50), ('4.9.0', 0), ('4.12.0', 0), ('5.0.0rc1', 0), ('unknown', 50)])
-def test_creates_and_deletes_are_bounded_where_they_may_end_nsd(scripted: Callable[..., Scripted], version: str, most: int) -> None:
+def test_creates_and_deletes_are_bounded_where_they_may_end_nsd(scripted: Callable[..., Scripted], version: str,
+                                                                most: int) -> None:
     nsd = driver(scripted(f'version: {version}\n'.encode()))
     assert nsd.capabilities.changes_per_second == 50, 'nothing is known yet'
     assert nsd.ping().ok
