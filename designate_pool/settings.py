@@ -579,6 +579,9 @@ class SigningPolicy:
         300, 'For how long after all servers serve a version an answer of the one before may still be on its way.',
         min=0)
     parent_ds_ttl: int = option(86400, 'The TTL of DS records in the parent zone.', min=0, max=604800)
+    own_parent: bool = option(
+        True, 'Whether the DS records of a zone are put into the zone above it, and taken out again, where both are '
+              'here, belong to one project, and that one has NS records of this one.')
     digests: tuple[int, ...] = (2,)
 
     @property

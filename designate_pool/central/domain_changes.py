@@ -105,6 +105,7 @@ def assign_to_project(tx: Tx, context: Context, domain: Domain, project_id: str,
     name_ownership.recheck_name(tx, context, domain.name, neighbourhood, project_id, *others)
     moved = dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
     journal.note(tx, context, domain, moved, ChangeKind.OWNER, now)
+    signed_zones.change_owner(tx, moved, now)
     return zone_shares.hand_over(tx, moved, project_id)
 
 

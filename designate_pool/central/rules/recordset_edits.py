@@ -88,7 +88,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
         if former is not None and must_be_new:
             raise DuplicateRecordSet(name=change.name, rtype=change.type)
         if former is not None and former.managed and not may_edit_managed and not from_master:
-            raise ManagedRecordSet(change.name, change.type, 'there for a floating IP or an instance')
+            raise ManagedRecordSet(change.name, change.type, 'there for a floating IP, an instance or a signed zone')
         if change.rdatas == ():
             if former is not None:
                 Locked.check(f'The recordset {former.name} {former.type}', former)

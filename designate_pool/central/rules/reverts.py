@@ -89,5 +89,5 @@ def _why_not(context: Context, domain: Domain, last: RecordSet | None, since: da
         is_own = last is not None and last.project_id == context.project_id and not last.managed
         return None if is_own and last and (since is None or last.created_at and last.created_at <= since) else ''
     if last is not None and last.managed:
-        return 'it is managed: by the pool, or for a floating IP or an instance'
+        return 'it is managed: by the pool, or for a floating IP, an instance or a signed zone'
     return 'it belongs to another project' if last is not None and last.project_id else None

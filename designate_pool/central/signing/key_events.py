@@ -10,20 +10,23 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from designate_pool import consensus, outage_log
+from designate_pool import outage_log
 from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
+from designate_pool.central.managed_records import ManagedChange
 from designate_pool.central.rules import domains as domain_rules
 from designate_pool.central.rules.journal import Journal, JournalEntry
+from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.signing import parent_ds
+from designate_pool.central.signing.parent_ds import OwnParent
 from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.errors import PoolError
-from designate_pool.model import (ChangeKind, Context, Domain, KeyRole, KeyState, ServerState, SigningKey, SigningState,
-                                  ZoneSigning, new_id)
+from designate_pool.model import (ChangeKind, Context, Domain, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning,
+                                  new_id)
 from designate_pool.serial import at_least
 from designate_pool.settings import SigningPolicy
 from designate_pool.signing import key_states, keys
 from designate_pool.signing.key_states import KeyFacts, KeyPolicy, KeyStep
-from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.signing import signed_records, zone_signing
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains
@@ -38,15 +41,15 @@ LOOK, LOOK_AGAIN = timedelta(seconds=5), timedelta(minutes=10)
 _MOST_CLAIMS = 20
 #: Versions that follow each other at once, before other zones have their turn.
 _MOST_VERSIONS = 200
-_MAY_ANSWER = (ServerState.JOINING, ServerState.ACTIVE, ServerState.MAINTENANCE, ServerState.DRAINING)
 
 
 class KeyEvents:
     """Does what is due for signed zones."""
 
     def __init__(self, storage: Storage, signer: ZoneSigner, journal: Journal, casts: CastQueue,
-                 event_sender: events.EventSender) -> None:
+                 event_sender: events.EventSender, allowance: Allowance) -> None:
         self._storage = storage
+        self._allowance = allowance
         self._signer = signer
         self._journal = journal
         self._casts = casts
@@ -87,6 +90,29 @@ class KeyEvents:
         if domain is not None and former is not None and domain.serial != former.serial:
             self._events.zone(events.UPDATE, WHO.actor, domain, changed=False)
             self._casts.put(WHO, [domain])
+        if domain is not None and not domain.is_going:
+            self._keep_ds(domain)
+
+    def _keep_ds(self, domain: Domain) -> None:
+        """Have the parent have the DS records of a zone, if it lives here."""
+        done = transactions.run(self._storage, self._kept_ds, domain, self._storage.now())
+        if done is None:
+            return
+        for number, (verb, recordset) in enumerate(done.events):
+            self._events.zone(verb, WHO.actor, done.domain, done.changed and not number, recordset)
+        self._casts.put(WHO, [done.domain])
+
+    def _kept_ds(self, tx: Tx, domain: Domain, now: datetime) -> ManagedChange | None:
+        state = zone_signing.state_of(tx, domain.id)
+        if state is None:
+            return None
+        policy = self._signer.policy(state.policy)
+        zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+        done = parent_ds.keep(tx, dataclasses.replace(WHO, kind=ChangeKind.API), domain,
+                              wanted_ds(domain, state, zone_keys, policy), policy, now, self._journal, self._allowance)
+        if done is not None:
+            zone_signing.schedule(tx, [domain.id], now + LOOK)
+        return done
 
     def _advance(self, tx: Tx, domain_id: str, now: datetime) -> bool:
         """Do what is due in one version; whether more is due."""
@@ -97,8 +123,9 @@ class KeyEvents:
         policy = self._signer.policy(state.policy)
         zone_keys = zone_signing.keys_of(tx, [domain_id])[domain_id]
         is_leaving = state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
-        facts = facts_of(tx, domain, state, zone_keys)
-        steps = key_states.plan(zone_keys, key_policy(policy), facts, now)
+        parent = parent_ds.own_parent(tx, domain, policy)
+        facts = facts_of(tx, domain, state, zone_keys, parent)
+        steps = key_states.plan(zone_keys, key_policy(policy, parent), facts, now)
         due = [step for step in steps if step.is_due]
         changed = [step.key for step in due if step.former is not None and step.key is not None]
         zone_signing.save_keys(tx, changed, now)
@@ -110,8 +137,11 @@ class KeyEvents:
         stage = key_states.zone_state(after, is_leaving)
         if stage is not state.state:
             LOG.info('%s: %s, was %s', domain.name, stage, state.state)
+        waits = [step.waits_for for step in steps if step.waits_for]
+        if parent.why and (any(key.state is KeyState.READY for key in after) or stage is SigningState.DS_LEAVING):
+            waits.append(parent.why)
         state = dataclasses.replace(state, state=stage, since=state.since if stage is state.state else now,
-                                    why='; '.join(step.waits_for for step in steps if step.waits_for) or None,
+                                    why='; '.join(dict.fromkeys(waits)) or None,
                                     skipped={server: why for server, why in state.skipped.items()
                                              if not _serves(facts, server)})
         zone_signing.save_state(tx, state, now)
@@ -132,7 +162,7 @@ class KeyEvents:
             return False
         first = signed_records.first_expiry(tx, domain_id) if is_signed else None
         zone_signing.save_state(tx, dataclasses.replace(
-            state, next_event_at=_next(steps, facts, goes_on, now),
+            state, next_event_at=_next(steps, facts, parent, goes_on, now),
             resign_at=None if first is None else datetime.fromtimestamp(first - policy.refresh, now.tzinfo)), now)
         return goes_on
 
@@ -142,27 +172,36 @@ class KeyEvents:
         return key, self._signer.seal(key.id, private)
 
 
-def key_policy(policy: SigningPolicy) -> KeyPolicy:
-    """A policy as the plan of key states takes it."""
+def key_policy(policy: SigningPolicy, parent: OwnParent) -> KeyPolicy:
+    """A policy as the plan of key states takes it, for a zone with such a parent."""
     roles = (KeyRole.CSK,) if policy.keys == 'csk' else (KeyRole.KSK, KeyRole.ZSK)
     lifetimes = {KeyRole.KSK: policy.ksk_lifetime, KeyRole.CSK: policy.ksk_lifetime, KeyRole.ZSK: policy.zsk_lifetime}
     return KeyPolicy(roles, {role: seconds for role, seconds in lifetimes.items() if seconds}, policy.dnskey_ttl,
-                     policy.propagation_delay, policy.parent_ds_ttl, digests=policy.digests)
+                     policy.propagation_delay,
+                     max(policy.parent_ds_ttl, 0 if parent.domain is None else parent.domain.ttl),
+                     digests=policy.digests)
 
 
-def facts_of(tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey]) -> KeyFacts:
+def wanted_ds(domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey],
+              policy: SigningPolicy) -> list[str]:
+    """The DS records that the parent is to have, as text."""
+    return [] if state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING) else [
+        keys.ds_text(keys.ds(domain.name, key.public, digest))
+        for key in keys.offered(zone_keys) for digest in policy.digests]
+
+
+def facts_of(tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey],
+             parent: OwnParent) -> KeyFacts:
     """What the next steps of a zone depend on."""
-    pools = (domain.pool_name, domain.former_pool_name)  # the servers of both answer
-    rows = consensus.by_server(server_statuses.for_domains(tx, [domain.id])[domain.id])
-    servers = {server.label: consensus.served(domain, rows.get(server.id, {}))
-               for pool_name in pools if pool_name is not None
-               for server in pool_servers.of_pool(tx, pool_name).servers if server.state in _MAY_ANSWER}
+    # What users say of the parent is not needed where the service itself knows.
+    seen = {server: ds for server, (_, ds) in state.ds_seen.items()
+            if parent.domain is None or not server.startswith((zone_signing.CONFIRMED, zone_signing.FORCED))}
     signatures = {key.tag: len(signed_records.by_key(tx, domain.id, key.tag, 1)) for key in zone_keys
                   if key.state is KeyState.RETIRING}
     return KeyFacts(
-        domain.name, domain.serial if state.serial is None else state.serial, servers,
+        domain.name, domain.serial if state.serial is None else state.serial, parent_ds.served_by(tx, domain),
         signed_records.largest_ttl(tx, domain), min(domain.minimum, domain.ttl), signatures,
-        {server: ds for server, (_, ds) in state.ds_seen.items()}, state.skipped,
+        {**seen, **parent.ds}, state.skipped,
         state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING))
 
 
@@ -178,13 +217,15 @@ def _serves(facts: KeyFacts, server: str) -> bool:
     return served is not None and at_least(served, facts.serial)
 
 
-def _next(steps: Sequence[KeyStep], facts: KeyFacts, goes_on: bool, now: datetime) -> datetime | None:
+def _next(steps: Sequence[KeyStep], facts: KeyFacts, parent: OwnParent, goes_on: bool,
+          now: datetime) -> datetime | None:
     """When to look again; None for no reason to."""
     if goes_on:
         return now
     waited_for = []
     if any(step.waits_for for step in steps):  # what the parent has is reported
-        is_behind = not all(server in facts.skipped or _serves(facts, server) for server in facts.servers)
+        is_behind = any(server not in facts.skipped and not _serves(facts, server) for server in facts.servers) or any(
+            server not in facts.skipped and ds is None for server, ds in parent.ds.items())
         waited_for.append(now + (LOOK if is_behind else LOOK_AGAIN))
     return min([*waited_for, *(step.at for step in steps if step.at is not None and step.at > now)], default=None)
 

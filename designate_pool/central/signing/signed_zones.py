@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.rules.journal import Journal
-from designate_pool.central.signing import key_events, zone_signer
+from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.signing import key_events, parent_ds, zone_signer
 from designate_pool.central.signing.key_events import KeyEvents
 from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.central.validation import fields
@@ -49,13 +50,13 @@ class SignedZones:
     """See :mod:`designate_pool.central.signing.signed_zones`."""
 
     def __init__(self, storage: Storage, settings: CentralSettings, casts: CastQueue,
-                 event_sender: events.EventSender) -> None:
+                 event_sender: events.EventSender, allowance: Allowance) -> None:
         self._storage = storage
         self._run = functools.partial(transactions.run, storage)
         self._signer = ZoneSigner(settings.signing_policies, settings.signing_keys)
         #: The journal, whose versions of signed zones are signed.
         self.journal = Journal(settings.journal_records, settings.history_records, self._signer)
-        self._key_events = KeyEvents(storage, self._signer, self.journal, casts, event_sender)
+        self._key_events = KeyEvents(storage, self._signer, self.journal, casts, event_sender, allowance)
         #: Does what is due for all signed zones.
         self.run_due = self._key_events.run_due
 
@@ -119,12 +120,10 @@ class SignedZones:
         zone_keys = [key for key in zone_signing.keys_of(tx, [domain_id])[domain_id]
                      if key.state is not KeyState.REMOVED]
         policy = self._signer.policy(state.policy)
-        steps = key_states.plan(zone_keys, key_events.key_policy(policy),
-                                key_events.facts_of(tx, domain, state, zone_keys), self._storage.now())
-        ds = [] if state.state in _LEAVING else [
-            keys.ds_text(keys.ds(domain.name, key.public, digest))
-            for key in keys.offered(zone_keys) for digest in policy.digests]
-        return SignedZone(domain, state, zone_keys, ds, steps)
+        parent = parent_ds.own_parent(tx, domain, policy)
+        steps = key_states.plan(zone_keys, key_events.key_policy(policy, parent),
+                                key_events.facts_of(tx, domain, state, zone_keys, parent), self._storage.now())
+        return SignedZone(domain, state, zone_keys, key_events.wanted_ds(domain, state, zone_keys, policy), steps)
 
     def _enable(self, tx: Tx, context: Context, domain: Domain, policy_name: str, now: datetime) -> None:
         state = zone_signing.state_of(tx, domain.id)
@@ -184,21 +183,27 @@ class SignedZones:
     def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:
         state = _state(tx, domain)
         zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
-        texts = [keys.ds_text(keys.ds(domain.name, key.public, digest)) for key in keys.offered(zone_keys)
-                 for digest in self._signer.policy(state.policy).digests] if present else []
+        texts = key_events.wanted_ds(domain, state, zone_keys, self._signer.policy(state.policy)) if present else []
         if present and not texts:
             raise Refused('nothing_offered', f'The zone {domain.name} has no DS yet that its parent could have: its '
                                              'keys are not published everywhere.', 409)
         zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, ds_seen={
-            f'confirmed by {context.user or "an administrator"}': (now.isoformat(), texts)}), now)
+            f'{zone_signing.CONFIRMED}{context.user or "an administrator"}': (now.isoformat(), texts)}), now)
 
     def _skip(self, tx: Tx, context: Context, domain: Domain, server: str, reason: str, now: datetime) -> None:
         state = _state(tx, domain)
-        labels = {one.label for one in pool_servers.of_pool(tx, domain.pool_name).servers} | set(state.ds_seen)
+        parent = parent_ds.own_parent(tx, domain, self._signer.policy(state.policy))
+        labels = {one.label for one in pool_servers.of_pool(tx, domain.pool_name).servers}.union(state.ds_seen,
+                                                                                                 parent.ds)
         if server not in labels:
             raise InvalidField(field='server', why=f'it is none of {", ".join(sorted(labels))}')
         zone_signing.save_state(tx, dataclasses.replace(
             state, next_event_at=now, skipped={**state.skipped, server: reason}), now)
+
+
+def change_owner(tx: Tx, domain: Domain, now: datetime) -> None:
+    """Look again at zones whose DS records were put into parents, after *domain* has got another owner."""
+    zone_signing.schedule(tx, parent_ds.concerned(tx, domain), now)
 
 
 def refuse_relied_on(tx: Tx, domain: Domain, what: str) -> None:

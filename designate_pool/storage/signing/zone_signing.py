@@ -23,6 +23,8 @@ TABLE = zone_signing
 _LONGEST = 1024
 #: In the place of a server of the parent: who ended signing without waiting for them.
 FORCED = 'forced by '
+#: The same: who has said what they have.
+CONFIRMED = 'confirmed by '
 _STATES, _KEYS = Entities(ZoneSigning, TABLE), Entities(SigningKey, zone_keys)
 _OF_DOMAINS = _STATES.select.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
 _KEYS_OF_DOMAINS = (_KEYS.select.add_columns(zone_keys.c.domain_id)
@@ -70,6 +72,13 @@ def report_ds(tx: Tx, seen: Mapping[str, Mapping[str, Sequence[str] | None]], no
             tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id).values(
                 ds_seen={server: (now.isoformat(), ds) for server, ds in seen[domain_id].items()}, next_event_at=now,
                 updated_at=now))
+
+
+def schedule(tx: Tx, domain_ids: Iterable[str], at: datetime) -> None:
+    """Have those of these domains looked at that are to be signed, at a time or before."""
+    for part in chunks(domain_ids):
+        tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part), sa.or_(
+            TABLE.c.next_event_at.is_(None), TABLE.c.next_event_at > at)).values(next_event_at=at))
 
 
 def delete_state(tx: Tx, domain_id: str) -> None:

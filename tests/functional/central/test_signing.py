@@ -380,3 +380,101 @@ def test_keys_are_made_where_they_can_be_encrypted_alone(central: Central, datab
         without.dnssec.run_due()  # leaves it to others
     lived(central, clock, domain, 1)
     check(database, clock, domain)
+
+
+def ds_in(central: Central, parent: Domain, child: Domain) -> set[str]:
+    return {record.data for recordset in central.find_recordsets(RED, parent.id) for record in recordset.records
+            if recordset.type == 'DS' and recordset.name == child.name}
+
+
+def delegated(central: Central, clock: Clock, seconds: float = 4 * HOUR) -> tuple[Domain, Domain]:
+    """A zone with a signed zone below it, whose DS it gets once these seconds are over."""
+    parent = create(central, 'example.com.', ('sub.example.com.', 'NS', ['ns1.example.net.']), who=RED)
+    child = create(central, 'sub.example.com.', who=RED)
+    central.dnssec.enable(RED, child.id)
+    assert not ds_in(central, parent, child)
+    lived(central, clock, child, 1)
+    lived(central, clock, child, seconds)
+    return parent, child
+
+
+def test_the_parent_zone_of_the_same_project_gets_the_ds_and_loses_it_before_the_signatures_go(
+        central: Central, database: Storage, clock: Clock) -> None:
+    parent, child = delegated(central, clock)
+    central.dnssec.enable(RED, parent.id)
+    first = ds_in(central, parent, child)
+    assert first == set(central.dnssec.show(RED, child.id).ds) and first
+    managed = next(one for one in central.find_recordsets(RED, parent.id) if one.type == 'DS')
+    assert managed.managed and refused(central.delete_recordset, RED, parent.id, managed.id) == 'bad_request'
+    for _ in range(2):  # seen at the parent, and its TTL is over
+        lived(central, clock, child, 2 * HOUR)
+    assert states(central, child) == ['KSK active', 'ZSK active']
+    central.dnssec.roll(RED, child.id, 'KSK')
+    for _ in range(5):
+        lived(central, clock, child, 2 * HOUR)
+        check(database, clock, parent)
+    second = ds_in(central, parent, child)
+    assert states(central, child) == ['KSK active', 'ZSK active'] and len(second) == 1 and second != first
+    assert refused(central.delete_domain, RED, child.id) == 'ds_at_parent'
+    central.set_lock(RED, parent.id, 'not now')
+    central.dnssec.disable(RED, child.id, force=True)
+    lived(central, clock, child, 86400)
+    shown = central.dnssec.show(RED, child.id)
+    assert shown.state.state is SigningState.DS_LEAVING and 'not now' in str(shown.state.why)
+    assert ds_in(central, parent, child) == second and central.get_domain(RED, child.id).is_signed
+    central.set_lock(RED, parent.id, None)
+    lived(central, clock, child, 61)
+    assert not ds_in(central, parent, child) and central.get_domain(RED, child.id).is_signed
+    for _ in range(3):
+        lived(central, clock, child, 2 * HOUR)
+    assert not central.get_domain(RED, child.id).is_signed
+    check(database, clock, parent)
+    central.delete_domain(RED, child.id)
+
+
+def test_keys_wait_for_every_server_of_the_parent_zone(central: Central, database: Storage, clock: Clock) -> None:
+    parent, child = delegated(central, clock, 60)
+    server = Server('2' * 32, 'bind9', '192.0.2.53')
+    for _ in range(3):
+        lived(central, clock, child, 4 * HOUR)
+    assert states(central, child) == ['KSK active', 'ZSK active']
+    database.run(write_servers, Pool('default', servers=(server,)), False, False, clock.moment())
+    central.dnssec.disable(RED, child.id)
+    lived(central, clock, child, 86400)
+    shown = central.dnssec.show(RED, child.id)
+    assert not ds_in(central, parent, child) and shown.state.state is SigningState.DS_LEAVING
+    assert shown.state.why == f'the DS to be gone at {server.label}'
+    central.dnssec.skip_server(RED, child.id, server.label, 'it is switched off')
+    lived(central, clock, child, 2 * HOUR)
+    lived(central, clock, child, 2 * HOUR)
+    assert not central.get_domain(RED, child.id).is_signed
+
+
+@pytest.mark.parametrize('given', ['parent', 'child'])
+def test_a_zone_that_gets_another_owner_keeps_its_ds_which_the_owner_of_the_parent_may_change(
+        central: Central, database: Storage, clock: Clock, given: str) -> None:
+    parent, child = delegated(central, clock)
+    ds = ds_in(central, parent, child)
+    for _ in range(2):
+        lived(central, clock, child, 2 * HOUR)
+    central.give_domain(dataclasses.replace(WHO, may_nest=True), (parent if given == 'parent' else child).id, 'blue')
+    lived(central, clock, child, 6)
+    recordset = next(one for one in central.find_recordsets(WHO, parent.id) if one.type == 'DS')
+    assert not recordset.managed and {record.data for record in recordset.records} == ds
+    central.dnssec.roll(WHO, child.id, 'KSK')
+    for _ in range(4):
+        lived(central, clock, child, 2 * HOUR)
+    shown = central.dnssec.show(WHO, child.id)
+    assert 'no DS in example.com., as it belongs to another project' in str(shown.state.why)
+    assert not ds & set(shown.ds)
+
+
+def test_a_parent_gets_no_ds_before_it_has_the_delegation(central: Central, database: Storage, clock: Clock) -> None:
+    parent, child = create(central, 'example.com.', who=RED), create(central, 'sub.example.com.', who=RED)
+    central.dnssec.enable(RED, child.id)
+    lived(central, clock, child, 1)
+    lived(central, clock, child, 4 * HOUR)
+    assert 'it has no NS records of the zone' in str(central.dnssec.show(RED, child.id).state.why)
+    change(central, parent, ('sub.example.com.', 'NS', ['ns1.example.net.']))
+    lived(central, clock, child, HOUR)
+    assert ds_in(central, parent, child)

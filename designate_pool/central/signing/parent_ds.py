@@ -1,0 +1,104 @@
+"""The DS records of signed zones in parent zones that live here too.
+
+The invariant: the service puts DS records only into the zone right above that belongs to the same project and delegates
+the zone, and a zone stays signed until they are out again.  When that is over, as when one of the two gets another
+owner, the records stay, since without them the zone would no longer be validated, and are the parent's owner's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from designate_pool import consensus
+from designate_pool.central import managed_records
+from designate_pool.central.managed_records import ManagedChange
+from designate_pool.central.rules.journal import Journal
+from designate_pool.central.rules.quotas import Allowance
+from designate_pool.model import Context, Domain, ManagedRecord, ServerState, names
+from designate_pool.serial import at_least, newer
+from designate_pool.settings import SigningPolicy
+from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains
+from designate_pool.storage.zones import managed_records as store
+from designate_pool.storage.zones import recordsets
+
+_RESOURCE = {'plugin': 'dnssec', 'resource_type': 'ds'}
+_MAY_ANSWER = (ServerState.JOINING, ServerState.ACTIVE, ServerState.MAINTENANCE, ServerState.DRAINING)
+
+
+class OwnParent(NamedTuple):
+    """The parent zone of a zone, where it lives here.
+
+    :ivar domain: the parent; None where the service keeps no DS records in one
+    :ivar ds: the DS records that each of its servers has, as text, and those that are stored; None for a server that
+        does not serve them yet
+    :ivar why: why the service does not put them into it; '' if it does, or there is none
+    :ivar rows: of the records that the service has put there
+    """
+
+    domain: Domain | None = None
+    ds: Mapping[str, Sequence[str] | None] = {}
+    why: str = ''
+    rows: Sequence[ManagedRecord] = ()
+
+
+def served_by(tx: Tx, domain: Domain) -> dict[str, int | None]:
+    """The serial of a domain that each server serves that may answer, by its label; None where it is not known."""
+    pools = (domain.pool_name, domain.former_pool_name)  # the servers of both answer
+    rows = consensus.by_server(server_statuses.for_domains(tx, [domain.id])[domain.id])
+    return {server.label: consensus.served(domain, rows.get(server.id, {}))
+            for pool_name in pools if pool_name is not None
+            for server in pool_servers.of_pool(tx, pool_name).servers if server.state in _MAY_ANSWER}
+
+
+def own_parent(tx: Tx, domain: Domain, policy: SigningPolicy) -> OwnParent:
+    """The parent of a zone, and what it has of it."""
+    above = names.above(domain.name)
+    by_name = domains.live_by_name(tx, above)
+    parent = next((by_name[name] for name in above if name in by_name), None)
+    rows = store.find(tx, {**_RESOURCE, 'resource_id': domain.id})
+    if parent is None:
+        return OwnParent(rows=rows)
+    at_name = {recordset.type: recordset for recordset in recordsets.at_names(tx, parent.id, [domain.name])}
+    why = ('own_parent of the policy is off' if not policy.own_parent else
+           'it belongs to another project' if parent.project_id != domain.project_id else
+           'it is a secondary zone' if parent.is_secondary else
+           'its changes need approval' if parent.needs_approval else
+           'it has no NS records of the zone' if 'NS' not in at_name and not rows else '')
+    if why:
+        return OwnParent(why=f'the service keeps no DS in {parent.name}, as {why}', rows=rows)
+    records = at_name['DS'].records if 'DS' in at_name else ()
+    texts = [record.data for record in records]
+    serial = functools.reduce(lambda last, one: one if newer(one, last) else last,
+                              [record.serial_number for record in records] or [parent.content_serial or parent.serial])
+    return OwnParent(parent, {f'the zone {parent.name}': texts, **{
+        label: texts if served is not None and at_least(served, serial) else None
+        for label, served in served_by(tx, parent).items()}}, '', rows)
+
+
+def keep(tx: Tx, context: Context, domain: Domain, wanted: Collection[str], policy: SigningPolicy, now: datetime,
+         journal: Journal, allowance: Allowance) -> ManagedChange | None:
+    """Give the parent of a zone exactly the *wanted* DS records beside those of users; None when it has them already.
+
+    :raises designate_pool.errors.PoolError: when the parent cannot be changed, as one that is locked
+    """
+    parent, _, _, rows = own_parent(tx, domain, policy)
+    over = [row for row in rows if parent is None or row.domain_id != parent.id]
+    if over:
+        domains.lock_many(tx, sorted({row.domain_id for row in over}))
+        store.delete(tx, [row.id for row in over])
+        store.mark_managed(tx, sorted({row.recordset_id for row in over}), now)
+    if parent is None or {row.data.lower() for row in rows} == set(wanted):
+        return None
+    records = managed_records.parse_records([{'name': domain.name, 'type': 'DS', 'data': text} for text in wanted])
+    return managed_records.set_resource(
+        tx, context, parent.id, {**_RESOURCE, 'resource_id': domain.id}, records, None, now, journal, allowance)
+
+
+def concerned(tx: Tx, domain: Domain) -> list[str]:
+    """The ids of the zones whose DS records depend on whose a domain is: itself, and those that it has some of."""
+    return [domain.id, *(row.resource_id for row in store.find(tx, {**_RESOURCE, 'domain_id': domain.id}))]
