@@ -7,6 +7,8 @@ PYTEST_ARGS ?=
 # A benchmark, or quick for all of them at their smallest; and where the JSON goes.
 BENCH ?= quick
 RESULTS ?= benchmarks/results
+# Tests start hundreds of programs: without what Python keeps of their source, each compiles all of it again.
+unexport PYTHONDONTWRITEBYTECODE
 BENCH_ARGS ?=
 # Of make torture: how many seeds, and on which databases (postgresql,mariadb; all when it says none).  MINUTES is how
 # long one seed of torture takes, or all of fuzz; HOURS how long soak does.
@@ -43,9 +45,9 @@ test: $(SERVERS) $(PYTHON_PACKAGES)
 test-quick: $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile --hypothesis-profile quick -m 'not slow' tests/unit tests/test_house.py $(PYTEST_ARGS)
 
-# What takes too long for every change: the two together are the whole suite.
+# What takes too long for every change, and mostly waits: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
-	$(BIN)/pytest -n 3 --dist loadfile -m slow $(PYTEST_ARGS)
+	$(BIN)/pytest -n 4 --dist loadfile -m slow $(PYTEST_ARGS)
 
 # The tests that Designate has for its API and its client; what is known not to pass is in tests/designate/not_passing.txt.
 test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)

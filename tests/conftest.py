@@ -66,7 +66,7 @@ SLOWEST = ('test_year', 'test_planted', 'test_galera', 'test_standby', 'test_rab
 #: Folders of slow tests, and the files in them that are quick: whole pools, clusters, a year, documented commands, and
 #: the tests of the torture kit and of the benchmarks, which are run when these change.
 SLOW_FOLDERS = tuple(pathlib.Path(__file__).parent / folder for folder in (
-    'functional/benchmarks', 'functional/clusters', 'functional/docs', 'functional/history', 'functional/pool_manager',
+    'functional/clusters', 'functional/docs', 'functional/history', 'functional/pool_manager',
     'functional/pools', 'torture', 'unit/benchmarks', 'unit/torture'))
 QUICK_FILES = ('test_contents_matching', 'test_mixed_pool', 'test_planted', 'test_stories')
 

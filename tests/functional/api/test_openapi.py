@@ -14,7 +14,7 @@ from testing.stack import Stack
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 #: How many requests are made up for each operation in each phase; more by hand: SCHEMATHESIS_EXAMPLES=200 make test
-EXAMPLES = int(os.environ.get('SCHEMATHESIS_EXAMPLES', '4'))
+EXAMPLES = int(os.environ.get('SCHEMATHESIS_EXAMPLES', '2'))
 SEED = os.environ.get('SCHEMATHESIS_SEED', '1')
 SERVERS = [f'[backend:fake:{digit * 8}-{digit * 4}-4{digit * 3}-8{digit * 3}-{digit * 12}]\nhost = 192.0.2.{digit}\n'
            'serves = true\ncall_timeout = 2\n' for digit in '12']

@@ -20,8 +20,6 @@ from designate_pool.storage.zones import zone_tasks
 from testing.databases import count_statements
 from tests.fixtures.central import NS, WHO, Caller, Clock, contents, create, noted
 
-pytestmark = pytest.mark.all_databases
-
 RED, BLUE = Context(request_id='req-1', project_id='red'), Context(project_id='blue')
 IMPORT = ZoneTaskKind.IMPORT
 
@@ -53,6 +51,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return noted(monkeypatch, ImportWorker, '_import', lambda worker, task, claim: task.id)
 
 
+@pytest.mark.all_databases
 def test_zones_are_as_when_they_are_imported_by_themselves(
         central: Central, database: Storage, tasks: ZoneTaskStore, caller: Caller,
         monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +161,7 @@ def test_no_more_zones_than_the_quota_allows(central: Central, tasks: ZoneTaskSt
     assert len(single) == 3
 
 
+@pytest.mark.all_databases
 def test_a_transaction_that_fails_leaves_nothing_and_each_is_imported_by_itself(
         central: Central, database: Storage, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
     single = alone(monkeypatch)
@@ -221,6 +221,7 @@ def test_one_that_is_deleted_meanwhile_comes_to_nothing(central: Central, tasks:
     assert sorted(each.name for each in central.find_domains(RED)) == ['z0.example.', 'z2.example.']
 
 
+@pytest.mark.all_databases
 def test_many_take_as_many_statements_as_a_few(central: Central, database: Storage, tasks: ZoneTaskStore) -> None:
     statements: list[str] = []
     for engine in database.engines:
@@ -236,6 +237,7 @@ def test_many_take_as_many_statements_as_a_few(central: Central, database: Stora
     assert taken[1] <= taken[0] <= (28 if database.engine.dialect.name == 'postgresql' else 27), taken
 
 
+@pytest.mark.all_databases
 def test_several_whose_commit_came_through_without_an_answer_are_stored_once(database: Storage) -> None:
     tasks = [ZoneTask(task_id, IMPORT, project_id='red', size=1) for task_id in new_ids(3)]
     for _ in range(2):

@@ -16,7 +16,6 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import recordsets, versions
 from tests.fixtures.central import SERVERS, WHO, Clock, contents, create, refused
 
-pytestmark = pytest.mark.all_databases
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 
 
@@ -39,6 +38,7 @@ def served_at(database: Storage, domain: Domain, serial: int) -> set[tuple[str, 
                                      if record[:2] != (domain.name, 'NS')})
 
 
+@pytest.mark.all_databases
 def test_a_reverted_zone_has_the_contents_that_it_had(central: Central, database: Storage, clock: Clock) -> None:
     dice = random.Random(2025)
     domain = create(central, 'example.com.', ('mail.example.com.', 'MX', ['10 MX.example.net.']), who=RED)
@@ -206,6 +206,7 @@ def test_strangers_former_owners_and_other_kinds_of_zones(central: Central, cloc
     assert refused(central.plan_revert, BLUE, domain.id, str(former)) in ('zone_not_found', 'domain_being_deleted')
 
 
+@pytest.mark.all_databases
 def test_what_others_had_is_known_as_long_as_the_contents(central: Central, database: Storage, clock: Clock) -> None:
     domain = create(central, 'example.com.', ('own.example.com.', 'A', ['192.0.2.1']), who=RED)
     central.share_domain(RED, domain.id, {'target_project_id': 'blue'})

@@ -1,4 +1,4 @@
-"""Zones that Central signs, as they are stored for servers: every version is valid, on each database."""
+"""Zones that Central signs, as they are stored for servers: every version is valid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from designate_pool.storage.sql.secrets import MARK
 from designate_pool.storage.zones import versions
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused, started, succeed
 
-pytestmark = pytest.mark.all_databases
 RED = Context(project_id='red', user='red')
 POLICIES = {
     'default': SigningPolicy(dnskey_ttl=60, propagation_delay=10, parent_ds_ttl=100, zsk_lifetime=40 * 86400),
@@ -112,6 +111,7 @@ def states(central: Central, domain: Domain) -> list[str]:
     return sorted(f'{key.role} {key.state}' for key in central.dnssec.show(RED, domain.id).keys)
 
 
+@pytest.mark.all_databases
 def test_keys_live_from_the_first_signature_to_the_end_of_signing(central: Central, database: Storage,
                                                                   clock: Clock) -> None:
     domain = create(central, 'example.com.', *((f'host{number}.example.com.', 'A', ['192.0.2.1'])
@@ -168,6 +168,7 @@ def test_keys_live_from_the_first_signature_to_the_end_of_signing(central: Centr
     central.delete_domain(RED, domain.id)
 
 
+@pytest.mark.all_databases
 def test_a_restored_zone_is_signed_anew_with_its_keys(central: Central, database: Storage, clock: Clock) -> None:
     domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
     tags = {key.tag for key in central.dnssec.enable(RED, domain.id).keys}
@@ -274,6 +275,7 @@ def test_the_database_has_no_private_key_in_clear(central: Central, database: St
     assert len(sealed) == 2 and all(text.startswith(MARK) for text in sealed.values())
 
 
+@pytest.mark.all_databases
 def test_two_centrals_do_what_is_due_once(central: Central, database: Storage, clock: Clock, caller: Caller) -> None:
     domain = create(central, 'example.com.', who=RED)
     central.dnssec.enable(RED, domain.id)
@@ -289,6 +291,7 @@ def test_two_centrals_do_what_is_due_once(central: Central, database: Storage, c
     assert [version.kind for version in new] == [ChangeKind.API, ChangeKind.SIGNING]
 
 
+@pytest.mark.all_databases
 def test_a_key_is_forgotten_a_month_after_the_end_of_signing(central: Central, database: Storage,
                                                              clock: Clock) -> None:
     domain = create(central, 'example.com.', who=RED)

@@ -19,7 +19,6 @@ from designate_pool.storage.zones import versions
 from designate_pool.storage.zones.versions import ChangedSet
 from tests.fixtures.central import WHO, WWW, Caller, Clock, create, started
 
-pytestmark = pytest.mark.all_databases
 RED, BLUE, GREEN = (Context(project_id=project) for project in ('red', 'blue', 'green'))
 HOUR = timedelta(hours=1)
 
@@ -94,6 +93,7 @@ def past(central: Central, database: Storage, clock: Clock) -> Iterator[Past]:
     yield past
 
 
+@pytest.mark.all_databases
 def test_at_every_time_for_the_owner_of_that_time(past: Past) -> None:
     past.put('192.0.2.1')
     past.give(BLUE)
@@ -127,6 +127,7 @@ def test_a_ttl_of_its_own_that_is_the_zone_s_is_part_of_the_version(past: Past, 
     assert (step.serial, [*step.gone], [*step.added]) == (third, [], []), 'what servers have is the same'
 
 
+@pytest.mark.all_databases
 def test_while_it_is_deleted_and_when_it_was_restored(past: Past, clock: Clock) -> None:
     past.put('192.0.2.1')
     past.central.delete_domain(RED, past.domain.id)
@@ -144,6 +145,7 @@ def test_while_it_is_deleted_and_when_it_was_restored(past: Past, clock: Clock) 
     assert past.why('2h', RED).endswith('the zone was deleted, and then its records.')
 
 
+@pytest.mark.all_databases
 def test_versions_that_are_not_kept_any_more(database: Storage, clock: Clock) -> None:
     settings = CentralSettings(history_days=1)
     with started(database, Caller(), history_days=1) as central:
@@ -177,6 +179,7 @@ def test_others_versions_are_told_of_in_one_way(past: Past, clock: Clock) -> Non
         f'they are kept since serial {past.domain.serial} of {past.domain.created_at:%Y-%m-%d %H:%M:%S} UTC.'}
 
 
+@pytest.mark.all_databases
 def test_what_differs_between_two_versions(past: Past) -> None:
     first = str(past.had[-1][1])
     past.put('192.0.2.2', '192.0.2.3')

@@ -86,8 +86,8 @@ def test_a_zone_is_deleted_and_restored_twice(pool: Mixed) -> None:
         pool.wait_until_served(name, '192.0.2.1')
 
 
-@pytest.mark.parametrize('is_wiped', [False, True], ids=['dead', 'dead and wiped'])
-@pytest.mark.parametrize('make', MAKES)
+@pytest.mark.parametrize(('make', 'is_wiped'), [
+    ('bind9', False), ('bind9', True), ('nsd', True), ('knot', False), ('pdns', False), ('pdns', True)])
 def test_a_zone_is_restored_while_a_server_has_yet_to_delete_it(pool: Mixed, make: str, is_wiped: bool) -> None:
     name = f'restored{is_wiped:d}.{make}.example.com.'
     zone, recordset = pool.create(name)

@@ -41,13 +41,19 @@ def broker(tmp_path: pathlib.Path) -> Iterator[RabbitMq]:
 
 
 @contextlib.contextmanager
-def serving(url: str) -> Iterator[Callable[[str], str]]:
-    """A service behind the broker at *url*, and how its method is called through that."""
+def closing_messaging(url: str) -> Iterator[Messaging]:
     cfg.CONF([], project='test')
     caller = Messaging(cfg.CONF, 'test', call_timeout=3.0, transport_url=url)
-    caller.serve(TOPIC, Endpoint, Endpoint())
-    yield lambda domain_id: caller.call(TOPIC, Context(request_id='r'), 'export_zone', domain_id=domain_id)
+    yield caller
     caller.stop()
+
+
+@contextlib.contextmanager
+def serving(url: str) -> Iterator[Callable[[str], str]]:
+    """A service behind the broker at *url*, and how its method is called through that."""
+    with closing_messaging(url) as caller:
+        caller.serve(TOPIC, Endpoint, Endpoint())
+        yield lambda domain_id: caller.call(TOPIC, Context(request_id='r'), 'export_zone', domain_id=domain_id)
 
 
 def wait_for_answer(export_zone: Callable[[str], str]) -> None:
@@ -60,34 +66,24 @@ def wait_for_answer(export_zone: Callable[[str], str]) -> None:
     wait_until(is_answered, 'a call is answered', 60)
 
 
-def test_a_check_fails_soon_while_the_broker_is_down(broker: RabbitMq) -> None:
-    cfg.CONF([], project='test')
-    caller = Messaging(cfg.CONF, 'test', transport_url=broker.url)
-    caller.serve(TOPIC, Endpoint, Endpoint())
-    check = Check('the broker', lambda: caller.ping(TOPIC))
+def test_calls_and_checks_are_answered_again_after_the_broker_was_killed(broker: RabbitMq) -> None:
+    with serving(broker.url) as client, closing_messaging(broker.url) as caller:
+        caller.serve('checked', Endpoint, Endpoint())
+        check = Check('the broker', lambda: caller.ping('checked'))
 
-    def is_answered() -> bool:
-        with contextlib.suppress(ServiceUnavailable):
-            return check() is None
-        return False
+        def is_answered() -> bool:
+            with contextlib.suppress(ServiceUnavailable):
+                return check() is None
+            return False
 
-    try:
+        wait_for_answer(client)
+        with pytest.raises(DomainNotFound, match='There is no zone none'):
+            client('none')
         wait_until(is_answered, 'it answers', 60)
         broker.kill()
         wait_until(lambda: not is_answered(), 'it is a failure', 60)
         broker.restart()
         wait_until(is_answered, 'it answers again', 60)
-    finally:
-        caller.stop()
-
-
-def test_calls_are_answered_again_after_the_broker_was_killed(broker: RabbitMq) -> None:
-    with serving(broker.url) as client:
-        wait_for_answer(client)
-        with pytest.raises(DomainNotFound, match='There is no zone none'):
-            client('none')
-        broker.kill()
-        broker.restart()
         wait_for_answer(client)
 
 

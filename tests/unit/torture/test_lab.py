@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import itertools
-import os
 import pathlib
 import pkgutil
-import signal
-from collections.abc import Callable
 
-import dns.name
 import dns.rdata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.settings import DatabaseSettings
-from testing.bind import Named
-from testing.daemon import Daemon
 from testing.databases import MAX_CONNECTIONS
-from testing.knot import Knotd
-from testing.nsd import Nsd
-from testing.pdns import PowerDns
 from tests import torture
 from tests.torture import lab, schedule, workload
 from tests.torture.clients import Answer, Http
 from tests.torture.history import CREATE, DELETE, History
-from tests.torture.name_servers import leftover_files
 from tests.torture.schedule import FaultKind
 
 MODULES = [each.name for each in pkgutil.iter_modules([str(pathlib.Path(torture.__file__).parent)])]
@@ -44,28 +33,6 @@ def test_the_database_accepts_the_connections_of_all_services() -> None:
 def test_every_module_finds_what_it_imports(name: str) -> None:
     """Several are imported by ``make torture`` and ``make torture-selftest`` alone."""
     importlib.import_module(f'{torture.__name__}.{name}')
-
-
-LIVING, GONE = ['a.example.', 'b.a.example.'], ['c.example.', 'z.a.example.']
-
-
-def hashed(name: str) -> str:
-    return hashlib.sha256(dns.name.from_text(name).to_digestable()).hexdigest()
-
-
-@pytest.mark.parametrize(('files', 'left'), [
-    ([], []),
-    (['a.example.7.db', 'a.example.7.db.jnl', 'b.a.example.1.db', 'named.conf', 'log'], []),
-    (['c.example.7.db', 'a.example.7.db'], ['c.example.7.db']),
-    (['zones/z.a.example.zone'], ['zones/z.a.example.zone']),
-    (['a.example.7.db', 'a.example.12.db', 'a.example.7.db.jnl'], ['a.example.7.db', 'a.example.7.db.jnl']),
-    (['one/a.example.7.db', 'two/a.example.8.db'], []),
-    ([f'state/{hashed("a.example.")}.zone', f'state/{hashed("c.example.")}.json'],
-     [f'state/{hashed("c.example.")}.json']),
-    (['example.7.db', 'c.example', 'ac.example.1.db'], ['c.example']),
-], ids=['nothing', 'living', 'gone', 'gone, in a folder', 'former', 'folders', 'hashed', 'other names'])
-def test_leftover_files(files: list[str], left: list[str]) -> None:
-    assert leftover_files(files, LIVING, GONE) == left
 
 
 KINDS = [FaultKind('kill', ('one', 'two'), 'process', 1, 10, 3), FaultKind('pause', ('one',), 'process', 6, 15),
@@ -147,23 +114,6 @@ def test_zones_whose_name_is_used_once_are_deleted_on_request(monkeypatch: pytes
     assert made.lone_names() == ['once0.bea.example.']
     assert [each['zone'] for each in history.events() if each.get('type') == DELETE] == [
         'once0.ada.example.', 'once1.bea.example.']
-
-
-@pytest.mark.parametrize('kind', [Knotd, Named, Nsd, PowerDns])
-def test_a_server_whose_first_process_hangs_is_silent(kind: Callable[[pathlib.Path], Daemon], tmp_path: pathlib.Path,
-                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of NSD speaks on the control channel alone: others answer DNS meanwhile."""
-    monkeypatch.setattr(lab, '_ANSWERING', 1.0)
-    monkeypatch.setattr(lab, '_TRIES', 1)
-    daemon = kind(tmp_path / 'server').start()
-    try:
-        assert not lab.is_silent(daemon)
-        os.kill(daemon.pid, signal.SIGSTOP)
-        assert lab.is_silent(daemon)
-        os.kill(daemon.pid, signal.SIGCONT)
-        assert not lab.is_silent(daemon)
-    finally:
-        daemon.remove()
 
 
 def test_an_event_has_what_events_of_its_kind_have() -> None:
