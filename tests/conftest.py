@@ -53,14 +53,18 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[[pathlib.Path], None]:
 
 #: Files that take longest, longest first.  They are begun first, so that none of them is left over at the end, when
 #: the other processes that run tests have nothing more to do.
-SLOWEST = ('test_year', 'test_planted', 'test_galera', 'test_standby', 'test_rabbitmq_nodes', 'test_short',
-           'test_rolling_upgrade', 'test_situations_outages', 'test_mixed_pool_services', 'test_mixed_commands',
-           'test_two_pools', 'test_status_page', 'test_takeover_finish', 'test_zone_tasks_running',
-           'test_mixed_joining', 'test_documentation_servers', 'test_documentation', 'test_documentation_guide',
-           'test_openapi', 'test_machine', 'test_mixed_outages', 'test_mixed_pool', 'test_fed_pool', 'test_devstack',
-           'test_backend_catalog', 'test_statuses', 'test_situations_matrix', 'test_devstack_running',
-           'test_mixed_settings', 'test_mixed_catalog', 'test_sync_program', 'test_situations_faults',
-           'test_target_rfc2136', 'test_migrations', 'test_properties', 'test_wheel')
+SLOWEST = ('test_documentation_guide', 'test_mixed_outages', 'test_signed_zones', 'test_planted', 'test_short',
+           'test_documentation', 'test_documentation_servers', 'test_galera', 'test_openapi', 'test_rolling_upgrade',
+           'test_year', 'test_standby', 'test_rabbitmq_nodes', 'test_devstack', 'test_situations_outages',
+           'test_takeover_finish', 'test_mixed_pool_services', 'test_mixed_commands', 'test_two_pools',
+           'test_status_page', 'test_zone_tasks_running', 'test_mixed_joining', 'test_staged_release',
+           'test_fed_pool', 'test_devstack_running', 'test_mixed_settings', 'test_mixed_catalog',
+           'test_signing_servers', 'test_messages', 'test_wheel',
+           # Those of make test.
+           'test_takeover', 'test_turns', 'test_migrations', 'test_sessions', 'test_rabbitmq', 'test_http_server',
+           'test_authorisation', 'test_signing', 'test_machine', 'test_written_paths', 'test_ixfr_servers',
+           'test_silent_server', 'test_backend_catalog', 'test_soa_poller', 'test_backend_transfers',
+           'test_target_pdns', 'test_octodns_pool', 'test_seeing', 'test_mixed_pool')
 
 
 #: Folders of slow tests, and the files in them that are quick: whole pools, clusters, a year, documented commands, and

@@ -738,8 +738,12 @@ def test_a_pool_that_designate_does_not_have_is_told(ours: Storage, designate: S
 
 
 def test_hostile_records_are_refused_or_against_no_rule(ours: Storage, designate: Storage, manage: Manage) -> None:
+    """Some, since what is hostile in them is told by the rules of all doors."""
+    wrong, right = ('dname-below', 'cname-and-other', 'ns-wildcard', 'x25-short'), ('naptr', 'a-500', 'dname-apex')
+    cases = {*wrong, *right, *list(hostile_records.RECORDS)[::6]}
+
     def fill(tx: Tx) -> None:
-        for case in hostile_records.RECORDS:
+        for case in cases:
             zone = theirs.insert_zone(tx, f'{case}.example.com.')
             for recordset in hostile_records.recordsets(case, f'{case}.example.com.'):
                 theirs.add_recordset(tx, zone, recordset['name'], recordset['type'], recordset['records'])
@@ -753,10 +757,9 @@ def test_hostile_records_are_refused_or_against_no_rule(ours: Storage, designate
         zones.setdefault(record.domain_id, {}).setdefault(recordset.name, {}).setdefault(
             recordset.type, (300, []))[1].append(record.data)
     copied = {row.name: zones[row.id] for row in rows(ours, schema.domains).values()}
-    refused = {f'{case}.example.com.' for case in hostile_records.RECORDS} - copied.keys()
+    refused = {f'{case}.example.com.' for case in cases} - copied.keys()
     assert all(f'{name}: ' in complaints for name in refused), complaints
-    assert {'dname-below.example.com.', 'cname-and-other.example.com.', 'ns-wildcard.example.com.',
-            'x25-short.example.com.'} <= refused
-    assert {'naptr.example.com.', 'a-500.example.com.', 'dname-apex.example.com.'} <= copied.keys()
+    assert {f'{case}.example.com.' for case in wrong} <= refused
+    assert {f'{case}.example.com.' for case in right} <= copied.keys()
     assert [str(violation) for name, contents in copied.items() for violation in rules.of_zone(name, contents)
             if violation.rule.level is rules.Level.ERROR] == []

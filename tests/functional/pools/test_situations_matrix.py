@@ -1,7 +1,6 @@
 """A zone's life on every combination of broker, database and concurrency that the main tests do not use.
 
-Three real BINDs each: over RabbitMQ and PostgreSQL with native threads, and all in one process on SQLite, with green
-threads and with native ones.
+Three real BINDs each: over RabbitMQ and PostgreSQL, and all in one process on SQLite, with native threads.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from tests.functional.pools.conftest import ALL, ThreeBinds
 
 COMBINATIONS = {
     'RabbitMQ, PostgreSQL, threading': ('rabbitmq', 'postgresql', 'threading'),
-    'SQLite, eventlet': (None, None, 'eventlet'),
     'SQLite, threading': (None, None, 'threading'),
 }
 
