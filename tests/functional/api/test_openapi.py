@@ -51,7 +51,7 @@ def test_nothing_that_the_document_does_not_say(stack, tmp_path):
                '--phases', 'examples,coverage,fuzzing,stateful', '--max-examples', str(EXAMPLES), '--seed', SEED,
                '--continue-on-failure', '--no-shrink', '--request-timeout', '60', '--workers', '1', '--no-color',
                '--output-sanitize', 'false']
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120 + 60 * EXAMPLES, check=False,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=480 + 60 * EXAMPLES, check=False,
                           cwd=tmp_path, env={**os.environ, 'PYTHONPATH': str(ROOT), 'SCHEMATHESIS_HOOKS': ''})
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
     generated = re.search(r'(\d+) generated', done.stdout)

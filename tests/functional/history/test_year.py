@@ -26,7 +26,7 @@ from tests.fixtures.central import SERVERS, WHO, Clock, import_zone
 
 pytestmark = pytest.mark.all_databases
 #: How many things are done in the year.
-STEPS = {'sqlite': 2000, 'mariadb': 400, 'postgresql': 400}
+STEPS = {'sqlite': 2500, 'mariadb': 800, 'postgresql': 800}
 YEAR = timedelta(days=365)
 PROJECTS = [Context(project_id=project, user=f'{project}er', may_nest=False) for project in ('red', 'blue', 'green')]
 NAMES = [f'z{number}.example.com.' for number in range(16)]

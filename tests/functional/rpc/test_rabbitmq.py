@@ -199,7 +199,7 @@ def held() -> dict[str, int]:
 
 
 def test_connections_that_are_lost_again_and_again_leave_nothing(rabbitmq: RabbitMq) -> None:
-    lost, spare = 10, 3
+    lost, spare = 6, 3
     proxy = Proxy(rabbitmq.port)
     with contextlib.ExitStack() as end:
         # pytest keeps what is logged, with the stacks in it and all that these hold.
