@@ -15,8 +15,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from designate_pool.backends.base import Backend
@@ -35,6 +36,7 @@ from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import without_case
+from designate_pool.protocol.rrset import RRset
 from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.sql.database import Storage
@@ -47,6 +49,8 @@ LOG = logging.getLogger(__name__)
 HOUR = timedelta(hours=1)
 #: Attempts per domain while other pool managers work on it.
 ROUNDS = 3
+#: For which a server without serials may show late what it was sent.
+LATE = timedelta(minutes=10)
 Rows = Sequence[tuple[str, str, int | None, str]]
 
 
@@ -68,6 +72,7 @@ class RecordSync:
         self._storage = storage
         self.pool = pool
         self._settings = settings
+        self._recent = RecentCreates()
 
     def sync(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
         """Bring *domain* up to date on a server, or delete it there if it is being deleted.
@@ -77,7 +82,8 @@ class RecordSync:
         for _ in range(ROUNDS):
             if domain.is_going:
                 return self.delete(backend, domain).result, None
-            serial, attempt = None, _ZoneSync(self._storage, self.pool, self._settings, backend, domain)
+            serial, attempt = None, _ZoneSync(self._storage, self.pool, self._settings, backend, domain,
+                                              self._recent)
             with attempt.backend.feed(domain) as call:
                 serial = attempt.run()
             is_overtaken = attempt.has_written and attempt.is_overtaken()
@@ -95,7 +101,7 @@ class RecordSync:
 
         :param is_known: whether the domain is in the database; otherwise an unsafe plan fails and is not parked
         """
-        gone, attempt = False, _ZoneSync(self._storage, self.pool, self._settings, backend, domain)
+        gone, attempt = False, _ZoneSync(self._storage, self.pool, self._settings, backend, domain, self._recent)
         with attempt.backend.feed(domain) as call:
             gone = attempt.remove(is_known)
         return Removal(call.result, gone)
@@ -105,7 +111,7 @@ class _ZoneSync:
     """One attempt to bring a domain up to date on a server; *has_written* once a write to it was started."""
 
     def __init__(self, storage: Storage, pool: Pool, settings: PoolManagerSettings, backend: Backend,
-                 domain: Domain) -> None:
+                 domain: Domain, recent: RecentCreates) -> None:
         assert isinstance(backend, RecordBackend)
         self.domain = domain
         self.has_written = False
@@ -117,6 +123,7 @@ class _ZoneSync:
         self.backend = backend
         self._provider = backend.provider
         self._server = backend.server
+        self._recent = recent
         self._registry = self._new_registry()
         self._recorder = ExistingRecorder('existing') if isinstance(self._registry, _DatabaseRegistry) else None
         # Each request has this timeout; the total is checked between the steps.
@@ -299,6 +306,8 @@ class _ZoneSync:
         if not self.backend.capabilities.keeps_serial:
             # It may show late what an earlier plan has created, and refuse to create that again.
             created -= self._known()
+            self._recent.note(self._server.id, self.domain.id, self._storage.now(), [
+                rrset for change in plan.changes for rrset in change.new if rrset.key in created])
         self._deadline.left()
         # Recorded first: otherwise, after a crash in between, the records that we created would count as others'.
         self._record_ownership(plan, created, ())
@@ -311,6 +320,7 @@ class _ZoneSync:
         self._finish_reserved(result.ok, '; '.join(result.errors[:3]))
         if result.ok:
             self._record_ownership(plan, (), old - new)
+            self._recent.forget(self._server.id, self.domain.id, old - new)
             return
         if result.applied:
             self._disown_lost(plan, created, old - new)
@@ -447,8 +457,44 @@ class _ZoneSync:
         if options['ownership'] == 'txt':
             return TxtRegistry(options['owner_id'], prefix=options['txt_prefix'] or '')
         if options['ownership'] == 'database':
-            return _DatabaseRegistry(self._storage, self._server.id, self.domain.id)
+            return _DatabaseRegistry(self._storage, self._server.id, self.domain.id, self._recent)
         return None
+
+
+class RecentCreates:
+    """What was created on servers without serials for :data:`LATE`, so that what they show late is not others'.
+
+    Threads may share it.  It is in memory: another pool manager does not know.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: By server and domain, the latest last: until when, and the data, by key.
+        self._created: dict[tuple[str, str], dict[str, tuple[datetime, tuple[str, ...]]]] = {}
+
+    def note(self, server_id: str, domain_id: str, now: datetime, created: Iterable[RRset]) -> None:
+        """Note that these RRsets are about to be created."""
+        with self._lock:
+            before = self._created.pop((server_id, domain_id), {})
+            self._created[server_id, domain_id] = {
+                **{key: (until, data) for key, (until, data) in before.items() if until > now},
+                **{rrset.key: (now + LATE, rrset.rdatas) for rrset in created}}
+            for zone, keys in list(self._created.items()):
+                if any(until > now for until, _ in keys.values()):
+                    break
+                del self._created[zone]
+
+    def forget(self, server_id: str, domain_id: str, keys: Iterable[str]) -> None:
+        """Forget RRsets that were deleted there."""
+        with self._lock:
+            for key in keys:
+                self._created.get((server_id, domain_id), {}).pop(key, None)
+
+    def shown(self, server_id: str, domain_id: str, now: datetime, zone: Zone) -> set[str]:
+        """The keys of RRsets in *zone* that have the data with which they were created."""
+        with self._lock:
+            return {key for key, (until, data) in self._created.get((server_id, domain_id), {}).items()
+                    if until > now and key in zone and set(zone[key].rdatas) <= set(data)}
 
 
 class _DatabaseRegistry:
@@ -456,13 +502,18 @@ class _DatabaseRegistry:
 
     last_read: frozenset[str] = frozenset()
 
-    def __init__(self, storage: Storage, server_id: str, domain_id: str) -> None:
+    def __init__(self, storage: Storage, server_id: str, domain_id: str, recent: RecentCreates) -> None:
         self._storage = storage
+        self._recent = recent
         self._server_id = server_id
         self._domain_id = domain_id
 
     def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
         self.last_read = self._storage.read(rrset_ownership.keys, self._server_id, self._domain_id)
+        late = self._recent.shown(self._server_id, self._domain_id, self._storage.now(), zone) - self.last_read
+        if late:
+            self.applied(zone.name, target_id, late, ())
+            self.last_read |= late
         return self.last_read
 
     def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:

@@ -21,6 +21,7 @@ from designate_pool.model import (Action, Answer, Domain, Outcome, PageRequest, 
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone.zone import Zone
+from designate_pool.pool_manager.dispatch.record_sync import RecentCreates
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.protocol.rrset import rrset
@@ -426,6 +427,50 @@ def test_what_is_shown_late_and_refused_a_second_time_stays_ours(
     pool.apply(domain, f'late.{NAME} A 192.0.2.3')
     later(pool, clock, 4000)
     assert f'late.{NAME} 3600 A 192.0.2.3' in pool.there(), pool.row(domain).last_error
+
+
+def test_what_is_shown_late_of_a_plan_that_failed_is_not_others(
+        pool: FedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One record is created, another one fails; it is shown after it was deleted from the pool's zone."""
+    monkeypatch.setattr(FedServer, 'capabilities', Octodns.capabilities)
+    domain = pool.share('database', f'ours.{NAME} A 192.0.2.1')
+    meddle(pool.fed.provider, lambda zone: zone.add_record(rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2'])))
+    apply = pool.fed.provider._apply
+
+    def apply_late(plan: Plan) -> ApplyResult | None:
+        result = apply(plan)
+        zone = pool.fed.provider._zones[NAME]
+        zone.remove_record(zone[f'late.{NAME}\tA'])
+        return result
+
+    vars(pool.fed.provider)['_apply'] = apply_late
+    pool.apply(domain, f'both.{NAME} A 192.0.2.4', f'late.{NAME} A 192.0.2.2')
+    assert '1 failed' in str(pool.row(domain).last_error)
+    pool.apply(domain, f'both.{NAME} A', f'late.{NAME} A')
+    later(pool, clock, 0)
+    assert is_settled(pool, domain), pool.row(domain).last_error
+    foreign(pool, ('late', 'A', '192.0.2.2'))
+    pool.apply(domain, f'more.{NAME} A 192.0.2.3')
+    assert not [line for line in pool.there() if line.startswith('late')], 'ours is deleted'
+    foreign(pool, ('late', 'A', '192.0.2.2'))
+    pool.apply(domain, f'more.{NAME} A 192.0.2.4')
+    assert is_settled(pool, domain), pool.row(domain).last_error
+    assert f'late.{NAME} 60 A 192.0.2.2' in pool.there(), 'whoever creates it after that owns it'
+
+
+def test_what_was_created_recently_is_ours_with_its_data_alone_and_for_some_time() -> None:
+    recent, now = RecentCreates(), utcnow()
+    ours = rrset(f'late.{NAME}', 'A', 60, ['192.0.2.2'])
+    for server, minutes in (('one', 0), ('two', 2), ('one', 4)):
+        recent.note(server, NAME, now + timedelta(minutes=minutes), [ours] if minutes != 4 else [])
+    for server, minutes, data, is_ours in (
+            ('one', 9, '192.0.2.2', True), ('one', 9, '192.0.2.3', False), ('one', 10, '192.0.2.2', False),
+            ('two', 11, '192.0.2.2', True), ('two', 12, '192.0.2.2', False), ('three', 0, '192.0.2.2', False)):
+        zone = Zone(NAME)
+        zone.add_record(ours._replace(rdatas=(data,)))
+        assert bool(recent.shown(server, NAME, now + timedelta(minutes=minutes), zone)) is is_ours
+    recent.note('three', NAME, now + timedelta(minutes=12), [ours])
+    assert [server for server, _ in recent._created] == ['three'], 'what is old takes no memory'
 
 
 @pytest.mark.parametrize('fails', ['in part', 'without an answer'])
