@@ -34,6 +34,11 @@ The promises are those of ``doc/source/how-it-works.rst``, "Invariants", as user
 ``foreign``
     What somebody else wrote into a zone on a server that is fed by records stays there, also when the zone is deleted;
     SOA and NS stay with it then.  The window: a deletion that was asked for before that was written.
+``frozen``
+    What is acknowledged while the pool is frozen is on no server before the end of the freeze.
+``staged``
+    What is acknowledged while changes are released in stages is on no server but the canary before that has had it for
+    its time.  The window: a restored zone goes to all servers at once.
 ``leftover``
     Afterwards nothing is left over of what is done.
 
@@ -113,7 +118,8 @@ def _lost(past: Past) -> Iterator[Breach]:
                 yield Breach('lost', f'the zone of {life.create.name()} was gone and is back', life.zone, (was, then))
     for (server, _), events in past.observed.items():
         for event in events:
-            if event['e'] == 'contents' and event.get('life') in past.lives and _is_trusted(past, event, events):
+            if event['e'] == 'contents' and event.get('life') in past.lives and _is_trusted(past, event, events) and (
+                    (event['zone'], event['serial']) not in past.released):
                 wrong = list(_wrong_contents(past, past.lives[event['life']], event))
                 if wrong and (then := _serial_then(past, event, events)) is not None:
                     wrong = list(_wrong_contents(past, past.lives[event['life']], {**event, 'serial': then}))
@@ -472,10 +478,49 @@ def _foreign(past: Past) -> Iterator[Breach]:
                 break
 
 
+def _frozen(past: Past) -> Iterator[Breach]:
+    for begin, end in past.freezes:
+        for life, change in _acknowledged_between(past, begin, end):
+            for event in _served_from(past, life, change, past.servers, end):
+                yield Breach('frozen', f'{event["server"]} serves {event["serial"]}, and {change.name()} at '
+                             f'{change.serial} was made under a freeze', life.zone, (change.events[-1], event))
+                break
+
+
+def _staged(past: Past) -> Iterator[Breach]:
+    for begin, end, how in past.stages:
+        others = [server for server in past.servers if server != how['canary']]
+        for life, change in _acknowledged_between(past, begin, end):
+            for event in _served_from(past, life, change, others, min(end, change.invoked + how['bake'])):
+                if life.former is None:
+                    yield Breach('staged', f'{event["server"]} serves {event["serial"]} within {how["bake"]} s of '
+                                 f'{change.name()} at {change.serial}, and is no canary', life.zone,
+                                 (change.events[-1], event))
+                    break
+
+
+def _acknowledged_between(past: Past, begin: float, end: float) -> Iterator[tuple[Life, Change]]:
+    """Creations and changes, and of which zones, that were asked for and acknowledged between two times."""
+    for life in past.lives.values():
+        for change in (life.create, *life.changes):
+            if change.answered and change.serial is not None and begin <= change.invoked and change.ended < end:
+                yield life, change
+
+
+def _served_from(past: Past, life: Life, change: Change, servers: Iterable[str], until: float) -> Iterator[Event]:
+    """Answers of servers before a time that have a change, or a later one."""
+    for server in servers:
+        for event in past.observed.get((server, life.zone), ()):
+            if event['t'] < until and event['serial'] is not None and event.get('life') == life.number and (
+                    not newer(change.serial or 0, event['serial'])):
+                yield event
+
+
 def _leftover(past: Past) -> Iterator[Breach]:
     for event in past.others:
         if event['e'] == 'leftover':
             yield Breach('leftover', f'{event["where"]}: {event["what"]}', None, (event,))
 
 
-RULES = (_lost, _serials, _active, _deleted, _former, _tenants, _twice, _equal, _healed, _foreign, _leftover)
+RULES = (_lost, _serials, _active, _deleted, _former, _tenants, _twice, _equal, _healed, _foreign, _frozen, _staged,
+         _leftover)

@@ -28,9 +28,10 @@ from testing.pdns import PowerDns
 from tests.torture import commit_proxy, messages, name_servers
 from tests.torture.backends import DATABASE
 from tests.torture.history import History
-from tests.torture.lab import CLAIM_SECONDS, KEY, Lab
+from tests.torture.lab import BAKE, CANARY, CLAIM_SECONDS, KEY, Lab
 from tests.torture.network import CLIENTS, Impairment
 from tests.torture.nodes import Node, ServerNode, ServiceNode
+from tests.torture.operators import Operator
 from tests.torture.relay import Disturbance
 from tests.torture.schedule import FaultKind
 
@@ -54,7 +55,8 @@ class Trouble:
     :ivar moved: called with a server's id when it is elsewhere
     :ivar lone_names: of zones whose name no other zone gets
     :ivar delete: asks for the deletion of zones by name, and tells how many are acknowledged
-    :ivar history: takes what somebody else writes on servers
+    :ivar history: takes what somebody else writes on servers, and when the pool is frozen or has stages
+    :ivar operator: who freezes the pool
     """
 
     lab: Lab
@@ -64,6 +66,7 @@ class Trouble:
     lone_names: Callable[[], Sequence[str]]
     delete: Callable[[Sequence[str]], int]
     history: History
+    operator: Operator
 
     def node(self, name: str) -> Node:
         return self.lab.nodes[name]
@@ -524,12 +527,40 @@ def _refuses(daemon: Any, name: str) -> bool:
     return False
 
 
+def freeze(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """The pool is frozen, and unfrozen at the end."""
+    try:
+        if not trouble.operator.freeze():
+            raise NotInjected('no API has said that it is frozen')
+        trouble.history.add('freeze', phase='begin')
+        yield 'acknowledged'
+        trouble.history.add('freeze', phase='end')
+    finally:
+        trouble.operator.unfreeze()
+    return None
+
+
+def stage(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Changes are released in stages, until the end."""
+    canary: Any = trouble.server(CANARY)
+    try:
+        share = chance.choice((40, 60))
+        if not trouble.operator.stage(f'canary {canary.daemon.driver}:{canary.endpoint}; {share} %; all'):
+            raise NotInjected('no pool manager has read its configuration')
+        trouble.history.add('stages', phase='begin', canary=canary.server_id, bake=BAKE)
+        yield f'{canary.endpoint} is first'
+        trouble.history.add('stages', phase='end')
+    finally:
+        trouble.operator.stage(None)
+    return None
+
+
 FAULTS: dict[str, Callable[[Trouble, str, random.Random], Struck]] = {each.__name__: each for each in (
     kill, restart, pause, skew_clock, wrong_server_clock, other_concurrency, fill_disk, forbid_writing,
     cut, cut_one_way, lose_packets, disturb_packets, partition_broker, partition_database, isolate_node,
     isolate_clients, answer_late, truncate_transfers, double_messages, delay_messages, keep_messages, lose_commits,
     lose_commit_answers, cut_connections, fail_over, wipe, move, miss_deletions, lose_zones, lie, refuse_tsig,
-    write_foreign, refuse_api_key)}
+    write_foreign, refuse_api_key, freeze, stage)}
 #: Those that may leave other contents on a server than it was given.
 SPOILING = {'lie'}
 #: Those after which a server may have less than it has served; others make it slow or silent at most.
@@ -577,7 +608,10 @@ def kinds(lab: Lab) -> list[FaultKind]:
         FaultKind('cut_connections', (DATABASE,), 'commits', 2, 3),
         FaultKind('wipe', servers, 'process', 1, 5), FaultKind('lose_zones', servers, 'contents', 0.5, 1),
         FaultKind('miss_deletions', servers, 'process', 6, 12),
+        FaultKind('freeze', ('pool',), 'freeze', 3, 12, 3),
         *_of_clusters(lab)]
+    if CANARY in servers:
+        found.append(FaultKind('stage', ('pool',), 'stages', 15, 40, 6))
     if movable:
         found.append(FaultKind('move', movable, 'process', 1, 3, 0.5))
     if pdns:

@@ -26,7 +26,8 @@ Value = tuple[int, tuple[str, ...]] | None
 
 #: What an event of each kind has besides ``t`` and ``e``.  A ``served`` whose serial is null means that the server does
 #: not have the zone, or, with ``why``, that it did not say; ``shown`` as GONE means that the API has no such zone.  A
-#: ``foreign_rrset`` is about to be written on a server by somebody else, or was, if ``written``.
+#: ``foreign_rrset`` is about to be written on a server by somebody else, or was, if ``written``.  A ``released`` zone
+#: got the serial as its staged release was held, so that servers have former contents under it, or as it went on.
 FIELDS = {
     'run': ('seed', 'servers', 'fed', 'threshold', 'bound'),
     'invoke': ('op', 'client', 'tenant', 'type', 'zone', 'life', 'changes', 'deleted_serial'),
@@ -41,6 +42,9 @@ FIELDS = {
     'leftover': ('where', 'what'),
     'foreign': ('tenant', 'what'),
     'foreign_rrset': ('asked', 'server', 'zone', 'written'),
+    'freeze': ('phase',),
+    'stages': ('phase', 'canary', 'bake'),
+    'released': ('zone', 'serial'),
 }
 CREATE, CHANGE, DELETE, RESTORE = 'create_zone', 'change', 'delete_zone', 'restore_zone'
 GONE = 'GONE'
@@ -251,6 +255,9 @@ class Past:
     :ivar observed: by server and zone; without what somebody else wrote there, and with ``foreign`` whether it is there
     :ivar foreign: when somebody else wrote into a zone on a server, by server and zone: (begun, written); not written
         for sure at infinity
+    :ivar released: names and serials of zones whose staged releases were held or went on, see :data:`FIELDS`
+    :ivar freezes: when the pool was certainly frozen: (begin, end); *stages*: when changes were certainly released in
+        stages: (begin, end, how)
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -267,6 +274,9 @@ class Past:
         self.observed: dict[tuple[str, str], list[Event]] = {}
         self.foreign: dict[tuple[str, str], list[tuple[float, float]]] = {}
         self.others: list[Event] = []
+        self.released: set[tuple[str, int]] = set()
+        self.freezes: list[tuple[float, float]] = []
+        self.stages: list[tuple[float, float, Event]] = []
         self._faults: dict[str, list[Fault]] = {}
         self._moved: dict[str, float] = {}
         self._restored: dict[int, list[tuple[int, int]]] = {}
@@ -334,6 +344,16 @@ class Past:
         elif kind == 'foreign_rrset':
             self.foreign.setdefault((event['server'], event['zone']), []).append(
                 (event['asked'], event['t'] if event['written'] else _NEVER))
+        elif kind == 'released':
+            self.released.add((event['zone'], event['serial']))
+        elif kind == 'freeze' and event['phase'] == 'begin':
+            self.freezes.append((event['t'], _NEVER))
+        elif kind == 'freeze':
+            self.freezes[-1] = self.freezes[-1][0], event['t']
+        elif kind == 'stages' and event['phase'] == 'begin':
+            self.stages.append((event['t'], _NEVER, event))
+        elif kind == 'stages':
+            self.stages[-1] = self.stages[-1][0], event['t'], self.stages[-1][2]
         elif kind in ('leftover', 'foreign', 'shown'):
             self.others.append(event)
 

@@ -39,8 +39,11 @@ STARTING = 120.0
 _TRIES, _ANSWERING = 4, 3.0
 #: Seconds that a pool manager keeps what it has claimed.
 CLAIM_SECONDS = 5
+#: Seconds that servers of a stage serve a change, and the first of them, which keeps its address.
+BAKE, CANARY = 1.5, 'knot1'
 MANAGER = {**QUICK, 'claim_seconds': str(CLAIM_SECONDS), 'threshold_percentage': str(THRESHOLD),
-           'contents_audit_interval': '10', 'extra_zones_interval': '10', 'max_deletes_per_hour': '0'}
+           'contents_audit_interval': '10', 'extra_zones_interval': '10', 'max_deletes_per_hour': '0',
+           'release_bake': str(BAKE)}
 #: Of servers that are fed by records: others write there too, no plan waits for an operator, and zones are compared as
 #: often as those of other servers.
 _FED = {'ownership': 'database', 'policy': 'sync', 'update_pcent_threshold': '1', 'delete_pcent_threshold': '1',
@@ -93,6 +96,7 @@ class Lab:
     :ivar keyed: names of the servers whose transfers, polls and NOTIFY are signed
     :ivar keys: of those that let nobody transfer zones without, by id
     :ivar servers: where each server answers, by its id in the configuration
+    :ivar release: the option of the pool managers, from the next :meth:`reload` on
     :ivar tokens: of :data:`TENANTS`
     """
 
@@ -104,6 +108,7 @@ class Lab:
         self.concurrency = concurrency
         self._manager = {**MANAGER, **manager}
         self.tell = tell
+        self.release: str | None = None
         self.nodes: dict[str, Node] = {}
         self.server_nodes: dict[str, ServerNode] = {}
         self.tokens: dict[str, str] = {}
@@ -263,6 +268,7 @@ class Lab:
             '[service:central]', 'deleted_retention = 15',
             'quota_zones = -1', 'quota_zone_recordsets = -1', 'quota_zone_records = -1',
             '[service:pool_manager]', *_lines(self._manager),
+            *_lines({'release': self.release} if self.release else {}),
             '[service:minidns]',
             listen if kind == 'minidns' else 'listen = ' + ', '.join(map(str, self.primaries)),
             '[service:api]', listen if kind == 'api' else f'listen = 127.0.0.1:{_API_PORT}', 'auth = token',

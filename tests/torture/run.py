@@ -29,6 +29,7 @@ from tests.torture.history import Event, History, of_zone
 from tests.torture.lab import SERVERS, STARTING, THRESHOLD, Lab
 from tests.torture.messages import Messages
 from tests.torture.observer import Observer
+from tests.torture.operators import Operator
 from tests.torture.schedule import PlannedFault
 from tests.torture.workload import Workload
 
@@ -158,9 +159,10 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
     workload = Workload(history, lab.urls, {name: lab.tokens[name] for name in TENANTS}, options.seed,
                         clients=options.clients, rate=options.rate, look=lambda name: observer.look(name))
     observer = Observer(history, lab.servers, workload.names, lab.keys, pause=0.1)
-    with Messages(lab.broker.urls, options.seed) as messages, _started(observer):
+    operator = Operator(lab)
+    with Messages(lab.broker.urls, options.seed) as messages, _started(observer), _started(operator):
         trouble = faults.Trouble(lab, messages, workload.names, lambda server: observer.servers.update(lab.servers),
-                                 workload.lone_names, workload.delete, history)
+                                 workload.lone_names, workload.delete, history, operator)
         mayhem = Mayhem(trouble, history, options.seed, lambda text: say(f'{history.now():7.1f} {text}'),
                         workload.delete_once)
         with _started(workload), _ended_when_found(options.plant, history, mayhem):
@@ -176,6 +178,8 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             silent += _look_for_leftovers(lab, history, settle)
             if silent:
                 say(f'{history.now():7.1f} had hung by themselves, and were started anew: {", ".join(silent)}')
+        for zone, serial in operator.released():
+            history.add('released', zone=zone, serial=serial)
     events = history.events()
     breaches = checker.check(events)
     for breach in breaches[:5]:
@@ -184,6 +188,7 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             'minutes': options.minutes, 'database': options.database, 'concurrency': options.concurrency,
             'acknowledged': workload.acknowledged, 'events': len(events), 'faults': dict(sorted(mayhem.counts.items())),
             'not_injected': dict(sorted(mayhem.missed.items())), 'messages': dict(messages.counts),
+            'continued': operator.continued,
             'latest_messages': {name: round(late, 1) for name, late in messages.latest.items()}, 'hung': silent,
             'breaches': [str(each) for each in breaches]}
 
