@@ -125,7 +125,9 @@ class ContentsAudit:
             if self._stopping.is_set() or self._page is None:
                 break
             if domain_id in states:
-                counts = _sum(counts, self._compare(states[domain_id], unanswering))
+                counts = _sum(counts, Counts(1))
+                for state in states[domain_id].views:
+                    counts = _sum(counts, self._compare(state, unanswering))
                 if not self._stopping.is_set():  # else it may have been broken off
                     done = domain_id
         else:
@@ -144,7 +146,8 @@ class ContentsAudit:
         self._manager.storage.run(sweeps.advance, audit, done, counts, 0, max(now, due), now)
 
     def _compare(self, state: DomainState, unanswering: set[str]) -> Counts:
-        """Compare one domain on all servers that serve it; those that do not answer are added to *unanswering*."""
+        """Compare one domain on all servers that may have this version; those that do not answer are added to
+        *unanswering*."""
         rows = self._comparable_rows(state)
         asked = [server for server in rows if server not in unanswering]
         busy = [self._running[server].future for server in asked if server in self._running]
@@ -163,7 +166,7 @@ class ContentsAudit:
             self._wait_for_one(running.values())
             concurrent.futures.wait([running[server] for server in asked], max(LAG, time.monotonic() - started))
             counts = _sum(counts, self._take_results(unanswering))
-        return _sum(counts, Counts(1, len(rows)))
+        return _sum(counts, Counts(0, len(rows)))
 
     def _wait_for_one(self, running: Iterable[concurrent.futures.Future[ZoneComparison]]) -> None:
         """Wait until one has ended, or the audit stops: a silent server is waited for as long as it may be silent."""

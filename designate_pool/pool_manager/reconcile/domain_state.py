@@ -58,6 +58,17 @@ class DomainState:
         """The domain as a server may have it; None if nothing is to be done there."""
         return self.before if server_id in self.later else self.domain
 
+    @property
+    def views(self) -> Sequence[DomainState]:
+        """It with the rows of the servers that may have it as it is; likewise for those of later stages."""
+        if not self.later:
+            return (self,)
+        rows: tuple[dict[tuple[str, Action], ServerStatus], ...] = {}, {}
+        for key, row in self.rows.items():
+            rows[key[0] in self.later][key] = row
+        return (DomainState(self.domain, rows[0]),
+                *(() if self.before is None else (DomainState(self.before, rows[1]),)))
+
     def schedule(self, servers: Collection[str], now: datetime, fed: Collection[str] = ()) -> list[ServerStatus]:
         """See :func:`.row_transitions.schedule_change`."""
         if not self.later:
@@ -141,9 +152,11 @@ class Step:
 
         :param reads_catalog: whether a server, by its id, finds its zones in the catalog
         """
-        for state in self.states.values():
+        for key, state in list(self.states.items()):
             newer = self.live.get(state.domain.name) if state.domain.is_going else None
-            if newer is not None and newer.generation > state.domain.generation:
+            if newer is not None and newer.id == key:
+                del self.states[key]  # it has been restored since it was read
+            elif newer is not None and newer.generation > state.domain.generation:
                 state.change(*(row_transitions.supersede(row, newer.generation) for key, row in state.rows.items()
                                if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
                                and key not in state.call_claims

@@ -24,6 +24,8 @@ def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: in
     for row in rows:
         where = f'{row.action} on {labels.get(row.server_id, row.server_id)}'
         yield from (f'{where}: {what}' for what in _of_row(domain_rows, row, labels, late, now))
+    if domain.release_state is not None:
+        return  # nothing else is so on all servers
     if domain.reported_serial is not None and newer(domain.reported_serial, domain.serial):
         yield f'it was reported at serial {domain.reported_serial}, which is ahead of its own, {domain.serial}'
     if domain.is_going:

@@ -44,12 +44,12 @@ def ids(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[str]:
 
 
 def domain_rows(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
-    """These domains, as servers may have them, with their rows; those that do not exist, or wait, or are released in
-    stages, are left out."""
+    """These domains, as servers may have them, those of its stages in a staged release, with their rows; those that do
+    not exist, or wait, are left out."""
     # Rows first: a domain read before its rows could be older than what its servers serve.
     rows = server_statuses.for_domains(tx, domain_ids)
     domain_list = {key: domain for key, newest_domain in domain_store.get_many(tx, domain_ids).items()
-                   if (domain := newest_domain.permitted) is not None and newest_domain.release_state is None}
+                   if (domain := newest_domain.permitted_at(0)) is not None}
     newest: dict[str, int] = {}
     undone: dict[str, int] = {}
     for part in chunks(sorted({domain.name for domain in domain_list.values()})):

@@ -205,6 +205,16 @@ def test_a_deletion_that_a_server_is_called_for_is_superseded_only_after_the_cal
     assert {row.status for row in state.rows.values()} == {Outcome.SUCCESS}
 
 
+def test_nothing_is_written_of_a_deletion_whose_domain_was_restored_since_it_was_read() -> None:
+    going = dataclasses.replace(DOMAIN, action=Action.DELETE)
+    state = DomainState(going, {})
+    state.change(*row_transitions.schedule_change(going, {}, ['a', 'b'], NOW))
+    restored = dataclasses.replace(DOMAIN, generation=going.generation + 1)
+    step = Step(NOW, states={going.id: state}, live={restored.name: restored})
+    step.supersede(lambda server: False)
+    assert step.states == {}
+
+
 def test_a_poll_without_an_answer_is_due_again_when_its_round_must_be_over() -> None:
     row = row_transitions.poll_sent(begun()['a', Action.UPDATE], NOW, TRIES)
     assert row.next_attempt_at == NOW + timedelta(seconds=4 * 1 + 3 * 2 + 2) == row.deadline_at

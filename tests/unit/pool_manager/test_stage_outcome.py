@@ -1,0 +1,76 @@
+"""Whether the servers of a stage have what is released: what their rows say."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from designate_pool.model import Action, Domain, Outcome, Release, ServerStatus
+from designate_pool.pool_manager.periodic.releases import stage_outcome
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
+
+NOW = datetime(2030, 1, 31, 12, tzinfo=timezone.utc)
+ZONE = Domain('d' * 32, 'example.com.', 'p' * 32, 'default', 'h@example.com', 300, 8, Action.UPDATE, changed_at=NOW,
+              release_state=Release().text)
+GOING = dataclasses.replace(ZONE, action=Action.DELETE, generation=2)
+LABELS = {'a': 'bind9:192.0.2.1:53', 'b': 'knot:192.0.2.2:53'}
+BAKE = timedelta(seconds=60)
+Rows = dict[tuple[str, Action], ServerStatus]
+
+
+def serving(server: str, seconds: float = 0, serial: int | None = 8, **values: Any) -> Rows:
+    """Rows of a server that was seen to serve a serial some seconds after NOW."""
+    at = NOW + timedelta(seconds=seconds)
+    update = ServerStatus(server, ZONE.id, Action.UPDATE, **{
+        'expected_serial': 8,
+        'status': Outcome.SUCCESS, 'serial_number': serial, 'seen_at': at, 'updated_at': at, **values})
+    return {(server, Action.CREATE): ServerStatus(server, ZONE.id, Action.CREATE, 7, status=Outcome.SUCCESS),
+            (server, Action.UPDATE): update}
+
+
+def deleting(server: str, seconds: float, status: Outcome | None, **values: Any) -> Rows:
+    return {(server, Action.DELETE): ServerStatus(server, ZONE.id, Action.DELETE, 8, status=status,
+                                                  updated_at=NOW + timedelta(seconds=seconds), **values)}
+
+
+FAILED = {'status': Outcome.ERROR, 'serial_number': 7, 'last_error': 'it died'}
+
+
+@pytest.mark.parametrize(('domain', 'rows', 'expected'), [
+    (ZONE, {}, (None, '')),
+    (ZONE, {**serving('a'), **serving('b', 1)}, (Outcome.SUCCESS, '')),
+    (ZONE, {**serving('a'), **serving('b', 31)}, (None, '')),
+    (ZONE, serving('a'), (None, '')),
+    (ZONE, {**serving('a'), **serving('b', 1, 7, status=None)}, (None, '')),
+    (ZONE, {**serving('a'), **serving('b', 1, **FAILED)}, (Outcome.ERROR, 'knot:192.0.2.2:53: it died')),
+    (ZONE, serving('a', 1, None, diverged=True, last_error='other contents'), (
+        Outcome.ERROR, 'bind9:192.0.2.1:53: other contents')),
+    (ZONE, {**serving('a'), **serving('b', 1, **FAILED, expected_serial=7)}, (None, '')),
+    (ZONE, {**serving('a'), **serving('b'), **serving('c', **FAILED)}, (Outcome.SUCCESS, '')),
+    (GOING, {**deleting('a', 1, Outcome.SUCCESS), **deleting('b', 2, Outcome.SUCCESS)}, (Outcome.SUCCESS, '')),
+    (GOING, {**deleting('a', 1, Outcome.SUCCESS), **deleting('b', 2, None)}, (None, '')),
+    (GOING, {**deleting('a', 1, Outcome.SUCCESS), **deleting('b', 2, Outcome.ERROR, last_error='it died')}, (
+        Outcome.ERROR, 'knot:192.0.2.2:53: it died')),
+    (GOING, {**deleting('a', 1, Outcome.SUCCESS), **deleting('b', -1, Outcome.ERROR)}, (None, '')),
+], ids=['nothing has begun', 'long enough', 'too short', 'one knows nothing yet', 'one is behind', 'one has failed',
+        'one has diverged', 'failed at a former serial', 'failed where it does not matter', 'deleted', 'being deleted',
+        'cannot be deleted', 'could not be deleted before'])
+def test_a_stage_is_passed_when_all_its_servers_have_the_change_for_long_enough(
+        domain: Domain, rows: Rows, expected: tuple[Outcome | None, str]) -> None:
+    assert stage_outcome(DomainState(domain, rows), ['a', 'b'], LABELS, BAKE, NOW + timedelta(seconds=90)) == expected
+
+
+def test_without_servers_nothing_is_passed() -> None:
+    assert stage_outcome(DomainState(ZONE, {}), [], {}, BAKE, NOW) == (None, '')
+
+
+def test_a_server_that_a_configuration_moved_to_a_later_stage_is_looked_at_at_its_own_version() -> None:
+    before = dataclasses.replace(ZONE, serial=7, release_state=None)
+    state = DomainState(ZONE, {**serving('a'), **serving('b')}, before=before, later={'b'})
+    own, later = state.views
+    assert (own.domain, later.domain) == (ZONE, before)
+    assert ({server for server, _ in own.rows}, {server for server, _ in later.rows}) == ({'a'}, {'b'})
+    assert DomainState(ZONE, {}).views[0].domain is ZONE
