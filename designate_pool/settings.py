@@ -206,7 +206,7 @@ class PoolManagerSettings:
         None, 'The stages in which the servers get changes, with semicolons between: canary with the labels of '
               'servers, percentages of all servers, and all. With canary bind9:192.0.2.1:53; 25 %; all a change goes '
               'to the next servers when those before have served it for release_bake seconds, with the right contents. '
-              'Not for secondary zones, nor with catalog_zone. Not set: a change goes to all servers at once.')
+              'Not for secondary zones. Not set: a change goes to all servers at once.')
     release_bake: float = option(
         60, 'Seconds for which all servers of a stage serve a change before the next stage gets it.', min=0)
     release_queries: tuple[str, ...] = option(

@@ -18,7 +18,7 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import signed_zones
 from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
-from designate_pool.model import Action, ChangeKind, Context, Domain, Report, Status
+from designate_pool.model import NOTHING, Action, ChangeKind, Context, Domain, Report, Status
 from designate_pool.serial import newer
 from designate_pool.storage import queries
 from designate_pool.storage.operations import server_statuses
@@ -267,6 +267,7 @@ def apply_reports(tx: Tx, context: Context, reports: Iterable[Report], now: date
     changed: dict[str, Domain] = {}
     served: dict[str, None] = {}
     failed: dict[int, list[str]] = {}
+    moved: list[Domain] = []
     transitions: list[DomainTransition] = []
     for report in reports:
         former = present.get(report.domain_id)
@@ -277,6 +278,7 @@ def apply_reports(tx: Tx, context: Context, reports: Iterable[Report], now: date
         if report.stage is not None:
             domain = _save_release(tx, context, former, decision.domain, report.why, now, to)
             present[report.domain_id] = domain
+            moved.append(former)
             if domain.status is not former.status:
                 transitions.append(DomainTransition(former, domain))
         elif decision.domain is not former:
@@ -296,6 +298,7 @@ def apply_reports(tx: Tx, context: Context, reports: Iterable[Report], now: date
     recordsets.complete(tx, served, now)
     for serial, ids in failed.items():
         recordsets.fail(tx, ids, serial, now)
+    _bump_catalogs(tx, moved, now)
     return transitions, [report.domain_id for report in reports if report.domain_id not in present], retained
 
 
@@ -314,13 +317,21 @@ def _save_release(tx: Tx, context: Context, former: Domain, moved: Domain, why: 
     return moved
 
 
+def _bump_catalogs(tx: Tx, released: Sequence[Domain], now: datetime) -> None:
+    """Raise the serials of the catalogs that have got or lost these domains, in their former states, on the servers of
+    a stage.  Call it last: a catalog stays locked."""
+    changed = [domain for domain in released if domain.is_going or domain.version_before == NOTHING]
+    for pool_id in sorted({domain.pool_id for domain in changed}):
+        catalog.bump(tx, pool_id, now, [domain.id for domain in changed if domain.pool_id == pool_id], may_wait=False)
+
+
 def move_release(tx: Tx, context: Context, domain_id: str, now: datetime, to: Journal,
                  aborted_at: int | None = None) -> Domain:
     """Have the release of a domain go on: from the canaries again if it has failed, otherwise with the next stage.
 
     :param aborted_at: the serial at which the domain has the contents before again, which are for all servers then
     """
-    old, is_done = lock_domain(tx, context, domain_id, or_locked=True)
+    old, is_done = lock_domain(tx, context, domain_id, or_locked=True, or_going=True)
     refuse_unreleased(old)
     release, request_id = old.release, events.request_id(context)
     if is_done or release is None:
@@ -338,6 +349,7 @@ def move_release(tx: Tx, context: Context, domain_id: str, now: datetime, to: Jo
     else:
         journal.note(tx, context, old, new, ChangeKind.RELEASE, now)
     domains.save(tx, new, context.operation_id)
+    _bump_catalogs(tx, [old], now)
     return new
 
 

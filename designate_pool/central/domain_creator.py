@@ -178,6 +178,9 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     neighbourhood = name_ownership.check_name(tx, context, wanted.name, context.project_id)
     if neighbourhood.former != (last.id if last else ''):  # another domain had the name for a moment
         raise LostRace(what=f'name {wanted.name}')
+    if neighbourhood.above:  # before its records are written, and again after that
+        name_ownership.refuse_guarded(context, wanted.name, domains.get_many(
+            tx, [domain.id for domain in neighbourhood.above]).values())
     domain = rules.create(domain_id, wanted, pool, context.project_id, last.serial if last else None,
                           last.generation if last else 0, now, events.request_id(context))
     if wanted.masters:

@@ -31,13 +31,14 @@ def run(storage: Storage, work: Callable[..., T], *args: Any) -> T:
 
 
 def lock_domain(tx: Tx, context: Context, domain_id: str, for_records: bool = False,
-                or_locked: bool = False) -> tuple[Domain, bool]:
+                or_locked: bool = False, or_going: bool = False) -> tuple[Domain, bool]:
     """Lock a domain for a change; the domain, and whether the operation has changed it already.
 
     Then the domain has the serial that it got by the operation; others may have changed or deleted it since.
 
     :param for_records: whether the change is one of records, which projects may make too that the domain is shared with
     :param or_locked: whether its owner may have locked it for other requests
+    :param or_going: whether it may be being deleted
     :raises DomainNotFound: when it does not exist, or belongs to another project
     :raises Forbidden: when it is shared with the project of the context, and the change is its owner's; or for records
         of a secondary domain
@@ -46,11 +47,12 @@ def lock_domain(tx: Tx, context: Context, domain_id: str, for_records: bool = Fa
     :raises Locked: when its owner or an administrator has locked it
     """
     return check_locked(tx, context, domain_id, domains.lock_for(tx, domain_id, context.operation_id), for_records,
-                        or_locked=or_locked)
+                        or_locked=or_locked, or_going=or_going)
 
 
 def check_locked(tx: Tx, context: Context, domain_id: str, locked: tuple[Domain | None, int | None],
-                 for_records: bool, of_recordset: bool = False, or_locked: bool = False) -> tuple[Domain, bool]:
+                 for_records: bool, of_recordset: bool = False, or_locked: bool = False,
+                 or_going: bool = False) -> tuple[Domain, bool]:
     """As :func:`lock_domain`, with the result of :func:`designate_pool.storage.zones.domains.lock_for`.
 
     :param of_recordset: whether the request, and so its condition, is about a recordset that exists
@@ -58,7 +60,7 @@ def check_locked(tx: Tx, context: Context, domain_id: str, locked: tuple[Domain 
     row, serial = locked
     visible = queries.seen if for_records else queries.owned
     domain = visible(tx, context, domain_id, row, or_deleted=serial is not None)
-    if serial is None and domain.is_going:
+    if serial is None and domain.is_going and not or_going:
         raise DomainBeingDeleted(domain=domain.name)
     if for_records and domain.is_secondary:
         raise Forbidden(what=f'change the records of {domain.name}', why='it is a secondary zone, and has those of its '

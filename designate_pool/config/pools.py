@@ -87,8 +87,6 @@ def _check_release(settings: PoolManagerSettings, servers: Sequence[Server], mis
         unknown = canaries - {server.label for server in servers}
         if unknown and servers:
             raise ValueError(f'no server has the label {", ".join(sorted(unknown))}')
-        if settings.catalog_zone is not None:
-            raise ValueError('servers that read the catalog zone have all zones at once; set only one of the two')
     except ValueError as error:
         mistakes.add('service:pool_manager', 'release', str(error))
 

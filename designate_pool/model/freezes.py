@@ -126,11 +126,12 @@ def hold(domain: Any) -> dict[str, Any]:
     freeze, release = Freeze.parse(domain.freeze), Release.parse(domain.release_state)
     version = NOTHING if domain.is_going else json.dumps({name: getattr(domain, name) for name in _KEPT})
     if release is not None:
-        waits = dataclasses.replace(release, version=release.version or version) if not release.held else release
+        waits = release if release.turned_back is not None else dataclasses.replace(
+            release, version=release.version or version)
         return {'release_state': waits.text, **({'held_by': freeze.id} if freeze is not None else {})}
     if freeze is not None:
         return {} if domain.held_by == freeze.id else {'held_by': freeze.id, 'version_before': version}
-    if domain.pool_release is None or domain.is_secondary or domain.is_signed or domain.former_pool_id is not None:
+    if domain.pool_release is None or domain.is_secondary or domain.former_pool_id is not None:
         return {}
     return {'release_state': Release().text, 'version_before': version}
 

@@ -220,7 +220,7 @@ def explain_domain(api: Api, context: Context, domain: Domain, base: str) -> Jso
     return EXPLANATION.show(domain, base,
                             **explain.explain(shown, api.storage.now(), explain.missing_services(services),
                                               [str(violation) for violation in culprits],
-                                              ' '.join(filter(None, (_locked(domain), _waiting(api, domain)))),
+                                              ' '.join(filter(None, (_locked(domain), _waiting(api, context, domain)))),
                                               {finding.label: finding.what for finding in reversed(findings)
                                                if finding.mended is False
                                                and finding.done == audit_findings.UNREPAIRED}, pool.probe_interval),
@@ -236,8 +236,9 @@ def _changed_by(api: Api, context: Context, domain: Domain) -> str | None:
                 None) or None
 
 
-def _waiting(api: Api, domain: Domain) -> str:
-    count = len(api.storage.read(plans.waiting, domain.id, api.storage.now())) if domain.needs_approval else 0
+def _waiting(api: Api, context: Context, domain: Domain) -> str:
+    waiting = api.storage.read(plans.waiting, domain.id, api.storage.now()) if domain.needs_approval else ()
+    count = sum(context.sees(plan.project_id or '') or context.sees(plan.asking_project_id or '') for plan in waiting)
     return f'It has {count} change{"s" * (count > 1)} that wait{"s" * (count == 1)} for approval.' if count else ''
 
 

@@ -56,15 +56,19 @@ def create(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_
 
 
 def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
-    """The domain with new contents.  If its creation has not been reported yet, that is still the action."""
+    """The domain with new contents, in ERROR while its release is held.  If its creation has not been reported yet,
+    that is still the action."""
+    is_held = (release := domain.release) is not None and release.held != ''
     return dataclasses.replace(
-        domain, serial=next_serial(domain.serial, time.time()), status=Status.PENDING, updated_at=now,
-        changed_at=now, converged_at=None, request_id=request_id, version=domain.version + 1,
-        action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE, content_serial=None, **hold(domain))
+        domain, serial=next_serial(domain.serial, time.time()), updated_at=now,
+        status=Status.ERROR if is_held else Status.PENDING, changed_at=now, converged_at=None, request_id=request_id,
+        version=domain.version + 1, action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE,
+        content_serial=None, **hold(domain))
 
 
 def resign(domain: Domain, now: datetime) -> Domain:
-    """The domain with a serial for the same contents under other signatures or keys, which changes no status.
+    """The domain with a serial for the same contents under other signatures or keys, which changes no status.  All
+    servers get it at once; during a staged release, after that.
 
     :raises ValueError: in a frozen pool, whose servers would get it only with the next change
     """
@@ -72,7 +76,7 @@ def resign(domain: Domain, now: datetime) -> Domain:
         raise ValueError(f'the pool of {domain.name} is frozen')
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, time.time()), content_serial=domain.least_serial, updated_at=now,
-        version=domain.version + 1)
+        version=domain.version + 1, **(hold(domain) if domain.release_state is not None else {}))
 
 
 def raise_serial_above(domain: Domain, serial: int, now: datetime, request_id: str = '') -> Domain:
@@ -93,7 +97,7 @@ def delete(domain: Domain, now: datetime, request_id: str = '') -> Domain:
 
 
 def _hold_deletion(domain: Domain) -> dict[str, Any]:
-    if domain.release_state is None:
+    if domain.release_state is None or domain.freeze is not None:
         return hold(domain)
     # What few servers have is deleted at once; otherwise the deletion is released in place of what was.
     return _UNRELEASED if domain.version_before == NOTHING else {'release_state': Release().text}
@@ -101,20 +105,19 @@ def _hold_deletion(domain: Domain) -> dict[str, Any]:
 
 def turn_back(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     """The domain whose release has failed, with a new serial under which the servers of the stages have the contents
-    before; the domain as it is where there were none."""
+    before; the domain as it is where there were none, or they were signed: nobody signs them under another serial."""
     release = domain.release
     assert release is not None
-    if domain.is_going or domain.version_before == NOTHING or domain.permitted is None:
+    if domain.is_going or (before := domain.permitted) is None or before.is_signed:
         return dataclasses.replace(domain, updated_at=now, version=domain.version + 1)
     turned = change(domain, now, request_id)
-    return dataclasses.replace(turned, status=Status.ERROR, release_state=dataclasses.replace(
-        release, turned_back=turned.serial).text)
+    return dataclasses.replace(turned, release_state=dataclasses.replace(release, turned_back=turned.serial).text)
 
 
 def continue_release(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     """The domain whose release has failed, and begins again with all that has changed; with a new serial but where it
     is being deleted."""
-    renewed = domain if domain.is_going else change(domain, now, request_id)
+    renewed = dataclasses.replace(domain, changed_at=now) if domain.is_going else change(domain, now, request_id)
     anew = _UNRELEASED if domain.pool_release is None else {'release_state': Release().text}
     return dataclasses.replace(renewed, status=Status.PENDING, updated_at=now, version=domain.version + 1, **anew)
 
@@ -124,20 +127,22 @@ def abort_release(domain: Domain, now: datetime, request_id: str = '') -> Domain
     before = domain.permitted
     assert before is not None
     return dataclasses.replace(
-        change(domain, now, request_id), **_UNRELEASED, email=before.email, ttl=before.ttl, refresh=before.refresh,
-        retry=before.retry, expire=before.expire, minimum=before.minimum)
+        change(domain, now, request_id), **_UNRELEASED, status=Status.PENDING, email=before.email, ttl=before.ttl,
+        refresh=before.refresh, retry=before.retry, expire=before.expire, minimum=before.minimum)
 
 
 def restore(domain: Domain, last_serial: int, last_generation: int, now: datetime, request_id: str = '') -> Domain:
     """A deleted domain, to be created again: with the contents that are kept; of a secondary one, with those that its
     masters have."""
     serial = 1 if domain.is_secondary else first_serial(last_serial, domain.serial, time.time())
+    freeze = Freeze.parse(domain.freeze)
     return dataclasses.replace(
         domain, serial=serial, first_serial=None if domain.is_secondary else serial, generation=last_generation + 1,
         action=Action.CREATE, status=Status.PENDING, reported_serial=None, updated_at=now, changed_at=now,
         converged_at=None, deleted_at=None, request_id=request_id, version=domain.version + 1, abandoned=False,
         awaits_transfer=domain.is_secondary, transferred_at=None, content_serial=None,
-        **(hold(domain) if domain.release_state is None else _UNRELEASED))
+        **(hold(domain) if domain.release_state is None else _UNRELEASED if freeze is None else
+           {'release_state': None, 'held_by': freeze.id}))
 
 
 def leftover(domain: Domain, leftover_id: str, now: datetime) -> Domain:

@@ -164,9 +164,9 @@ class Journal:
         if domain.journal_records > self._most:
             begin, count = versions.trim(tx, domain, self._most - self._most // 4)
             domain = dataclasses.replace(domain, journal_from=begin, journal_records=count)
-        if domain.history_records > self._kept and not _is_needed(entry):
+        if domain.history_records > self._kept:
             domain = dataclasses.replace(domain, history_records=versions.drop_oldest(
-                tx, domain, self._kept - self._kept // 4))
+                tx, domain, self._kept - self._kept // 4, _oldest_needed(domain)))
         return domain
 
 
@@ -188,9 +188,17 @@ def _packed(entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[Zon
 
 
 def _is_needed(entry: JournalEntry) -> bool:
-    """Whether servers have the version before: the change waits for the end of a freeze, or is released in stages."""
-    waits = entry.domain.waits_for is not None or entry.domain.release_state is not None
-    return waits and entry.domain.permitted is not None
+    return _oldest_needed(entry.domain) is not None
+
+
+def _oldest_needed(domain: Domain) -> int | None:
+    """The serial of the oldest version that servers may have, if that is not the newest: the changes after it wait for
+    the end of a freeze, or are released in stages."""
+    release = domain.release
+    if domain.waits_for is None and release is None:
+        return None
+    oldest = domain.permitted or (None if release is None or release.version is None else domain.permitted_at(0))
+    return None if oldest is None else oldest.serial
 
 
 def note(tx: Tx, context: Context, former: Domain, domain: Domain, kind: ChangeKind, now: datetime,

@@ -55,11 +55,7 @@ def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: st
     """
     if seen.above:
         locked = domains.lock_many(tx, [domain.id for domain in seen.above])
-        guarded = next((domain.name for domain in locked.values() if domain.needs_approval), None)
-        if guarded is not None and not (context.may_approve or is_approved):
-            raise Forbidden(what=f'have the zone {name}', why=f'it takes names from the zone {guarded}, whose changes '
-                                                              'need approval: somebody who may approve them has to '
-                                                              'create or restore it')
+        refuse_guarded(context, name, locked.values(), is_approved)
         above = [domain.id for domain in seen.above]
         records = zone_ancestry.recordsets_at_or_below(tx, above, name, zone_ancestry.no_glue(tx, above, name))
         if records:
@@ -68,6 +64,15 @@ def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: st
             raise Refused('records_in_the_way', f'The zone {name} cannot be created: delete these records of a zone '
                                                 f'above it first: {shown}.', 409)
     recheck_name(tx, context, name, seen, project_id)
+
+
+def refuse_guarded(context: Context, name: str, above: Iterable[Domain], is_approved: bool = False) -> None:
+    """Refuse a domain that takes names from one whose changes need approval."""
+    guarded = next((domain.name for domain in above if domain.needs_approval), None)
+    if guarded is not None and not (context.may_approve or is_approved):
+        raise Forbidden(what=f'have the zone {name}', why=f'it takes names from the zone {guarded}, whose changes '
+                                                          'need approval: somebody who may approve them has to '
+                                                          'create or restore it')
 
 
 def recheck_name(tx: Tx, context: Context, name: str, seen: Neighbourhood, *projects: str) -> None:

@@ -84,14 +84,15 @@ def _move_release(domain: Domain, report: Report) -> StatusDecision | None:
 
 def next_stage(domain: Domain, release: Release) -> Domain:
     """The domain with its release at the next stage.  After the last one, servers have it all; what has changed
-    meanwhile is released then, or waits for the end of a freeze."""
+    meanwhile is released then."""
     if domain.pool_release is not None and release.stage + 1 < len(parse_stages(domain.pool_release)):
         return dataclasses.replace(domain, release_state=dataclasses.replace(release, stage=release.stage + 1).text)
-    has_changed = release.version is not None
-    return dataclasses.replace(
-        domain, version_before=release.version,
-        release_state=Release().text if has_changed and domain.freeze is None and domain.pool_release
-        and not domain.is_signed else None)
+    released = domain.permitted_at(0)
+    # Signatures that were renewed meanwhile are for all servers at once.
+    has_changed = release.version is not None and (
+        released is None or not at_least(released.serial, domain.least_serial))
+    return dataclasses.replace(domain, version_before=release.version if has_changed else None,
+                               release_state=Release().text if has_changed and domain.pool_release else None)
 
 
 def _decide_deletion(domain: Domain, report: Report) -> StatusDecision | None:

@@ -25,7 +25,7 @@ from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.zones import ixfr, packed_zone
 from designate_pool.minidns.zones.loader import ZoneCache
 from designate_pool.minidns.zones.packed_zone import Body
-from designate_pool.model import CATALOG_ID, ZoneHead
+from designate_pool.model import CATALOG_ID, LAST_STAGE, ZoneHead
 from designate_pool.protocol import wire
 from designate_pool.serial import newer
 from designate_pool.storage.serving import catalog
@@ -163,17 +163,17 @@ class CatalogLoader:
     def _load(self, head: ZoneHead,
               peers: Collection[AllowedPeer]) -> tuple[catalog.CatalogHead | None, str, PackedCatalog | None]:
         """(the catalog's head for *peers*, its key in the cache, the catalog)"""
-        ids = [peer.id for peer in peers]
+        ids, stage = [peer.id for peer in peers], max((peer.stage for peer in peers), default=LAST_STAGE)
         while True:
             catalog_head = self._storage.read(catalog.head, head.pool_name, ids)
             if catalog_head is None:
                 return None, '', None
-            cache_key = f'{CATALOG_ID} {head.name} {catalog_head.epoch}'
+            cache_key = f'{CATALOG_ID} {head.name} {catalog_head.epoch} {stage}'
 
             def pack() -> packed_zone.PackedZone | None:
                 previous = self._cache.latest(cache_key)
                 result = self._storage.read(catalog.snapshot, head.pool_name, ids, functools.partial(
-                    read_catalog, head, previous if isinstance(previous, PackedCatalog) else None))
+                    read_catalog, head, previous if isinstance(previous, PackedCatalog) else None, stage=stage))
                 return result if result is None or result.epoch == catalog_head.epoch else None
 
             result = self._cache.get_or_pack(cache_key, catalog_head.serial, pack)
@@ -183,18 +183,19 @@ class CatalogLoader:
             # The pool is gone, or the epoch has risen since the head was read: read again.
 
 
-def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: CatalogReading) -> PackedCatalog:
-    """The catalog of *head* as it is now, read in parts where *previous* is known.
+def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: CatalogReading,
+                 stage: int = LAST_STAGE) -> PackedCatalog:
+    """The catalog of *head* as it is now for servers of a stage, read in parts where *previous* is known.
 
     :raises ValueError: when a member's name is no name
     """
     head = dataclasses.replace(head, serial=reading.head.serial)
     if previous is not None and (previous.changes is None or previous.epoch != reading.head.epoch):
         previous = None
-    blocks = None if previous is None else _changed_blocks(head, previous, reading)
+    blocks = None if previous is None else _changed_blocks(head, previous, reading, stage)
     full_read_at = time.monotonic() if previous is None or blocks is None else previous.full_read_at
     if blocks is None:
-        blocks = list(_blocks(head, reading))
+        blocks = list(_blocks(head, reading, stage))
     steps = () if previous is None else append_step(
         previous.steps, previous.serial, (body for _, body in previous.blocks), head.serial,
         (body for _, body in blocks))
@@ -202,7 +203,8 @@ def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: Catalo
                          reading.head.epoch, reading.head.changes, full_read_at, steps)
 
 
-def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogReading) -> list[Block] | None:
+def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogReading,
+                    stage: int) -> list[Block] | None:
     """The blocks of *previous*, the changed ones read again; None when the whole catalog is to be read."""
     changes = reading.head.changes
     if (len(previous.blocks) < MIN_BLOCKS or previous.changes is None or changes is None or changes < previous.changes
@@ -221,15 +223,16 @@ def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogRea
         if number in changed_numbers:
             first = first_ids[number] if number else ''
             end = first_ids[number + 1] if number + 1 < len(first_ids) else catalog.END
-            result += _blocks(head, reading, first, end)
+            result += _blocks(head, reading, stage, first, end)
         else:
             result.append(block)
     return result
 
 
-def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str = catalog.END) -> Iterator[Block]:
+def _blocks(head: ZoneHead, reading: CatalogReading, stage: int, first: str = '',
+            end: str = catalog.END) -> Iterator[Block]:
     suffix = (f'-e{reading.head.epoch}' if reading.head.epoch else '') + f'.zones.{head.name}'
-    members = iter(reading.members(first, end))
+    members = iter(reading.members(first, end, stage))
     while page := list(itertools.islice(members, BLOCK_MEMBERS)):
         offset = 0
         for body in packed_zone.bodies(head.name, [[

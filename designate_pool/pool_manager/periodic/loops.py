@@ -82,6 +82,7 @@ class PeriodicLoops:
         self._join_and_drain = JoinAndDrain(manager, registry)
         self._gauges = Gauges(manager)
         self._contents_audit = ContentsAudit(manager, runtime)
+        self._releases = Releases(manager, runtime)
         self._signature_audit = SignatureAudit(manager, runtime)
         self._orphan_audit = OrphanAudit(manager)
         self._counted: tuple[str, ...] = ()
@@ -102,7 +103,7 @@ class PeriodicLoops:
             'contents_audit': self._contents_audit.run, 'contents_claim': self._contents_audit.extend_claim,
             'signature_audit': self._signature_audit.run, 'orphan_audit': self._orphan_audit.run,
             'join_and_drain': self._join_and_drain.run, 'gauges': self._gauges.run,
-            'releases': Releases(self._manager).run}
+            'releases': self._releases.run}
         self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
 
     def stop(self) -> None:
@@ -114,6 +115,7 @@ class PeriodicLoops:
         for task in self._tasks:
             task.join(5.0)
         self._contents_audit.close()
+        self._releases.close()
         self._signature_audit.close()
         self.serial_audit.stop()
 

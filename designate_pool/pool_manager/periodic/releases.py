@@ -6,9 +6,11 @@ All of it is repeated until Central has moved it, by whichever pool manager: a r
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import dns.exception
 import dns.message
@@ -17,10 +19,11 @@ import dns.rcode
 
 from designate_pool import consensus, metrics
 from designate_pool.errors import PoolError
-from designate_pool.model import Action, Outcome, Report
+from designate_pool.model import Action, Domain, Outcome, Report
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import Match, compare_domain
 from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.reconciler import WHO
 from designate_pool.protocol import tsig
@@ -32,6 +35,8 @@ from designate_pool.storage.zones import domains as domain_store
 LOG = logging.getLogger(__name__)
 #: Seconds between two looks, and between two in a pool without stages, which may have had some before.
 INTERVAL, WITHOUT_STAGES = 1.0, 60.0
+#: Zones that are verified at the same time: a server that does not answer holds up no other zone.
+WORKERS = 16
 
 
 def stage_outcome(state: DomainState, servers: Collection[str], labels: Mapping[str, str], bake: timedelta,
@@ -47,7 +52,8 @@ def stage_outcome(state: DomainState, servers: Collection[str], labels: Mapping[
         own = rows.get(server, {})
         row = own.get(Action.DELETE if domain.is_going else Action.UPDATE)
         failed = next((other for other in own.values() if other.expected_serial == domain.serial and (
-            other.status is Outcome.ERROR or other.diverged)), None)
+            other.status is Outcome.ERROR and not row_transitions.is_of_former_try(other, domain) or other.diverged)),
+            None)
         if failed is not None:
             return Outcome.ERROR, f'{labels[server]}: {failed.last_error}'
         moment = None if row is None else row.updated_at if domain.is_going else row.seen_at
@@ -60,13 +66,22 @@ def stage_outcome(state: DomainState, servers: Collection[str], labels: Mapping[
 class Releases:
     """Finds the releases of a pool that can go on, or have failed."""
 
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
+        self._threads = runtime.workers(WORKERS, name='releases')
+        # By domain id, with serial and stage.
+        self._verified: dict[str, tuple[tuple[int, int], concurrent.futures.Future[str | None]]] = {}
+
+    def close(self) -> None:
+        """End the workers; after the loop of :meth:`run` has ended."""
+        self._threads.stop()
 
     def run(self) -> float:
         """Report what has come through its stage, or has failed; seconds until the next time."""
         manager, counts = self._manager, {'held': 0, 'running': 0}
-        for part in chunks(manager.storage.read(domain_store.released, manager.pool.name)):
+        ids = manager.storage.read(domain_store.released, manager.pool.name)
+        self._verified = {key: value for key, value in self._verified.items() if key in ids}
+        for part in chunks(ids):
             now, reports = manager.storage.now(), list[Report]()
             for state in manager.reconciler.read(part, now).values():
                 release = state.domain.release
@@ -93,20 +108,32 @@ class Releases:
         if not counting:
             outcome, why = Outcome.ERROR, 'no server of it is in service'
         if outcome is Outcome.SUCCESS and not domain.is_going:
-            stages = manager.pool.stages
-            for server in counting:  # those of earlier stages have been asked
-                if (worker := manager.workers.get(server)) is not None and stages.get(server) == stage and not why:
-                    why = self._fault(worker, state)
-            outcome = Outcome.ERROR if why else outcome
+            found = self._verify(state, [worker for server in counting if manager.pool.stages.get(server) == stage
+                                         and (worker := manager.workers.get(server)) is not None], stage)
+            outcome, why = None if found is None else Outcome.ERROR if found else outcome, found or ''
         if outcome is Outcome.ERROR:
             LOG.error('the release of %s at serial %d is held at stage %d: %s', domain.name, domain.serial, stage, why)
         if outcome is not None:
             yield Report(domain.id, domain.action, domain.generation, outcome, domain.serial, domain.pool_name, stage,
                          why)
 
-    def _fault(self, worker: ServerWorker, state: DomainState) -> str:
-        """What is wrong with the zone on a server; '' for nothing."""
-        server, domain = worker.server, state.domain
+    def _verify(self, state: DomainState, workers: Sequence[ServerWorker], stage: int) -> str | None:
+        """What is wrong with the zone on the servers of a stage, where those of earlier ones have been asked; '' for
+        nothing, None while that is not known."""
+        domain, of = state.domain, (state.domain.serial, stage)
+        begun_for, future = self._verified.get(domain.id, (None, None))
+        if begun_for != of or future is None:
+            future = self._threads.submit(lambda: next(filter(
+                lambda fault: fault != '', (self._fault(worker, domain) for worker in workers)), ''))
+            self._verified[domain.id] = of, future
+        if not future.done():
+            return None
+        del self._verified[domain.id]
+        return future.result()
+
+    def _fault(self, worker: ServerWorker, domain: Domain) -> str | None:
+        """What is wrong with the zone on a server; '' for nothing, None where it has gone on meanwhile."""
+        server = worker.server
         if not worker.backend.capabilities.keeps_serial:
             return ''  # what it was fed has been read back
         try:
@@ -127,5 +154,6 @@ class Releases:
             comparison = compare_domain(self._manager.storage, server, domain, Pace(0))
         except (PoolError, OSError, ValueError, dns.exception.DNSException) as error:
             return f'{server.label} does not answer for {domain.name}: {error}'
-        return '' if comparison is None or comparison.match not in (Match.OTHER, Match.SILENT) else (
-            f'{server.label}: {comparison.why}')
+        if comparison is None or comparison.match is Match.ELSEWHERE:
+            return None
+        return '' if comparison.match is Match.SAME else f'{server.label}: {comparison.why}'

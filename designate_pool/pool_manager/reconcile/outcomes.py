@@ -116,7 +116,7 @@ class OutcomeRules:
                                                        outcome.result, self.step.now, self.tries, random.random())
                     state.change(after)
                     if outcome.serial is not None and row_transitions.needs_higher_serial(after, outcome.serial,
-                                                                                          domain):
+                                                                                          state.domain):
                         state.serial_ahead = outcome.serial
                 if action is Action.CREATE and outcome.result.ok:
                     self._after_create(state, outcome)
@@ -186,8 +186,9 @@ class OutcomeRules:
             if counted.status is not Outcome.ERROR or not has_lost_zone:
                 state.change(counted)
                 return
-        if result.serial_number is not None and newer(result.serial_number, domain.serial):
-            # The domain was read after the server answered, so the pool never issued that serial.
+        if result.serial_number is not None and newer(result.serial_number, state.domain.serial):
+            # The domain was read after the server answered, so the pool never issued that serial.  A server that is of
+            # a later stage since the configuration was changed may have one that is released to others.
             ahead = row_transitions.serial_ahead(update, result.serial_number, domain.serial, self.step.now)
             if create.status is Outcome.SUCCESS and ahead is not update:
                 state.change(ahead)

@@ -78,12 +78,20 @@ def _schedule_deletion(domain: Domain, rows: Rows, servers: Iterable[str], now: 
         delete = rows.get((server, Action.DELETE))
         if delete is None:
             scheduled.append(_new(domain, server, Action.DELETE, now))
+        elif is_of_former_try(delete, domain):
+            scheduled.append(restart(delete, domain, now))
         for action in (Action.CREATE, Action.UPDATE):
             row = rows.get((server, action))
             # A claimed row ends by itself; its holder sees then that the domain is being deleted.
             if row is not None and row.next_attempt_at is not None and not is_claimed(row, now):
                 scheduled.append(cancel(row))
     return scheduled
+
+
+def is_of_former_try(delete: ServerStatus, domain: Domain) -> bool:
+    """Whether a deletion failed before somebody had its staged release begin again."""
+    return (delete.status is Outcome.ERROR and delete.updated_at is not None and domain.changed_at is not None
+            and delete.updated_at < domain.changed_at)
 
 
 def provision(domain: Domain, rows: Rows, server: str, now: datetime, gone: bool = False) -> list[ServerStatus]:

@@ -1,10 +1,11 @@
 """The pools' catalog zones (RFC 9432): which domains are members, and at which serial.
 
 A domain is a member from its creation, or its move to the pool, until its deletion there begins.  The transaction of
-either raises the catalog's serial, so that each serial has exactly one set of members.  While a pool is frozen neither
-changes the members, nor the serial, which the end of the freeze raises, unless it began before.  It also increments the
-number of changes and stores it in the domain, so that the members added and removed since an earlier state are found
-without a clock.
+either raises the catalog's serial, so that each serial has exactly one set of members for the servers of a stage.
+While a pool is frozen neither changes the members, nor the serial, which the end of the freeze raises, unless it began
+before.  In a staged release they change for the servers of each stage when it comes.  It also increments the number of
+changes and stores it in the domain, so that the members added and removed since an earlier state are found without a
+clock.
 
 The serial is in a row of its own, which is locked from :func:`bump` to the end of the transaction: call it last.
 """
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from designate_pool import serial as serials
-from designate_pool.model import NOTHING, Action
+from designate_pool.model import LAST_STAGE, NOTHING, Action, Release
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.entities import chunks
 from designate_pool.storage.sql.schema import ALIVE, catalogs, domains, pool_servers, pools
@@ -42,12 +43,15 @@ _HEAD = sa.select(pools.c.id, catalogs.c.serial, catalogs.c.changes, pool_server
                                      pool_servers.c.id.in_(sa.bindparam('server_ids', expanding=True))))).where(
         pools.c.name == sa.bindparam('pool_name'))
 _IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != Action.DELETE)
-_IS_SEEN = sa.case((pools_.IS_HELD, domains.c.version_before != NOTHING), else_=_IS_MEMBER)
+# Those that are released in stages are looked at one by one, see CatalogReading.
+_IS_SEEN = sa.case((domains.c.release_state.is_not(None), sa.true()),
+                   (pools_.IS_HELD, domains.c.version_before != NOTHING), else_=_IS_MEMBER)
 
 
 def _members(pool: sa.Column[Any]) -> sa.Select[Any]:
     return sa.select((sa.select(domains.c.id, domains.c.generation, domains.c.name,
-                                sa.case((pools_.IS_HELD, domains.c.version_before)).label('version_before'))
+                                sa.case((pools_.IS_HELD, domains.c.version_before)).label('version_before'),
+                                domains.c.release_state, _IS_MEMBER.label('is_member'))
                       .where(pool == sa.bindparam('pool_id'), domains.c.id >= sa.bindparam('first'),
                              domains.c.id < sa.bindparam('end'), _IS_SEEN)
                       .order_by(domains.c.id).limit(sa.bindparam('most'))).subquery())
@@ -155,13 +159,22 @@ class CatalogReading:
         self._tx = tx
         self.head = head
 
-    def members(self, first: str = '', end: str = END) -> Iterator[Member]:
-        """The members from the id *first* to before *end*, in the order of their ids, read in pages to bound memory."""
+    def members(self, first: str = '', end: str = END, stage: int = LAST_STAGE) -> Iterator[Member]:
+        """The members from the id *first* to before *end*, in the order of their ids, read in pages to bound memory.
+
+        :param stage: of the servers that see them
+        """
         while True:
             page = self._tx.execute(_MEMBERS, {'pool_id': self.head.pool_id, 'first': first, 'end': end,
                                                'most': _PAGE}).all()
-            for domain_id, generation, name, before in page:
-                yield domain_id, json.loads(before)['generation'] if before else generation, name
+            for domain_id, generation, name, version, release_state, is_member in page:
+                release = Release.parse(release_state)
+                if release is not None and stage <= release.stage:
+                    version = release.version
+                if version is not None and version != NOTHING:
+                    yield domain_id, json.loads(version)['generation'], name
+                elif version is None and is_member:
+                    yield domain_id, generation, name
             if len(page) < _PAGE:
                 return
             first = page[-1][0] + '!'  # the next id: all ids have the same length

@@ -349,8 +349,8 @@ def begin_releases(tx: Tx, pool_id: str, freeze_id: str, release: str) -> None:
     """Have the changes of domains that wait for the end of a freeze released in stages then."""
     tx.execute(sa.update(domains).where(
         domains.c.status == Status.PENDING, domains.c.pool_id == pool_id, domains.c.held_by == freeze_id,
-        domains.c.release_state.is_(None), domains.c.masters == '', domains.c.former_pool_id.is_(None),
-        domains.c.is_signed == sa.false())
+        domains.c.masters == '', domains.c.former_pool_id.is_(None),
+        sa.or_(domains.c.release_state.is_(None), domains.c.action == Action.DELETE))
         .values(release_state=release, version=domains.c.version + 1))
 
 

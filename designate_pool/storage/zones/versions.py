@@ -112,7 +112,8 @@ _ORIGINS = sa.select(domains.c.id, domains.c.name, domains.c.version, domains.c.
                      domains.c.purged).where(domains.c.id == sa.bindparam('domain_id'))
 
 
-_SIZES = (sa.select(TABLE.c.number, _SIZE, _IS_KEPT).where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before'))
+_SIZES = (sa.select(TABLE.c.number, TABLE.c.serial_number, _SIZE, _IS_KEPT)
+          .where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before'))
           .order_by(TABLE.c.number.desc()).limit(sa.bindparam('limit')))
 _SIGNED = (sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.signed_difference)
            .where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before')).order_by(TABLE.c.number.desc())
@@ -265,13 +266,17 @@ def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
     return reach, size
 
 
-def drop_oldest(tx: Tx, domain: Domain, most: int) -> int:
-    """Drop the domain's oldest differences, until they have *most* records at most; how many they have."""
+def drop_oldest(tx: Tx, domain: Domain, most: int, needed: int | None = None) -> int:
+    """Drop the domain's oldest differences, until they have *most* records at most; how many they have.
+
+    :param needed: a serial whose contents are needed
+    """
     kept, cut, oldest = 0, None, None
-    for number, count, is_kept in _newest_first(tx, domain.id, _SIZES):
+    for number, serial, count, is_kept in _newest_first(tx, domain.id, _SIZES):
+        needed = None if serial == needed else needed
         if not is_kept and count <= most:
             break  # those before were dropped
-        if is_kept and cut is None and kept + count > most:
+        if is_kept and cut is None and needed is None and kept + count > most:
             cut = number
         kept += count if is_kept and cut is None else 0
         oldest = number

@@ -1,0 +1,214 @@
+"""Staged releases: what the servers of each stage may have, and which versions are kept for that."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.central.service import Central
+from designate_pool.model import Action, Context, Domain, Outcome, RecordChange, Report, ServerStatus, Status, new_id
+from designate_pool.pool_manager.periodic.releases import stage_outcome
+from designate_pool.pool_manager.reconcile import domain_state
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.serial import newer
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import pools
+from designate_pool.storage.zones import versions
+from tests.fixtures.central import WHO, Caller, Clock, create, refused, started
+
+pytestmark = pytest.mark.all_databases
+ADMIN = Context(all_projects=True, user='admin')
+LAST = 3
+#: Serial and addresses of a zone, and whether it is in the catalog zone, for the servers of a stage.
+Seen = tuple[int | None, frozenset[str], bool]
+
+
+class Staged:
+    """A pool with a catalog zone that releases changes in three stages, as the servers of each see it."""
+
+    def __init__(self, central: Central, database: Storage) -> None:
+        self.central, self.database = central, database
+        self.pool = central.find_pools(WHO)[0]
+        database.run(catalog.establish, self.pool.id, database.now())
+        self.stage('canary one; 50 %; all')
+
+    def stage(self, text: str | None) -> None:
+        self.database.run(lambda tx: tx.execute(sa.update(pools).values(release_stages=text)) and None)
+
+    def get(self, domain: Domain) -> Domain:
+        return self.central.get_domain(ADMIN, domain.id)
+
+    def put(self, domain: Domain, *addresses: str) -> Domain:
+        return self.central.apply_changes(WHO, domain.id, [RecordChange(f'www.{domain.name}', 'A', addresses)])
+
+    def seen(self, domain: Domain, stage: int) -> Seen:
+        serial, addresses = None, set[str]()
+        with contextlib.closing(self.database.stream(versions.permitted_pages, domain.id, iter, stage)) as pages:
+            for head, page in pages:
+                serial = head.serial
+                addresses |= {'.'.join(map(str, wire)) for _, rtype, _, wire in page if rtype == 'A'}
+        members = self.database.read(catalog.snapshot, self.pool.name, [], lambda reading: {
+            name for _, _, name in reading.members(stage=stage)})
+        assert members is not None
+        return serial, frozenset(addresses), domain.name in members
+
+    def all_seen(self, domain: Domain) -> list[Seen]:
+        return [self.seen(domain, stage) for stage in range(1, LAST + 1)]
+
+    def catalog_serial(self) -> int:
+        head = self.database.read(catalog.head, self.pool.name)
+        assert head is not None
+        return head.serial
+
+    def report(self, domain: Domain, outcome: Outcome = Outcome.SUCCESS, why: str = '') -> Domain:
+        """Its stage is done, or has failed."""
+        newest = domain if domain.is_going else self.get(domain)
+        state = self.database.read(domain_state.read, self.pool, [domain.id], [])[domain.id].domain
+        release = state.release
+        assert release is not None
+        self.central.update_statuses(ADMIN, [Report(domain.id, newest.action, newest.generation, outcome, state.serial,
+                                                    self.pool.name, release.stage, why)])
+        return newest
+
+    def finish(self, domain: Domain) -> None:
+        """Through all stages, and served."""
+        for _ in range(LAST - 1):
+            self.report(domain)
+        newest = self.get(domain)
+        self.central.update_status(ADMIN, newest, Outcome.SUCCESS, newest.serial)
+
+
+@pytest.fixture
+def staged(central: Central, database: Storage) -> Staged:
+    return Staged(central, database)
+
+
+def test_a_zone_is_created_changed_and_deleted_for_the_servers_of_one_stage_after_the_other(
+        staged: Staged, clock: Clock) -> None:
+    zone = create(staged.central, 'staged.example.', ('www.staged.example.', 'A', ['192.0.2.1']))
+    none: Seen = None, frozenset(), False
+    first: Seen = zone.serial, frozenset({'192.0.2.1'}), True
+    for stage in range(1, LAST):
+        assert staged.all_seen(zone) == [first] * stage + [none] * (LAST - stage)
+        before = staged.catalog_serial()
+        clock.now += 1
+        staged.report(zone)
+        assert newer(staged.catalog_serial(), before)
+    assert staged.all_seen(zone) == [first] * LAST
+    staged.central.update_status(ADMIN, staged.get(zone), Outcome.SUCCESS, zone.serial)
+    assert staged.get(zone).status is Status.ACTIVE and staged.get(zone).release_state is None
+    changed = staged.put(zone, '192.0.2.2')
+    waiting = staged.put(zone, '192.0.2.3')
+    second: Seen = changed.serial, frozenset({'192.0.2.2'}), True
+    for stage in range(1, LAST):
+        assert staged.all_seen(zone) == [second] * stage + [first] * (LAST - stage)
+        before = staged.catalog_serial()
+        staged.report(zone)
+        assert staged.catalog_serial() == before
+    third: Seen = waiting.serial, frozenset({'192.0.2.3'}), True
+    assert staged.all_seen(zone) == [third, second, second]
+    staged.finish(zone)
+    going = staged.central.delete_domain(WHO, zone.id)
+    for stage in range(1, LAST):
+        assert staged.all_seen(zone) == [none] * stage + [third] * (LAST - stage)
+        before = staged.catalog_serial()
+        clock.now += 1
+        staged.report(going)
+        assert newer(staged.catalog_serial(), before)
+    assert staged.all_seen(zone) == [none] * LAST
+
+
+def test_changes_of_a_held_release_wait_for_it_to_go_on(staged: Staged) -> None:
+    zone = create(staged.central, 'held.example.', ('www.held.example.', 'A', ['192.0.2.1']))
+    staged.finish(zone)
+    former = staged.seen(zone, LAST)
+    staged.put(zone, '192.0.2.66')
+    staged.report(zone)
+    staged.report(zone, Outcome.ERROR, 'it died')
+    turned = staged.get(zone)
+    assert (turned.status, turned.release and turned.release.held) == (Status.ERROR, 'it died')
+    back: Seen = turned.serial, *former[1:]
+    assert staged.all_seen(zone) == [back, back, former]
+    changed = staged.put(zone, '192.0.2.3')
+    assert changed.status is Status.ERROR and staged.all_seen(zone) == [back, back, former]
+    renewed = staged.central.frozen_pools.continue_release(ADMIN, zone.id)
+    newest: Seen = renewed.serial, frozenset({'192.0.2.3'}), True
+    assert renewed.status is Status.PENDING and staged.all_seen(zone) == [newest, former, former]
+    staged.finish(zone)
+    assert staged.get(zone).status is Status.ACTIVE and staged.all_seen(zone) == [newest] * LAST
+
+
+@pytest.mark.parametrize('is_new', [True, False], ids=['of a creation', 'of a change'])
+def test_a_deletion_under_a_freeze_reaches_no_server_whose_release_had_begun(staged: Staged, is_new: bool) -> None:
+    zone = create(staged.central, 'frozen.example.', ('www.frozen.example.', 'A', ['192.0.2.1']))
+    if not is_new:
+        staged.finish(zone)
+        staged.put(zone, '192.0.2.2')
+    before = staged.all_seen(zone)
+    assert before[0][0] is not None and before[0] != before[1]
+    staged.central.frozen_pools.freeze(ADMIN, staged.pool.id, 'an incident')
+    going = staged.central.delete_domain(WHO, zone.id)
+    assert staged.all_seen(zone) == before
+    assert staged.database.read(domain_state.read, staged.pool, [zone.id], []) == {}
+    assert refused(staged.central.frozen_pools.continue_release, ADMIN, zone.id) == 'pool_frozen'
+    staged.central.frozen_pools.unfreeze(ADMIN, staged.pool.id)
+    state = staged.database.read(domain_state.read, staged.pool, [zone.id], [])[zone.id]
+    assert state.domain.action is Action.DELETE
+    assert staged.all_seen(zone) == [(None, frozenset(), False), *before[1:]]
+    for _ in range(LAST - 1):
+        staged.report(going)
+    assert staged.all_seen(zone) == [(None, frozenset(), False)] * LAST
+
+
+def test_a_deletion_that_is_held_is_tried_again(staged: Staged, clock: Clock) -> None:
+    zone = create(staged.central, 'stays.example.')
+    staged.finish(zone)
+    going = staged.central.delete_domain(WHO, zone.id)
+    row = ServerStatus('server', zone.id, Action.DELETE, going.serial, status=Outcome.ERROR, id=new_id(),
+                       updated_at=clock.moment())
+    clock.now += 1
+    staged.report(going, Outcome.ERROR, 'it refuses')
+    assert staged.get(zone).status is Status.ERROR
+    staged.central.frozen_pools.continue_release(ADMIN, zone.id)
+    state = staged.database.read(domain_state.read, staged.pool, [zone.id], [])[zone.id]
+    rows = {('server', Action.DELETE): row}
+    assert stage_outcome(DomainState(going, rows), ['server'], {'server': 'one'}, timedelta(0), clock.moment())[0] is (
+        Outcome.ERROR)
+    assert stage_outcome(DomainState(state.domain, rows), ['server'], {'server': 'one'}, timedelta(0),
+                         clock.moment()) == (None, '')
+    again, = DomainState(state.domain, rows).schedule(['server'], clock.moment())
+    assert (again.status, again.attempts, again.next_attempt_at) == (None, 0, clock.moment())
+    for _ in range(LAST - 1):
+        staged.report(going)
+    assert staged.get(zone).release_state is None
+
+
+def test_what_is_restored_under_a_freeze_waits_for_its_end_too(staged: Staged) -> None:
+    zone = create(staged.central, 'back.example.', ('www.back.example.', 'A', ['192.0.2.1']))
+    staged.finish(zone)
+    former = staged.seen(zone, LAST)
+    staged.central.delete_domain(WHO, zone.id)
+    staged.central.frozen_pools.freeze(ADMIN, staged.pool.id, 'an incident')
+    staged.central.restore_domain(WHO, zone.id)
+    assert staged.seen(zone, LAST) == former
+    assert zone.id not in staged.database.read(domain_state.read, staged.pool, [zone.id], [])
+    staged.central.frozen_pools.unfreeze(ADMIN, staged.pool.id)
+    assert staged.seen(zone, 1)[0] == staged.get(zone).serial
+
+
+def test_the_history_of_a_zone_that_is_always_released_is_cut(database: Storage, caller: Caller) -> None:
+    with started(database, caller, history_records=10) as central:
+        staged = Staged(central, database)
+        zone = create(central, 'busy.example.', ('www.busy.example.', 'A', ['192.0.2.1']))
+        staged.finish(zone)
+        for number in range(20):
+            staged.put(zone, f'192.0.2.{number % 2 + 2}')
+            staged.report(zone)  # never done before there is another change
+            assert len({addresses for _, addresses, _ in staged.all_seen(zone)}) >= 1
+        assert staged.get(zone).history_records <= 10 + 2 * 2 * (LAST + 1)
+        seen = staged.all_seen(zone)
+        assert all(len(addresses) == 1 for _, addresses, _ in seen)
