@@ -9,14 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
 from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.central.signing import key_events, zone_signer
-from designate_pool.model import (ChangeKind, Context, Domain, Pool, Server, SignedDifference, SigningState, Status,
-                                  ZoneRecord)
+from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Outcome, Pool, Report, Server,
+                                  SignedDifference, SigningState, Status, ZoneRecord)
 from designate_pool.pool_manager.server_registry import write_servers
 from designate_pool.protocol import soa_rdata
 from designate_pool.settings import CentralSettings, SigningPolicy
@@ -24,6 +25,7 @@ from designate_pool.signing import canonical, chain, keys, signer, verifier
 from designate_pool.signing.signed_records import KeySet, Validity
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.sql.secrets import MARK
 from designate_pool.storage.zones import versions
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused, started, succeed
@@ -43,18 +45,18 @@ def central(database: Storage, caller: Caller, clock: Clock) -> Iterator[Central
         yield service
 
 
-def published(database: Storage, domain: Domain) -> list[ZoneRecord]:
-    """All records that servers get, with the SOA."""
-    pages = list(database.stream(versions.permitted_pages, domain.id))
+def published(database: Storage, domain: Domain, stage: int = LAST_STAGE) -> list[ZoneRecord]:
+    """All records that servers get, of a stage in a staged release, with the SOA."""
+    pages = list(database.stream(versions.permitted_pages, domain.id, iter, stage))
     head = pages[0][0]
     soa = (head.name, 'SOA', head.ttl, soa_rdata.encode(head))
     return [soa, *((name, rtype, head.ttl if ttl is None else ttl, wire)
                    for _, page in pages for name, rtype, ttl, wire in page)]
 
 
-def check(database: Storage, clock: Clock, domain: Domain) -> list[ZoneRecord]:
+def check(database: Storage, clock: Clock, domain: Domain, stage: int = LAST_STAGE) -> list[ZoneRecord]:
     """What is published, which is valid."""
-    records = published(database, domain)
+    records = published(database, domain, stage)
     assert verifier.verify_zone(records, int(clock.now), 0) == []
     return records
 
@@ -221,6 +223,50 @@ def test_a_pool_whose_servers_do_not_serve_signatures_gets_no_signed_zone(
     database.run(write_servers, Pool('default', servers=(server,)), False, False, clock.moment())
     other = create(central, 'other.example.', who=RED)
     assert refused(central.dnssec.enable, RED, other.id) == 'server_cannot_sign'
+
+
+def test_a_signed_zone_is_released_in_stages_and_valid_on_the_servers_of_each(central: Central, database: Storage,
+                                                                              clock: Clock) -> None:
+    def report(outcome: Outcome = Outcome.SUCCESS) -> None:
+        newest = central.get_domain(WHO, domain.id)
+        released, release = newest.permitted_at(0), newest.release
+        assert released is not None and release is not None
+        central.update_statuses(WHO, [Report(domain.id, newest.action, newest.generation, outcome, released.serial,
+                                             newest.pool_name, release.stage, 'it died')])
+
+    def addresses() -> list[set[bytes]]:
+        return [{wire for _, rtype, _, wire in check(database, clock, domain, stage) if rtype == 'A'}
+                for stage in (1, 2, 3)]
+
+    one, two, three = (bytes([192, 0, 2, number]) for number in (1, 2, 3))
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    central.dnssec.enable(RED, domain.id)
+    succeed(central, domain)
+    database.run(lambda tx: tx.execute(sa.update(pools).values(release_stages='canary a; 50 %; all')) and None)
+    change(central, domain, ('www.example.com.', 'A', ['192.0.2.2']))
+    assert addresses() == [{two}, {one}, {one}]
+    serial = central.get_domain(WHO, domain.id).serial
+    clock.now += 10 * 86400
+    central.dnssec.run_due()
+    renewed = central.get_domain(WHO, domain.id)
+    assert (renewed.serial > serial, renewed.least_serial) == (True, serial)
+    assert addresses() == [{two}, {one}, {one}]
+    report()
+    assert addresses() == [{two}, {two}, {one}]
+    report()
+    renewed = central.get_domain(WHO, domain.id)
+    assert renewed.release_state is None and addresses() == [{two}] * 3
+    assert len({frozenset(published(database, domain, stage)) for stage in (1, 2, 3)}) == 1
+    central.update_status(WHO, renewed, Outcome.SUCCESS, renewed.serial)
+    change(central, domain, ('www.example.com.', 'A', ['192.0.2.3']))
+    report(Outcome.ERROR)
+    held = central.get_domain(WHO, domain.id)
+    assert (held.status, held.release and held.release.turned_back) == (Status.ERROR, None)
+    assert addresses() == [{three}, {two}, {two}]
+    change(central, domain, ('new.example.com.', 'A', ['192.0.2.1']))
+    assert addresses() == [{three}, {two}, {two}]
+    central.frozen_pools.abort_release(WHO, central.get_domain(WHO, domain.id))
+    assert addresses() == [{two}] * 3
 
 
 def break_signer(monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
