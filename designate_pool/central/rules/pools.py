@@ -110,8 +110,7 @@ def unfreeze(tx: Tx, pool_id: str, now: datetime, only_due: bool = False) -> tup
     if present is None or only_due and not present.is_over(now):
         return pool, None
     waiting = domains.waiting(tx, pool_id, present.id)
-    if pool.release_stages is not None:
-        domains.begin_releases(tx, pool_id, present.id, Release().text)
+    domains.begin_releases(tx, pool_id, present.id, None if pool.release_stages is None else Release().text)
     pools.set_freeze(tx, pool_id, None, now)
     catalog.bump(tx, pool_id, now, waiting, may_wait=False)  # also for what was made while it began
     return _present(tx, pool_id), waiting

@@ -108,9 +108,9 @@ class Releases:
         if not counting:
             outcome, why = Outcome.ERROR, 'no server of it is in service'
         if outcome is Outcome.SUCCESS and not domain.is_going:
-            found = self._verify(state, [worker for server in counting if manager.pool.stages.get(server) == stage
+            fault = self._verify(state, [worker for server in counting if manager.pool.stages.get(server) == stage
                                          and (worker := manager.workers.get(server)) is not None], stage)
-            outcome, why = None if found is None else Outcome.ERROR if found else outcome, found or ''
+            outcome, why = None if fault is None else Outcome.ERROR if fault else outcome, fault or ''
         if outcome is Outcome.ERROR:
             LOG.error('the release of %s at serial %d is held at stage %d: %s', domain.name, domain.serial, stage, why)
         if outcome is not None:

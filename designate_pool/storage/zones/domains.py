@@ -345,8 +345,9 @@ def released(tx: Tx, pool_name: str) -> list[str]:
         .order_by(domains.c.id)).scalars())
 
 
-def begin_releases(tx: Tx, pool_id: str, freeze_id: str, release: str) -> None:
-    """Have the changes of domains that wait for the end of a freeze released in stages then."""
+def begin_releases(tx: Tx, pool_id: str, freeze_id: str, release: str | None) -> None:
+    """Have the changes of domains that wait for the end of a freeze released in stages then, or not for None; deletions
+    also in place of the release in which they found the domain."""
     tx.execute(sa.update(domains).where(
         domains.c.status == Status.PENDING, domains.c.pool_id == pool_id, domains.c.held_by == freeze_id,
         domains.c.masters == '', domains.c.former_pool_id.is_(None),

@@ -164,6 +164,16 @@ def test_a_deletion_under_a_freeze_reaches_no_server_whose_release_had_begun(sta
     assert staged.all_seen(zone) == [(None, frozenset(), False)] * LAST
 
 
+def test_a_deletion_under_a_freeze_goes_on_though_there_are_no_stages_any_more(staged: Staged) -> None:
+    zone = create(staged.central, 'unstaged.example.')
+    staged.central.frozen_pools.freeze(ADMIN, staged.pool.id, 'an incident')
+    staged.central.delete_domain(WHO, zone.id)
+    staged.stage(None)
+    staged.central.frozen_pools.unfreeze(ADMIN, staged.pool.id)
+    state = staged.database.read(domain_state.read, staged.pool, [zone.id], [])[zone.id]
+    assert (state.domain.action, state.domain.release_state, state.later) == (Action.DELETE, None, ())
+
+
 def test_a_deletion_that_is_held_is_tried_again(staged: Staged, clock: Clock) -> None:
     zone = create(staged.central, 'stays.example.')
     staged.finish(zone)
