@@ -70,11 +70,7 @@ def release_domain(tx: Tx, context: Context, domain_id: str, reason: str, now: d
     old, _ = lock_domain(tx, context, domain_id, or_locked=True)
     if old.waits_for is None:
         raise Refused('nothing_waits', f'No change of the zone {old.name} waits for the end of a freeze.', 409)
-    new = dataclasses.replace(old, held_by=None, version_before=None, updated_at=now, version=old.version + 1)
-    journal.note(tx, context, old, new, ChangeKind.RELEASE, now, reason)
-    domains.save(tx, new)
-    catalog.bump(tx, new.pool_id, now, [new.id], may_wait=False)
-    return new
+    return journal.release(tx, context, old, reason, now)
 
 
 def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: datetime,
@@ -377,18 +373,31 @@ def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int, no
     return domain, True
 
 
-def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
-                        until: datetime, to: Journal) -> tuple[list[Domain], str | None]:
+def leave_out(tx: Tx, renewal: NameserverUpdate, after_id: str, left_out: Sequence[str], now: datetime,
+              until: datetime) -> tuple[list[str], str | None]:
+    """Go on after the domain that follows *after_id*, which cannot be changed; those left out, and its id."""
+    left_out = [*left_out, *(domain.id for domain in domains.lock_page_of_pool(tx, renewal.pool_id, after_id, 1))]
+    return left_out, left_out[-1] if nameserver_updates.advance(tx, renewal, left_out[-1], left_out, now,
+                                                                until) else None
+
+
+def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, left_out: Sequence[str],
+                        now: datetime, until: datetime, to: Journal,
+                        only: str | None = None) -> tuple[list[Domain], str | None]:
     """Change the NS records of one page of a pool's domains to its current name servers.
 
+    :param left_out: ids of domains that could not be changed
     :param until: when another Central may go on with the next page
+    :param only: the id of one of these, which is tried again in place of a page
     :returns: the changed domains, and the last id of the page; None after the last page, and when a newer renewal of
         the pool has replaced this one
     """
     pool = pools.share(tx, renewal.pool_id)
     if pool is None:
         raise PoolNotFound(pool=renewal.pool_id)
-    page = domains.lock_page_of_pool(tx, renewal.pool_id, after_id, limit)
+    page = domains.lock_page_of_pool(tx, renewal.pool_id, after_id, limit) if only is None else [
+        domain for domain in domains.lock_many(tx, [only]).values()
+        if domain.pool_id == renewal.pool_id and domain.status is not Status.DELETED]
     sets = {ns.domain_id: ns for ns in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
     rdatas = rules.ns_rdatas(pool.name_servers)
     changes: list[JournalEntry] = []
@@ -402,5 +411,5 @@ def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit:
     changed = to.write(tx, changes, now)
     domains.save_many(tx, ((domain, '') for domain in changed))
     recordset_changes.write_contents(tx, [(entry.domain, entry.edits) for entry in changes], now)
-    next_id = page[-1].id if len(page) == limit else None
-    return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, now, until) else None
+    next_id = after_id if only is not None else page[-1].id if len(page) == limit else None
+    return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, left_out, now, until) else None

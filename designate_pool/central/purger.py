@@ -16,7 +16,7 @@ from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.rules import pools
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields
-from designate_pool.errors import Refused
+from designate_pool.errors import Refused, UnreadableSecret
 from designate_pool.model import Context, Domain, Freeze, Pool, new_id
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import heartbeats
@@ -74,12 +74,28 @@ class Backlog:
             self.update_name_servers(renewal)
 
     def update_name_servers(self, renewal: NameserverUpdate) -> None:
-        """Rewrite SOA and NS of the pool's domains, one page per transaction."""
+        """Rewrite SOA and NS of the pool's domains, one page per transaction; those that cannot be changed, such as
+        signed ones without their keys, are left out, and tried again later."""
         after_id: str | None = renewal.after_id
+        retried, left_out, alone = list(renewal.left_out), list(renewal.left_out), 0
         while after_id is not None:
             now = self._now()
-            changed, after_id = transactions.run(self._storage, domain_changes.update_name_servers, renewal,
-                                                 after_id, pools.PAGE, now, now + pools.CLAIM, self._journal)
+            only = retried.pop() if retried else None
+            remaining = [other for other in left_out if other != only]
+            try:
+                changed, after_id = transactions.run(
+                    self._storage, domain_changes.update_name_servers, renewal, after_id, 1 if alone else pools.PAGE,
+                    remaining, now, now + pools.CLAIM, self._journal, only)
+            except (Refused, UnreadableSecret) as error:
+                if only is None and alone:
+                    left_out, after_id = transactions.run(self._storage, domain_changes.leave_out, renewal, after_id,
+                                                          left_out, now, now + pools.CLAIM)
+                    LOG.error('the zone with the id %s does not get the new name servers of its pool yet: %s',
+                              left_out[-1], error)
+                elif only is None:
+                    alone = pools.PAGE
+                continue
+            left_out, alone = remaining, max(0, alone - 1)
             for domain in changed:
                 self._events.zone(events.UPDATE, renewal.context.actor, domain)
             self._casts.put(renewal.context, changed)

@@ -1,8 +1,8 @@
 """Frozen pools and staged releases: which version of a zone servers may have.
 
-The invariant: the servers of a frozen pool get no version that was written since.  The first change of a zone under the
-freeze notes in the domain which version was the newest before (:func:`hold`), and :func:`permitted` alone says which
-one servers may have: MiniDNS, the catalog zone and the pool manager ask it.
+The invariant: the servers of a frozen pool get nothing that was changed since; signatures alone are renewed.  The first
+change of a zone under the freeze notes in the domain which version was the newest before (:func:`hold`), and
+:func:`permitted` alone says which one servers may have: MiniDNS, the catalog zone and the pool manager ask it.
 
 In a pool with stages, the first change notes that likewise, and the servers of later stages have the version before
 (:func:`staged`) until the release has come to their stage.  Changes that are made meanwhile wait for its end.

@@ -86,6 +86,8 @@ class SigningKey:
     :ivar public: the rdata of its DNSKEY record
     :ivar token_uri: of the key in a PKCS#11 token (RFC 7512); None for one whose private part is stored
     :ivar publish_at: when it was or will be published; likewise the others, each named for its state
+    :ivar longest_ttls: the greatest TTL while it was in use, in seconds: ``signed`` of RRsets that it has signed,
+        ``dnskey`` of the keys, ``ds`` of the DS as the policy says it
     """
 
     id: str
@@ -101,6 +103,7 @@ class SigningKey:
     retire_at: datetime | None = None
     remove_at: datetime | None = None
     token_uri: str | None = None
+    longest_ttls: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 class SigningState(Word):

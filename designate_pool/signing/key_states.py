@@ -21,6 +21,10 @@ _OWN_TIMES = {KeyState.PUBLISHED: 'publish_at', KeyState.READY: 'ready_at', KeyS
               KeyState.ACTIVE: 'active_at', KeyState.RETIRING: 'retire_at', KeyState.REMOVED: 'remove_at'}
 #: States of a key between its publication and its use, and after it: one key of a role at a time is in them.
 _ROLLING = frozenset({KeyState.PUBLISHED, KeyState.READY, KeyState.DS_SEEN, KeyState.RETIRING})
+#: Of one that is to follow the active one.
+FOLLOWING = _ROLLING - {KeyState.RETIRING} | {KeyState.MADE}
+#: The TTLs of which a key keeps the greatest one.
+DNSKEY_TTL, DS_TTL, SIGNED_TTL = 'dnskey', 'ds', 'signed'
 
 
 class KeyPolicy(NamedTuple):
@@ -51,7 +55,7 @@ class KeyFacts(NamedTuple):
     :ivar largest_ttl: of its RRsets; *soa_minimum*: for how long it may be cached that something does not exist
     :ivar signatures: by the tag of a key, how many signatures of the zone are by it, at least
     :ivar ds: the DS records that each server of the parent has, as text; None for one that did not answer
-    :ivar is_leaving: whether signing is to end
+    :ivar is_leaving: whether signing is to end; *is_forced*: whether that waits neither for the parent nor for caches
     """
 
     apex: str
@@ -63,6 +67,7 @@ class KeyFacts(NamedTuple):
     ds: Mapping[str, Collection[str] | None] = {}
     skipped: Collection[str] = ()
     is_leaving: bool = False
+    is_forced: bool = False
 
 
 class KeyStep(NamedTuple):
@@ -141,7 +146,7 @@ class _Plan:
             yield self._become(key, KeyState.PUBLISHED)
 
     def published(self, key: SigningKey) -> Iterator[KeyStep]:
-        ttl = self.policy.dnskey_ttl
+        ttl = self._longest(DNSKEY_TTL, self.policy.dnskey_ttl, self.keys)
         if key.role != KeyRole.ZSK and not self._of_role(key, KeyState.ACTIVE):
             # Caches may have answers without signatures, and that there is no key.
             ttl = max(ttl, self.facts.largest_ttl, self.facts.soa_minimum)
@@ -156,8 +161,8 @@ class _Plan:
         if lacking or not self.facts.ds:
             yield self._wait(key, f'the DS of the key {key.tag} at {", ".join(lacking) or "the parent"}')
         else:
-            yield self._become(key, KeyState.DS_SEEN,
-                               active_at=self.time + timedelta(seconds=self.policy.parent_ds_ttl))
+            yield self._become(key, KeyState.DS_SEEN, active_at=self.time + timedelta(
+                seconds=self._longest(DS_TTL, self.policy.parent_ds_ttl, self.keys)))
 
     def _has_no_ds(self, key: SigningKey, records: Collection[str]) -> bool:
         return {key_records.ds_text(key_records.ds(self.facts.apex, key.public, digest))
@@ -186,7 +191,7 @@ class _Plan:
             yield self._become(key, KeyState.REMOVED)
             return
         remain = self.facts.signatures.get(key.tag, 0) > 0
-        yield self._after_caches(key, KeyState.REMOVED, self.facts.largest_ttl,
+        yield self._after_caches(key, KeyState.REMOVED, self._longest(SIGNED_TTL, self.facts.largest_ttl, [key]),
                                  f'signatures by the key {key.tag} to be renewed' if remain else '')
 
     def _activate(self, key: SigningKey) -> Iterator[KeyStep]:
@@ -206,10 +211,11 @@ class _Plan:
         why = ''
         if present or was_offered and not self.facts.ds:
             why = f'the DS to be gone at {", ".join(present) or "the parent"}'
+        seconds = self._longest(DS_TTL, self.policy.parent_ds_ttl, every) \
+            if was_offered and not self.facts.is_forced else 0
         for number, key in enumerate(every):
-            step = self._after(every[0], KeyState.REMOVED, self.policy.parent_ds_ttl if was_offered else 0, why)
-            if step.key is not None and not step.waits_for and (
-                    step.key.state == KeyState.REMOVED or not was_offered):
+            step = self._after(every[0], KeyState.REMOVED, seconds, why)
+            if step.key is not None and step.key.state == KeyState.REMOVED:
                 yield self._become(key, KeyState.REMOVED)
             else:
                 yield step if not number else step._replace(role=key.role, former=key, key=None, is_due=False)
@@ -229,11 +235,16 @@ class _Plan:
             return KeyStep(key.role, key, dataclasses.replace(key, **changes), True, None, why)
         if why:
             return self._wait(key, why)
-        if at is None:
+        if at is None and seconds:
             at = self.time + timedelta(seconds=seconds)
             changes[field] = at
             return KeyStep(key.role, key, dataclasses.replace(key, **changes), True, at)
-        return self._become(key, state) if at <= self.time else KeyStep(key.role, key, None, False, at)
+        return self._become(key, state) if at is None or at <= self.time or not seconds \
+            else KeyStep(key.role, key, None, False, at)
+
+    def _longest(self, what: str, now: int, zone_keys: Iterable[SigningKey]) -> int:
+        """The greatest TTL that caches may have, as it is *now* or was while one of these keys was in use."""
+        return max([now, *(key.longest_ttls.get(what, 0) for key in zone_keys)])
 
     def _become(self, key: SigningKey, state: KeyState, **times: datetime) -> KeyStep:
         changes: dict[str, Any] = {**times, _OWN_TIMES[state]: self.time}

@@ -287,6 +287,7 @@ table(
     sa.Column('former_primary', ascii_text(1010), nullable=False),
     sa.Column('actor', long_text(), nullable=False),
     sa.Column('after_id', ascii_text(32), nullable=False),
+    sa.Column('left_out', long_text(), nullable=False),
     sa.Column('claimed_until', Time, nullable=False),
 )
 
@@ -599,6 +600,7 @@ table(
     sa.Column('private', long_text()),
     sa.Column('token_uri', sa.String(1024)),
     sa.Column('state', ascii_text(16), nullable=False),
+    sa.Column('longest_ttls', long_text(), nullable=False),
     sa.Column('publish_at', Time),
     sa.Column('ready_at', Time),
     sa.Column('active_at', Time),

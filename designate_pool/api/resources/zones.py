@@ -308,13 +308,14 @@ def confirm_zone_ds(api: Api, req: falcon.Request, resp: falcon.Response, zone_i
     return api.central.dnssec.confirm_ds(requester(req), zone_id, request.body(req)['present'])
 
 
-@OPERATIONS.add('POST', f'{_SIGNING}/tasks/skip_server', 'Have the keys of a zone wait no more for a server', ADMIN,
-                {202: ZONE_SIGNING}, tag='zone_signing', body={
+@OPERATIONS.add('POST', f'{_SIGNING}/tasks/skip_server', 'Have the keys of a zone wait no more for a server, or again',
+                ADMIN, {202: ZONE_SIGNING}, tag='zone_signing', body={
                     'server': request_fields.RequestField(request_fields.some_text, required=True),
-                    'reason': request_fields.LOCK['reason']})
+                    'reason': request_fields.RequestField(request_fields.some_text, example='it is being replaced')})
 def skip_zone_server(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
+    """Without *reason* the keys wait for the server again."""
     body = request.body(req)
-    return api.central.dnssec.skip_server(requester(req), zone_id, body['server'], body['reason'])
+    return api.central.dnssec.skip_server(requester(req), zone_id, body['server'], body.get('reason'))
 
 
 @OPERATIONS.add('GET', '/v2/deleted_zones', 'List deleted zones that can be restored', READER, {200: DELETED_ZONES},

@@ -70,10 +70,10 @@ def resign(domain: Domain, now: datetime) -> Domain:
     """The domain with a serial for the same contents under other signatures or keys, which changes no status.  All
     servers get it at once; during a staged release, after that.
 
-    :raises ValueError: in a frozen pool, whose servers would get it only with the next change
+    :raises ValueError: while a change waits for the end of a freeze, which servers would get with it
     """
-    if domain.freeze is not None:
-        raise ValueError(f'the pool of {domain.name} is frozen')
+    if domain.waits_for is not None:
+        raise ValueError(f'a change of {domain.name} waits for the end of the freeze of its pool')
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, time.time()), content_serial=domain.least_serial, updated_at=now,
         version=domain.version + 1, **(hold(domain) if domain.release_state is not None else {}))

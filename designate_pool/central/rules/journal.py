@@ -18,9 +18,10 @@ from designate_pool.deadline import Turns
 from designate_pool.errors import Refused
 from designate_pool.model import (ChangeKind, Context, Domain, RecordSet, SignedDifference, SignedRecord, ZoneRecord,
                                   differences)
+from designate_pool.storage.serving import catalog
 from designate_pool.storage.signing import signed_records
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import versions
+from designate_pool.storage.zones import domains, versions
 from designate_pool.storage.zones.versions import NewVersion, ServedRecord
 
 #: Octets of a difference, beyond which it is not kept: a statement has them twice, and MariaDB's longest has 16 MiB.
@@ -208,6 +209,15 @@ def note(tx: Tx, context: Context, former: Domain, domain: Domain, kind: ChangeK
     version = dataclasses.replace(versions.of(context, former, domain, kind), request_id=request_id(context),
                                   reason=reason)
     versions.write(tx, [NewVersion(version, former_soa=owner)], now)
+
+
+def release(tx: Tx, context: Context, former: Domain, reason: str, now: datetime) -> Domain:
+    """Let servers have the changes of a domain that wait for the end of a freeze."""
+    domain = dataclasses.replace(former, held_by=None, version_before=None, updated_at=now, version=former.version + 1)
+    note(tx, context, former, domain, ChangeKind.RELEASE, now, reason)
+    domains.save(tx, domain)
+    catalog.bump(tx, domain.pool_id, now, [domain.id], may_wait=False)
+    return domain
 
 
 def difference(edits: RecordSetEdits, former: Iterable[ServedRecord], present: Iterable[RecordSet]

@@ -15,6 +15,7 @@ from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.managed_records import ManagedChange
 from designate_pool.central.rules import domains as domain_rules
+from designate_pool.central.rules import journal
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import parent_ds
@@ -22,14 +23,14 @@ from designate_pool.central.signing.parent_ds import OwnParent
 from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.errors import PoolError
 from designate_pool.model import (ChangeKind, Context, Domain, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning,
-                                  new_id)
+                                  new_id, permitted)
 from designate_pool.serial import at_least
 from designate_pool.settings import SigningPolicy
 from designate_pool.signing import key_states, keys
 from designate_pool.signing.key_states import KeyFacts, KeyPolicy, KeyStep
 from designate_pool.storage.signing import signed_records, zone_signing
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import domains
+from designate_pool.storage.zones import domains, versions
 
 LOG = logging.getLogger(__name__)
 WHO = Context(user='signing', all_projects=True, kind=ChangeKind.SIGNING)
@@ -46,12 +47,12 @@ _MOST_VERSIONS = 200
 class KeyEvents:
     """Does what is due for signed zones."""
 
-    def __init__(self, storage: Storage, signer: ZoneSigner, journal: Journal, casts: CastQueue,
+    def __init__(self, storage: Storage, signer: ZoneSigner, to: Journal, casts: CastQueue,
                  event_sender: events.EventSender, allowance: Allowance) -> None:
         self._storage = storage
         self._allowance = allowance
         self._signer = signer
-        self._journal = journal
+        self._journal = to
         self._casts = casts
         self._events = event_sender
         self._by = new_id()
@@ -117,15 +118,17 @@ class KeyEvents:
     def _advance(self, tx: Tx, domain_id: str, now: datetime) -> bool:
         """Do what is due in one version; whether more is due."""
         domain, state = domains.lock(tx, domain_id), zone_signing.state_of(tx, domain_id)
-        if domain is None or state is None or domain.is_going or domain.freeze is not None:
-            _postpone(tx, domain_id, now, 'its pool is frozen')
+        if domain is None or state is None or domain.is_going:
+            _postpone(tx, domain_id, now, 'it is being deleted')
             return False
         policy = self._signer.policy(state.policy)
         zone_keys = zone_signing.keys_of(tx, [domain_id])[domain_id]
+        if domain.freeze is not None:
+            return self._renew_in_frozen_pool(tx, domain, state, zone_keys, policy, now)
         is_leaving = state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
         parent = parent_ds.own_parent(tx, domain, policy)
         facts = facts_of(tx, domain, state, zone_keys, parent)
-        steps = key_states.plan(zone_keys, key_policy(policy, parent), facts, now)
+        steps = key_states.plan(zone_keys, key_policy(policy, zone_keys, parent), facts, now)
         due = [step for step in steps if step.is_due]
         changed = [step.key for step in due if step.former is not None and step.key is not None]
         zone_signing.save_keys(tx, changed, now)
@@ -150,9 +153,7 @@ class KeyEvents:
         has_new_states = any(key.state is not step.former.state for step in due
                              if (key := step.key) is not None and step.former is not None)
         if is_signed != domain.is_signed or is_signed and (has_new_states or due_signatures):
-            new = dataclasses.replace(domain_rules.resign(domain, now), is_signed=is_signed)
-            new, = self._journal.write(tx, [JournalEntry(WHO, domain, new, kind=ChangeKind.SIGNING)], now)
-            domains.save(tx, new)
+            new = self._write(tx, domain, is_signed, now)
             state = dataclasses.replace(state, serial=new.serial)
         else:
             new = None
@@ -160,11 +161,48 @@ class KeyEvents:
         if not is_signed and is_leaving and not goes_on:
             zone_signing.delete_state(tx, domain_id)
             return False
-        first = signed_records.first_expiry(tx, domain_id) if is_signed else None
         zone_signing.save_state(tx, dataclasses.replace(
             state, next_event_at=_next(steps, facts, parent, goes_on, now),
-            resign_at=None if first is None else datetime.fromtimestamp(first - policy.refresh, now.tzinfo)), now)
+            resign_at=_resign_at(tx, domain_id, policy, now) if is_signed else None), now)
         return goes_on
+
+    def _renew_in_frozen_pool(self, tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey],
+                              policy: SigningPolicy, now: datetime) -> bool:
+        """Renew what is due of a zone whose pool is frozen, and nothing else; whether more is due.
+
+        Changes that wait are on top of what servers have, whose signatures only a later version can renew: they wait
+        no longer when a server that was cut off could come to serve signatures that have ended.
+        """
+        if not domain.is_signed or state.resign_at is None or state.resign_at > now:
+            _postpone(tx, domain.id, now, 'its pool is frozen')
+            return False
+        if domain.waits_for is not None:
+            served = permitted(domain, domain.version_before)
+            expiry = min((int.from_bytes(wire[8:12], 'big') for _, rtype, _, wire in versions.signed_at(
+                tx, domain.id, served.serial) if rtype == 'RRSIG'), default=0) if served is not None else 0
+            last = expiry - max(domain.expire, policy.refresh // 2)
+            if now.timestamp() < last:
+                end = datetime.fromtimestamp(last, now.tzinfo)
+                zone_signing.save_state(tx, dataclasses.replace(state, resign_at=end, next_event_at=now, why=(
+                    f'its pool is frozen; its changes wait for the end of that until {end:%Y-%m-%d %H:%M} UTC, when '
+                    'what servers have is to be signed anew')), now)
+                return False
+            LOG.warning('%s: its changes wait for the end of a freeze no longer, since the signatures that servers '
+                        'have would end', domain.name)
+            domain = journal.release(tx, WHO, domain, 'the signatures that servers have would end', now)
+        is_due = _has_due(tx, domain.id, zone_keys, policy, now)
+        new = self._write(tx, domain, True, now) if is_due else None
+        zone_signing.save_state(tx, dataclasses.replace(
+            state, serial=state.serial if new is None else new.serial, why='its pool is frozen', next_event_at=now,
+            resign_at=_resign_at(tx, domain.id, policy, now)), now)
+        return is_due
+
+    def _write(self, tx: Tx, domain: Domain, is_signed: bool, now: datetime) -> Domain:
+        """Write a version with the keys and signatures that are due."""
+        new = dataclasses.replace(domain_rules.resign(domain, now), is_signed=is_signed)
+        new, = self._journal.write(tx, [JournalEntry(WHO, domain, new, kind=ChangeKind.SIGNING)], now)
+        domains.save(tx, new)
+        return new
 
     def _made(self, role: KeyRole, algorithm: int, others: Sequence[SigningKey]) -> tuple[SigningKey, str]:
         public, private = keys.generate(role, algorithm, {key.tag for key in others})
@@ -172,9 +210,12 @@ class KeyEvents:
         return key, self._signer.seal(key.id, private)
 
 
-def key_policy(policy: SigningPolicy, parent: OwnParent) -> KeyPolicy:
-    """A policy as the plan of key states takes it, for a zone with such a parent."""
-    roles = (KeyRole.CSK,) if policy.keys == 'csk' else (KeyRole.KSK, KeyRole.ZSK)
+def key_policy(policy: SigningPolicy, zone_keys: Sequence[SigningKey], parent: OwnParent) -> KeyPolicy:
+    """A policy as the plan of key states takes it, for a zone with such a parent; the roles are those that it has keys
+    of."""
+    present = {key.role for key in zone_keys if key.state is not KeyState.REMOVED}
+    has_csk = KeyRole.CSK in present if present else policy.keys == 'csk'
+    roles = (KeyRole.CSK,) if has_csk else (KeyRole.KSK, KeyRole.ZSK)
     lifetimes = {KeyRole.KSK: policy.ksk_lifetime, KeyRole.CSK: policy.ksk_lifetime, KeyRole.ZSK: policy.zsk_lifetime}
     return KeyPolicy(roles, {role: seconds for role, seconds in lifetimes.items() if seconds}, policy.dnskey_ttl,
                      policy.propagation_delay,
@@ -202,13 +243,19 @@ def facts_of(tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[Sig
         domain.name, domain.serial if state.serial is None else state.serial, parent_ds.served_by(tx, domain),
         signed_records.largest_ttl(tx, domain), min(domain.minimum, domain.ttl), signatures,
         {**seen, **parent.ds}, state.skipped,
-        state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING))
+        state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING),
+        parent.domain is None and zone_signing.is_forced(state))
 
 
 def _has_due(tx: Tx, domain_id: str, zone_keys: Sequence[SigningKey], policy: SigningPolicy, now: datetime) -> bool:
     return bool(signed_records.due(tx, domain_id, int(now.timestamp()) + policy.refresh, 1)) or any(
         signed_records.by_key(tx, domain_id, key.tag, 1) for key in zone_keys
         if key.state is KeyState.RETIRING and key.role is not KeyRole.KSK)
+
+
+def _resign_at(tx: Tx, domain_id: str, policy: SigningPolicy, now: datetime) -> datetime | None:
+    first = signed_records.first_expiry(tx, domain_id)
+    return None if first is None else datetime.fromtimestamp(first - policy.refresh, now.tzinfo)
 
 
 def _serves(facts: KeyFacts, server: str) -> bool:

@@ -18,7 +18,7 @@ from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
 from designate_pool.model import Context, Domain, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning, new_id
-from designate_pool.settings import CentralSettings
+from designate_pool.settings import CentralSettings, SigningPolicy
 from designate_pool.signing import key_states, keys
 from designate_pool.signing.key_states import KeyStep
 from designate_pool.storage import queries
@@ -80,7 +80,7 @@ class SignedZones:
     def disable(self, context: Context, domain_id: str, force: bool = False) -> SignedZone | None:
         """Have a zone unsigned once nothing relies on its signatures; what it waits for, None if it is done.
 
-        :param force: without waiting for the parent to remove the DS
+        :param force: at once, without waiting for the parent to remove the DS, or for caches
         """
         try:
             return self._change(context, domain_id, self._disable, force)
@@ -95,10 +95,10 @@ class SignedZones:
         """Take it that every server of the parent has the DS, or none has."""
         return self._change(context, domain_id, self._confirm_ds, present)
 
-    def skip_server(self, context: Context, domain_id: str, server: str, reason: str) -> SignedZone:
-        """Wait no more for a server, by its label, or one of the parent's."""
+    def skip_server(self, context: Context, domain_id: str, server: str, reason: str | None) -> SignedZone:
+        """Wait no more for a server, by its label, or one of the parent's; without a reason, wait for it again."""
         return self._change(context, domain_id, self._skip, fields.text('server', server, 255),
-                            fields.text('reason', reason, 255))
+                            None if reason is None else fields.text('reason', reason, 255))
 
     def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
         domain_id = fields.domain_id(domain_id)
@@ -121,17 +121,22 @@ class SignedZones:
                      if key.state is not KeyState.REMOVED]
         policy = self._signer.policy(state.policy)
         parent = parent_ds.own_parent(tx, domain, policy)
-        steps = key_states.plan(zone_keys, key_events.key_policy(policy, parent),
+        steps = key_states.plan(zone_keys, key_events.key_policy(policy, zone_keys, parent),
                                 key_events.facts_of(tx, domain, state, zone_keys, parent), self._storage.now())
-        return SignedZone(domain, state, zone_keys, key_events.wanted_ds(domain, state, zone_keys, policy), steps)
+        ds = key_events.wanted_ds(domain, state, zone_keys, policy)
+        if differs := _differs(state, zone_keys, policy):
+            state = dataclasses.replace(state, why='; '.join([*filter(None, [state.why]), differs]))
+        return SignedZone(domain, state, zone_keys, ds, steps)
 
     def _enable(self, tx: Tx, context: Context, domain: Domain, policy_name: str, now: datetime) -> None:
         state = zone_signing.state_of(tx, domain.id)
         policy = self._signer.policy(policy_name)
         if state is not None:
-            if state.state not in _LEAVING:
+            if state.policy != policy_name:
                 raise Refused('signed_already', f'The zone {domain.name} is signed already, by the policy '
                                                 f'{state.policy}.', 409)
+            if state.state not in _LEAVING:
+                return
             zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
             zone_signing.save_state(tx, dataclasses.replace(
                 state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, ds_seen={},
@@ -160,12 +165,17 @@ class SignedZones:
 
     def _disable(self, tx: Tx, context: Context, domain: Domain, force: bool, now: datetime) -> None:
         state = _state(tx, domain)
+        if state.state in _LEAVING and (not force or zone_signing.is_forced(state)):
+            return
         ds_seen = {f'{zone_signing.FORCED}{context.user or "an administrator"}': (now.isoformat(), ())} if force else {}
         zone_signing.save_state(tx, dataclasses.replace(
             state, state=SigningState.DS_LEAVING, since=now, next_event_at=now, ds_seen=ds_seen), now)
 
     def _roll(self, tx: Tx, context: Context, domain: Domain, role: str, now: datetime) -> None:
-        self._add(tx, domain, keys.generate(_role(role), _state(tx, domain).algorithm, _tags(tx, domain)), role, now)
+        state = _state(tx, domain)
+        states = {key.state for key in zone_signing.keys_of(tx, [domain.id])[domain.id] if key.role == role}
+        if state.state in _LEAVING or KeyState.ACTIVE not in states or not states & key_states.FOLLOWING:
+            self._add(tx, domain, keys.generate(_role(role), state.algorithm, _tags(tx, domain)), role, now)
 
     def _add(self, tx: Tx, domain: Domain, made: tuple[bytes, bytes], role: str, now: datetime) -> None:
         """Have a key follow that of its role."""
@@ -190,15 +200,16 @@ class SignedZones:
         zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, ds_seen={
             f'{zone_signing.CONFIRMED}{context.user or "an administrator"}': (now.isoformat(), texts)}), now)
 
-    def _skip(self, tx: Tx, context: Context, domain: Domain, server: str, reason: str, now: datetime) -> None:
+    def _skip(self, tx: Tx, context: Context, domain: Domain, server: str, reason: str | None,
+              now: datetime) -> None:
         state = _state(tx, domain)
         parent = parent_ds.own_parent(tx, domain, self._signer.policy(state.policy))
-        labels = {one.label for one in pool_servers.of_pool(tx, domain.pool_name).servers}.union(state.ds_seen,
-                                                                                                 parent.ds)
+        labels = {one.label for one in pool_servers.of_pool(tx, domain.pool_name).servers}.union(
+            state.ds_seen, parent.ds, state.skipped)
         if server not in labels:
             raise InvalidField(field='server', why=f'it is none of {", ".join(sorted(labels))}')
-        zone_signing.save_state(tx, dataclasses.replace(
-            state, next_event_at=now, skipped={**state.skipped, server: reason}), now)
+        skipped = {other: why for other, why in {**state.skipped, server: reason}.items() if why is not None}
+        zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, skipped=skipped), now)
 
 
 def change_owner(tx: Tx, domain: Domain, now: datetime) -> None:
@@ -213,6 +224,17 @@ def refuse_relied_on(tx: Tx, domain: Domain, what: str) -> None:
         raise Refused('ds_at_parent', f'The zone {domain.name} cannot be {what}: it is signed, and its parent may have '
                                       'its DS, so that resolvers would refuse all answers below it. Disable signing '
                                       'first.', 409)
+
+
+def _differs(state: ZoneSigning, zone_keys: Sequence[SigningKey], policy: SigningPolicy) -> str:
+    """What of a policy that was changed since does not apply to a zone that is signed by it."""
+    has_csk = any(key.role is KeyRole.CSK for key in zone_keys)
+    parts = [f'{what} = {new}' for what, new, is_same in (
+        ('algorithm', policy.algorithm, policy.algorithm_number == state.algorithm),
+        ('denial', policy.denial, policy.denial == state.denial),
+        ('keys', policy.keys, not zone_keys or has_csk is (policy.keys == 'csk'))) if not is_same]
+    return parts and (f'it is signed as when that was turned on, without {", ".join(parts)} of the policy: for these, '
+                      'disable signing, and enable it again') or ''
 
 
 def _state(tx: Tx, domain: Domain) -> ZoneSigning:

@@ -23,7 +23,7 @@ from designate_pool.model import (ChangeKind, Domain, KeyState, SignedDifference
 from designate_pool.protocol import rules, soa_rdata
 from designate_pool.protocol.names_and_rdata import rname
 from designate_pool.settings import SigningPolicy
-from designate_pool.signing import keys, signer, verifier
+from designate_pool.signing import key_states, keys, signer, verifier
 from designate_pool.signing.signed_records import KeySet, KeySigner, Validity
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.serving import zone_snapshot
@@ -121,7 +121,9 @@ class ZoneSigner:
             policy = self.policy(state.policy)
             change = _ZoneChange(tx, entry._replace(domain=domain), gone, added, state, zone_keys[domain.id],
                                  key_set(domain.name, state, zone_keys[domain.id], signers, policy), policy, now)
-            signed[domain.id] = SignedChange(*change.verified(), domain)
+            made = change.verified()
+            _note_ttls(tx, zone_keys[domain.id], made.added, policy, now)
+            signed[domain.id] = SignedChange(*made, domain)
         return signed
 
     def _signers_of(self, tx: Tx, zone_keys: Sequence[SigningKey]) -> dict[str, KeySigner]:
@@ -142,6 +144,23 @@ class ZoneSigner:
                 while len(self._signers) > _MOST_KEYS:
                     self._signers.popitem(last=False)
         return signers
+
+
+def _note_ttls(tx: Tx, zone_keys: Sequence[SigningKey], added: Sequence[SignedRecord], policy: SigningPolicy,
+               now: datetime) -> None:
+    """Keep with keys the greatest TTLs that caches may have because of a version."""
+    signed: dict[int | None, int] = {}
+    for record in added:
+        signed[record.key_tag] = max(record.ttl, signed.get(record.key_tag, 0))
+    longer = []
+    for key in zone_keys:
+        if key.state in keys.IN_ZONE:
+            ttls = {key_states.SIGNED_TTL: signed.get(key.tag, 0), key_states.DNSKEY_TTL: policy.dnskey_ttl,
+                    key_states.DS_TTL: policy.parent_ds_ttl}
+            longest = {what: max(ttl, key.longest_ttls.get(what, 0)) for what, ttl in ttls.items()}
+            if longest != key.longest_ttls:
+                longer.append(dataclasses.replace(key, longest_ttls=longest))
+    zone_signing.save_keys(tx, longer, now)
 
 
 def key_set(apex: str, state: ZoneSigning, zone_keys: Sequence[SigningKey], signers: Mapping[str, KeySigner],

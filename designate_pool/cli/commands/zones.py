@@ -319,14 +319,16 @@ class ConfirmDs(_ZoneSigning):
 class SkipServer(_ZoneSigning):
     """Have the keys of a signed zone wait no more for a server.
 
-    It is for administrators: what a server answers that is behind is refused by resolvers.
+    It is for administrators: what a server answers that is behind is refused by resolvers. A server of the pool that
+    has caught up is waited for again by itself.
     """
 
-    arguments = (Argument('server', metavar='SERVER', help='as the zone waits for it'), REASON)
+    arguments = (Argument('server', metavar='SERVER', help='as the zone waits for it'),
+                 Argument('--reason', metavar='TEXT', help='why; without it the server is waited for again'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return self.ask(parsed_args, '/tasks/skip_server', {'server': parsed_args.server,
-                                                            'reason': parsed_args.reason})
+        reason = {} if parsed_args.reason is None else {'reason': parsed_args.reason}
+        return self.ask(parsed_args, '/tasks/skip_server', {'server': parsed_args.server, **reason})
 
 
 def _signing(found: Json) -> Shown:

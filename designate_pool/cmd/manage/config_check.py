@@ -24,6 +24,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from designate_pool import backends
 from designate_pool.backends.base import Backend, probe_domain
 from designate_pool.concurrency import Runtime
 from designate_pool.config import pools, source
@@ -33,6 +34,7 @@ from designate_pool.model import Answer, Endpoint, Finding, Pool, Reason, Server
 from designate_pool.protocol import soa_exchange, tls, tsig
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.protocol.tcp_client import TcpPeer
+from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import MOST_APART, Storage
 from designate_pool.storage.zones import domains
@@ -99,11 +101,11 @@ class ConfigReport:
         yield self.database
 
 
-def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding], database: str, poll_timeout: float,
+def check(pool: Pool, drivers: Mapping[str, Backend], about_files: list[Finding], database: str, poll_timeout: float,
           runtime: Runtime, tls_ports: Container[int] = ()) -> ConfigReport:
     """Check everything.
 
-    :param backends: the drivers of the pool's servers, by the servers' ids
+    :param drivers: the drivers of the pool's servers, by the servers' ids
     :param database: a SQLAlchemy URL
     :param poll_timeout: seconds that a DNS answer may take, unless the call_timeout of the server is less
     :param tls_ports: those at which MiniDNS answers over TLS
@@ -111,11 +113,11 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
     longest, names = max(server.call_timeout for server in pool.servers), list[str]()
     primaries = dict.fromkeys(primary for server in pool.servers for primary in server.primaries)
     with quiet_drivers():
-        at_database = _TimedCheck(runtime, longest, check_database, database, pool.name, longest, names)
-        checks = [(_TimedCheck(runtime, longest + CALLS * server.call_timeout, _check_control, backends[server.id],
+        at_database = _TimedCheck(runtime, longest, check_database, database, pool, longest, names)
+        checks = [(_TimedCheck(runtime, longest + CALLS * server.call_timeout, _check_control, drivers[server.id],
                                at_database, names),
                    _TimedCheck(runtime, answer_seconds := min(server.call_timeout, poll_timeout), check_server, server,
-                               backends[server.id].capabilities.tries_key, answer_seconds))
+                               drivers[server.id].capabilities.tries_key, answer_seconds))
                   for server in pool.servers]
         shortest = min(longest, poll_timeout)
         at_primaries = [_TimedCheck(runtime, shortest, check_minidns, primary, primary.port in tls_ports, shortest)
@@ -130,8 +132,10 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
             CheckResult('database', at_database.findings('it')))
 
 
-def check_database(url: str, pool_name: str, seconds: float, names: list[str]) -> list[Finding]:
-    """Check within *seconds* that it has the tables of this program, and the pool; add to *names* some of its zones."""
+def check_database(url: str, pool: Pool, seconds: float, names: list[str]) -> list[Finding]:
+    """Check within *seconds* that it has the tables of this program, and the pool, whose signed zones its servers can
+    serve; add to *names* some of its zones."""
+    pool_name = pool.name
     path = url.removeprefix(_SQLITE).partition('?')[0]
     if url.startswith(_SQLITE) and not os.path.exists(path):
         # Opening it would create it, owned by whoever runs this.
@@ -141,7 +145,11 @@ def check_database(url: str, pool_name: str, seconds: float, names: list[str]) -
             migrate.check(storage)
             storage.read(stored_pools.check_known, pool_name)
             names += [domain.name for domain in storage.read(domains.page, pool_name, '', _MOST_NAMES)]
-            return _clock(storage.clock.host_ahead)
+            signed = storage.read(pool_servers.signed_zone_of, pool_name)
+            return [*_clock(storage.clock.host_ahead), *(
+                Finding(f'the pool has signed zones, such as {signed}, which {server.label} cannot serve: {limit.why}',
+                        'have the pool without this server, or disable signing of its zones') for server in pool.servers
+                for limit in backends.limits_of(server) if signed is not None and limit.what == 'signatures')]
     except DatabaseNotReady as error:
         return [_upgrade(f'its tables are at revision {error.kwargs["found"]}, this program needs '
                          f'{error.kwargs["wanted"]}')]

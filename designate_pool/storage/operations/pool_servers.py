@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerReport, ServerState, Status, new_id
+from designate_pool.protocol import rules
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
@@ -94,6 +95,16 @@ def limits_of(tx: Tx, pool_id: str) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in tx.execute(_LIMITS, {'pool_id': pool_id})]
 
 
+def signed_zone_of(tx: Tx, pool_name: str) -> str | None:
+    """The name of a signed zone of a pool; None if it has none."""
+    return tx.execute(sa.select(domains.c.name).join_from(domains, pools, domains.c.pool_id == pools.c.id).where(
+        pools.c.name == pool_name, domains.c.deleted == ALIVE, domains.c.is_signed == sa.true()).limit(1)).scalar()
+
+
+def _refuses_signatures(limits: str | None) -> str:
+    return next((limit.why for limit in rules.from_json(limits) if limit.what == 'signatures'), '') if limits else ''
+
+
 def all_ids(tx: Tx) -> list[str]:
     """Ids of the servers of all pools."""
     return list(tx.execute(sa.select(TABLE.c.id)).scalars())
@@ -111,7 +122,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     :param on_command: have all pool managers reload the configuration, whether servers changed or not
     :param has_catalog: whether the pool has a catalog zone; its serial is raised, since a database restored from a
         backup may be behind the servers
-    :raises InvalidField: when a server belongs to another pool
+    :raises InvalidField: when a server belongs to another pool, or a new one cannot serve the pool's signed zones
     :raises UnknownPool: when there is no such pool, and the database is in use or *on_command* is true
     """
     pool_id = _locked_pool(tx, pool_name, now, may_make=not on_command)
@@ -122,6 +133,12 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
                        .where(TABLE.c.id.in_(new_ids), pools.c.name != pool_name)).first()
     if other is not None:
         raise InvalidField(field=f'server {other[0]}', why=f'it belongs to the pool {other[2]} as {other[1]}')
+    for server in wanted:
+        former = registered.get(server.id)
+        if (why := _refuses_signatures(server.limits)) and (former is None or not _refuses_signatures(former.limits)) \
+                and (signed := signed_zone_of(tx, pool_name)) is not None:
+            raise InvalidField(field=f'server {server.label}', why=f'the pool {pool_name} has signed zones, such as '
+                                                                   f'{signed}: {why}')
     at_once = not registered or tx.execute(_ANY_DOMAIN, {'pool_id': pool_id}).first() is None
     joined, changed, draining = [], [], []
     for server in wanted:

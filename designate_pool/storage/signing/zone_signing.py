@@ -31,15 +31,16 @@ _KEYS_OF_DOMAINS = (_KEYS.select.add_columns(zone_keys.c.domain_id)
                     .where(zone_keys.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
                     .order_by(zone_keys.c.created_at, zone_keys.c.id))
 _FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindparam('now'))
-#: Of a live domain in a pool that is not frozen: the servers of others may not get a new version.
-_MAY_GO_ON = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.deleted == ALIVE, sa.exists().where(
-    pools.c.id == domains.c.pool_id, pools.c.freeze_id.is_(None)))
-#: A statement for each time: one for both would use the index of neither.  What waits for others comes last.
-_DUE = [_STATES.select.where(column <= sa.bindparam('now'), _FREE, _MAY_GO_ON).order_by(column)
+_IS_ALIVE = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.deleted == ALIVE)
+_IS_IN_FROZEN_POOL = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.pool_id == pools.c.id,
+                                       pools.c.freeze_id.is_not(None))
+#: A statement for each time: one for both would use the index of neither.  What waits for others comes last, and a
+#: frozen pool gets renewed signatures alone.
+_DUE = [_STATES.select.where(column <= sa.bindparam('now'), _FREE, _IS_ALIVE, *conditions).order_by(column)
         .limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True)
-        for column in (TABLE.c.resign_at, TABLE.c.next_event_at)]
+        for column, *conditions in ((TABLE.c.resign_at,), (TABLE.c.next_event_at, ~_IS_IN_FROZEN_POOL))]
 _CHANGING = ('state', 'publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at',
-             'token_uri')
+             'token_uri', 'longest_ttls')
 
 
 def state_of(tx: Tx, domain_id: str) -> ZoneSigning | None:
@@ -68,7 +69,7 @@ def report_ds(tx: Tx, seen: Mapping[str, Mapping[str, Sequence[str] | None]], no
     """
     for domain_id, state in states_of(tx, seen).items():
         former = {server: ds for server, (_, ds) in state.ds_seen.items()}
-        if former != seen[domain_id] and not any(server.startswith(FORCED) for server in former):
+        if former != seen[domain_id] and not is_forced(state):
             tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id).values(
                 ds_seen={server: (now.isoformat(), ds) for server, ds in seen[domain_id].items()}, next_event_at=now,
                 updated_at=now))
@@ -79,6 +80,11 @@ def schedule(tx: Tx, domain_ids: Iterable[str], at: datetime) -> None:
     for part in chunks(domain_ids):
         tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part), sa.or_(
             TABLE.c.next_event_at.is_(None), TABLE.c.next_event_at > at)).values(next_event_at=at))
+
+
+def is_forced(state: ZoneSigning) -> bool:
+    """Whether signing is to end without waiting for the parent."""
+    return any(server.startswith(FORCED) for server in state.ds_seen)
 
 
 def delete_state(tx: Tx, domain_id: str) -> None:

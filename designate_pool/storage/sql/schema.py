@@ -306,6 +306,7 @@ pool_renewals = sa.Table(
     sa.Column('former_primary', ascii_text(1010), nullable=False),
     sa.Column('actor', long_text(), nullable=False),
     sa.Column('after_id', ascii_text(32), nullable=False),
+    sa.Column('left_out', Json, nullable=False),
     sa.Column('claimed_until', Time, nullable=False),
 )
 
@@ -492,6 +493,7 @@ zone_keys = sa.Table(
     sa.Column('private', long_text()),
     sa.Column('token_uri', sa.String(1024)),
     sa.Column('state', Code(KeyState, 16), nullable=False),
+    sa.Column('longest_ttls', Json, nullable=False),
     *moments('publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at'),
     sa.Index(None, 'domain_id'),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from datetime import datetime
 
 from designate_pool.model import ChangeKind, Context
@@ -15,6 +16,8 @@ from designate_pool.storage.sql.entities import Entities
 from designate_pool.storage.sql.schema import pool_renewals
 
 TABLE = pool_renewals
+#: After all ids.
+END = '~'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class NameserverUpdate:
 
     :ivar run: an id that distinguishes it from other updates of the pool
     :ivar everywhere: whether every domain gets a new serial, or only domains whose name servers differ
-    :ivar after_id: the id of the last domain that is done
+    :ivar after_id: the id of the last domain that is done; ``END`` when only those of *left_out* are not
+    :ivar left_out: the ids of domains that could not be changed, and are tried again
     :ivar former_primary: the first name server before; '' for the same
     :ivar actor: who changed the pool, see :func:`designate_pool.storage.zones.versions.actor_text`
     """
@@ -35,6 +39,7 @@ class NameserverUpdate:
     after_id: str = ''
     former_primary: str = ''
     actor: str = '{}'
+    left_out: Sequence[str] = ()
 
     @property
     def context(self) -> Context:
@@ -59,8 +64,8 @@ def begin(tx: Tx, update: NameserverUpdate, now: datetime, until: datetime) -> N
 
 
 def is_running(tx: Tx, pool_id: str) -> bool:
-    """Whether an update of a pool has not ended; the pool must be locked."""
-    return UPDATES.one(tx, UPDATES.select.where(TABLE.c.pool_id == pool_id)) is not None
+    """Whether an update of a pool has not come to its end; the pool must be locked."""
+    return UPDATES.one(tx, UPDATES.select.where(TABLE.c.pool_id == pool_id, TABLE.c.after_id != END)) is not None
 
 
 def claim(tx: Tx, now: datetime, until: datetime) -> NameserverUpdate | None:
@@ -72,10 +77,13 @@ def claim(tx: Tx, now: datetime, until: datetime) -> NameserverUpdate | None:
     return update
 
 
-def advance(tx: Tx, update: NameserverUpdate, after_id: str | None, now: datetime, until: datetime) -> bool:
-    """Store the id of the last domain that is done (None when all are); whether the update has not been replaced."""
+def advance(tx: Tx, update: NameserverUpdate, after_id: str | None, left_out: Sequence[str], now: datetime,
+            until: datetime) -> bool:
+    """Store the id of the last domain that is done (None when all are but *left_out*); whether the update has not been
+    replaced."""
     mine = (TABLE.c.pool_id == update.pool_id) & (TABLE.c.run == update.run)
-    if after_id is None:
+    if after_id is None and not left_out:
         return tx.execute(TABLE.delete().where(mine)).rowcount == 1
-    return tx.execute(TABLE.update().where(mine).values(after_id=after_id, claimed_until=until,
-                                                        updated_at=now)).rowcount == 1
+    return tx.execute(TABLE.update().where(mine).values(
+        after_id=END if after_id is None else after_id, left_out=list(left_out), claimed_until=until,
+        updated_at=now)).rowcount == 1

@@ -385,7 +385,7 @@ def permitted_pages(tx: Tx, domain_id: str, ahead: Ahead = iter, stage: int = LA
     if head.is_held:
         former = _permitted(tx, domain_id, head)
         if head.is_signed:
-            former += _signed_at(tx, domain_id, head.serial)
+            former += signed_at(tx, domain_id, head.serial)
         for start in range(0, max(1, len(former)), _AT_ONCE):
             yield head, former[start:start + _AT_ONCE]
         return
@@ -420,7 +420,7 @@ def _permitted(tx: Tx, domain_id: str, head: ZoneHead) -> list[ZoneRecord]:
     return list(Turns().between(differences.undo(present, past.differences())))
 
 
-def _signed_at(tx: Tx, domain_id: str, serial: int) -> list[ZoneRecord]:
+def signed_at(tx: Tx, domain_id: str, serial: int) -> list[ZoneRecord]:
     """What the signer had made of a zone whose changes wait, at the serial that servers may have."""
     undone = itertools.takewhile(lambda row: row.serial_number != serial, _newest_first(tx, domain_id, _SIGNED))
     present = tx.execute(sa.select(*(signed_records.c[name] for name in ('name', 'type', 'ttl', 'wire')))

@@ -201,7 +201,6 @@ def test_what_cannot_be_signed_is_refused_with_words(central: Central, database:
     central.dnssec.enable(RED, domain.id)
     for rtype, text in (('CDS', f'1 13 2 {"ab" * 32}'), ('NSEC3PARAM', '1 0 0 -')):
         assert refused(change, central, domain, (domain.name, rtype, [text])) == 'has_signatures'
-    assert refused(central.dnssec.enable, RED, domain.id) == 'signed_already'
     assert refused(central.dnssec.roll, RED, domain.id, 'KSK') == 'no_active_key'
     assert refused(central.dnssec.skip_server, RED, domain.id, 'ns9', 'it is gone') == 'invalid_object'
 
@@ -220,6 +219,9 @@ def test_a_pool_whose_servers_do_not_serve_signatures_gets_no_signed_zone(
         central.move_domain(WHO, domain.id, pool.id)
     assert sorted(published(database, domain)) == sorted(before)
     server = dataclasses.replace(server, id='1' * 32)
+    with pytest.raises(errors.InvalidField, match=f'has signed zones, such as example.com.: .*{why}'):
+        database.run(write_servers, Pool('default', servers=(server,)), False, False, clock.moment())
+    central.dnssec.disable(RED, domain.id, force=True)
     database.run(write_servers, Pool('default', servers=(server,)), False, False, clock.moment())
     other = create(central, 'other.example.', who=RED)
     assert refused(central.dnssec.enable, RED, other.id) == 'server_cannot_sign'
@@ -391,7 +393,8 @@ def test_signing_that_ends_a_second_time_waits_for_the_ds_again(central: Central
     lived(central, clock, domain, 1)
     lived(central, clock, domain, 4 * HOUR)
     central.dnssec.confirm_ds(RED, domain.id, True)
-    central.dnssec.disable(RED, domain.id, force=True)
+    central.dnssec.disable(RED, domain.id)
+    central.dnssec.confirm_ds(RED, domain.id, False)
     central.dnssec.enable(RED, domain.id)
     central.dnssec.disable(RED, domain.id)
     lived(central, clock, domain, 86400)
@@ -527,3 +530,149 @@ def test_a_parent_gets_no_ds_before_it_has_the_delegation(central: Central, data
     change(central, parent, ('sub.example.com.', 'NS', ['ns1.example.net.']))
     lived(central, clock, child, HOUR)
     assert ds_in(central, parent, child)
+
+
+def secured(central: Central, clock: Clock, name: str = 'example.com.', policy: str = 'default') -> Domain:
+    """A signed zone whose parent has its DS."""
+    domain = create(central, name, (f'www.{name}', 'A', ['192.0.2.1']), who=RED)
+    succeed(central, domain)
+    central.dnssec.enable(RED, domain.id, policy)
+    lived(central, clock, domain, 1)
+    lived(central, clock, domain, 4 * HOUR)
+    central.dnssec.confirm_ds(RED, domain.id, True)
+    lived(central, clock, domain, 200)
+    return domain
+
+
+def test_a_key_is_waited_for_with_ttls_that_were_published_while_it_was_in_use(central: Central, database: Storage,
+                                                                               clock: Clock) -> None:
+    domain = secured(central, clock)
+    change(central, domain, ('www.example.com.', 'A', ['192.0.2.1']), ttl=86400)
+    change(central, domain, ('www.example.com.', 'A', ['192.0.2.1']), ttl=60)
+    central.dnssec.roll(RED, domain.id, 'ZSK')
+    for _ in range(10):
+        lived(central, clock, domain, 2 * HOUR)
+    assert states(central, domain) == ['KSK active', 'ZSK active', 'ZSK retiring']
+    for _ in range(5):
+        lived(central, clock, domain, 2 * HOUR)
+    assert states(central, domain) == ['KSK active', 'ZSK active']
+
+
+def test_a_zone_is_signed_on_as_it_is_when_its_policy_has_changed(central: Central, database: Storage, clock: Clock,
+                                                                  caller: Caller) -> None:
+    domain = secured(central, clock)
+    changed = {'default': dataclasses.replace(POLICIES['default'], keys='csk', denial='NSEC3', algorithm='ED25519')}
+    with started(database, caller, signing_keys=KEYS, signing_policies=changed) as other:
+        for _ in range(4):
+            lived(other, clock, domain, 5 * 86400)
+            check(database, clock, domain)
+        change(other, domain, ('new.example.com.', 'A', ['192.0.2.1']))
+        assert {'NSEC'} == types_of(check(database, clock, domain), 'new.example.com.') - {'A', 'RRSIG'}
+        assert states(other, domain) == ['KSK active', 'ZSK active']
+        why = other.dnssec.show(RED, domain.id).state.why or ''
+        assert 'without algorithm = ED25519, denial = NSEC3, keys = csk of the policy' in why
+    assert 'without' not in (central.dnssec.show(RED, domain.id).state.why or '')
+
+
+def test_signatures_are_renewed_in_a_frozen_pool(central: Central, database: Storage, clock: Clock) -> None:
+    domain = secured(central, clock)
+    waiting = secured(central, clock, 'example.org.')
+    central.frozen_pools.freeze(WHO, domain.pool_id, 'an incident')
+    before = central.get_domain(RED, domain.id)
+    change(central, waiting, ('new.example.org.', 'A', ['192.0.2.7']))
+    central.dnssec.roll(RED, domain.id, 'ZSK')
+    for day in range(40):
+        lived(central, clock, domain, 86400)
+        for each in (domain, waiting):
+            records = check(database, clock, each)
+            least = min(int.from_bytes(record[3][8:12], 'big') for record in records if record[1] == 'RRSIG')
+            assert least - clock.now > before.expire, (day, each.name)
+        is_held = ('new.example.org.', 'A') not in {record[:2] for record in records}
+        assert is_held if day < 5 else day < 20 or not is_held
+    assert central.get_domain(RED, domain.id).serial != before.serial
+    assert states(central, domain) == ['KSK active', 'ZSK active', 'ZSK made']
+    central.frozen_pools.unfreeze(WHO, domain.pool_id)
+    for _ in range(12):
+        lived(central, clock, domain, HOUR)
+    assert states(central, domain) == ['KSK active', 'ZSK active']
+    assert ChangeKind.RELEASE in {version.kind for version in central.find_versions(RED, waiting.id, 50)}
+
+
+def test_a_request_that_is_repeated_changes_nothing_more(central: Central, database: Storage, clock: Clock) -> None:
+    domain = secured(central, clock)
+    assert central.dnssec.enable(RED, domain.id).state.state is SigningState.SECURE
+    assert refused(central.dnssec.enable, RED, domain.id, 'hashed') == 'signed_already'
+    for _ in range(3):
+        central.dnssec.roll(RED, domain.id, 'ZSK')
+    assert states(central, domain) == ['KSK active', 'ZSK active', 'ZSK published']
+    central.dnssec.disable(RED, domain.id)
+    central.dnssec.confirm_ds(RED, domain.id, False)
+    central.dnssec.disable(RED, domain.id)  # what was confirmed stays
+    lived(central, clock, domain, 200)
+    assert not central.get_domain(RED, domain.id).is_signed
+    assert central.dnssec.disable(RED, domain.id) is None
+
+
+def test_signing_that_ends_by_force_ends_at_once(central: Central, database: Storage, clock: Clock) -> None:
+    domain = secured(central, clock)
+    central.dnssec.disable(RED, domain.id)
+    central.dnssec.disable(RED, domain.id, force=True)
+    assert {record[1] for record in published(database, domain)} == {'SOA', 'NS', 'A'}
+
+
+@pytest.mark.parametrize('ahead', [-300, 300])
+def test_signatures_are_valid_elsewhere_when_the_clock_is_wrong(central: Central, database: Storage, clock: Clock,
+                                                                ahead: float) -> None:
+    right = clock.now
+    clock.now += ahead
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    central.dnssec.enable(RED, domain.id)
+    change(central, domain, ('new.example.com.', 'A', ['192.0.2.2']))
+    policy = POLICIES['default']
+    assert verifier.verify_zone(published(database, domain), int(right),
+                                policy.validity - policy.jitter - 300) == []
+
+
+def test_a_zone_without_its_keys_keeps_the_others_from_no_new_name_servers(
+        central: Central, database: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [create(central, f'zone{number}.example.', who=RED) for number in range(6)]
+    lost = sorted(made, key=lambda each: each.id)[2]
+    for each in (lost, made[0]):
+        central.dnssec.enable(RED, each.id)
+    sign = zone_signer.ZoneSigner.sign
+
+    def sign_others(self: Any, tx: Any, changes: Any, now: Any) -> Any:
+        if any(entry.domain.id == lost.id for entry, _, _ in changes):
+            raise errors.UnreadableSecret(name='x', why='no key can')
+        return sign(self, tx, changes, now)
+
+    def without_new() -> list[str]:
+        return [each.name for each in made if not any(
+            rtype == 'NS' and b'ns9' in wire for _, rtype, _, wire in published(database, each))]
+
+    with monkeypatch.context() as broken:
+        broken.setattr(zone_signer.ZoneSigner, 'sign', sign_others)
+        central.update_pool(WHO, {'id': lost.pool_id, 'name_servers': ['ns9.example.net.', *SERVERS]})
+        assert without_new() == [lost.name]
+        check(database, clock, lost)
+        clock.now += 61
+        central.backlog.resume_renewals()
+        assert without_new() == [lost.name]
+        central.frozen_pools.freeze(WHO, lost.pool_id, 'not held up')
+        central.frozen_pools.unfreeze(WHO, lost.pool_id)
+    clock.now += 61
+    central.backlog.resume_renewals()
+    assert without_new() == []
+    check(database, clock, lost)
+    serials = [central.get_domain(RED, each.id).serial for each in made]
+    clock.now += 61
+    central.backlog.resume_renewals()
+    assert serials == [central.get_domain(RED, each.id).serial for each in made]
+
+
+def test_a_server_is_skipped_and_waited_for_again(central: Central, database: Storage, clock: Clock) -> None:
+    domain = secured(central, clock)
+    database.run(zone_signing.report_ds, {domain.id: {'192.0.2.53:53': None}}, clock.moment())
+    assert central.dnssec.skip_server(RED, domain.id, '192.0.2.53:53', 'it is gone').state.skipped == {
+        '192.0.2.53:53': 'it is gone'}
+    assert central.dnssec.skip_server(RED, domain.id, '192.0.2.53:53', None).state.skipped == {}

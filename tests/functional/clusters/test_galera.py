@@ -210,7 +210,7 @@ def test_a_zone_that_is_made_at_one_node_while_name_servers_change_at_the_other(
     # It has the new ones when its transaction was refused at COMMIT, and made again.
     assert pooled[0].read(name_servers) in (['ns1.example.org.'], new)
     pooled[0].run(lambda tx: domain_changes.update_name_servers(
-        tx, NameserverUpdate(pool_id(tx), new_id(), True, ''), '', 100, utcnow(), utcnow(), Journal(100, 100)))
+        tx, NameserverUpdate(pool_id(tx), new_id(), True, ''), '', 100, [], utcnow(), utcnow(), Journal(100, 100)))
     assert pooled[1].read(name_servers) == new
 
 

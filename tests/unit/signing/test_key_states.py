@@ -56,6 +56,10 @@ def to(one: SigningKey, state: KeyState, **times: datetime) -> SigningKey:
     return dataclasses.replace(one, state=state, **times)  # type: ignore[arg-type]
 
 
+def had(one: SigningKey, **ttls: int) -> SigningKey:
+    return dataclasses.replace(one, longest_ttls=ttls)
+
+
 @pytest.mark.parametrize(('held', 'changes', 'now', 'expected'), [
     ([], {}, 0, ['new KSK -> . at 0 now', 'new ZSK -> . at 0 now']),
     ([to(ZSK, KeyState.MADE), to(KSK, KeyState.MADE)], {}, 0,
@@ -110,12 +114,27 @@ def to(one: SigningKey, state: KeyState, **times: datetime) -> SigningKey:
     ([ZSK, NEW_KSK], {'is_leaving': True}, 1, ['ZSK1 -> removed at 1 now', 'KSK4 -> removed at 1 now']),
     ([ZSK, NEW_KSK], {'is_leaving': True, 'ds': {'p': ['x']}}, 1, ['ZSK1 -> .: the DS to be gone at p',
                                                                    'KSK4 -> .: the DS to be gone at p']),
+    ([ZSK, KSK], {'is_leaving': True, 'is_forced': True, 'ds': {'forced': []}}, 1,
+     ['ZSK1 -> removed at 1 now', 'KSK2 -> removed at 1 now']),
+    ([to(ZSK, KeyState.ACTIVE, remove_at=at(201)), KSK], {'is_leaving': True, 'is_forced': True, 'ds': {'forced': []}},
+     1, ['ZSK1 -> removed at 1 now', 'KSK2 -> removed at 1 now']),
+    # Caches have what had a greater TTL than it has now.
+    ([had(ZSK, dnskey=900, ds=999), NEW_ZSK, KSK], {}, 1, ['ZSK1 -> . at 5000', 'ZSK3 -> . at 911 now', 'KSK2 -> .']),
+    ([had(to(ZSK, KeyState.RETIRING), signed=700), had(to(NEW_ZSK, KeyState.ACTIVE), signed=999), KSK], {}, 111,
+     ['ZSK1 -> . at 821 now', 'ZSK3 -> .', 'KSK2 -> .']),
+    ([ZSK, had(KSK, ds=900)], {'is_leaving': True, 'ds': {'p': []}}, 1, ['ZSK1 -> . at 901 now', 'KSK2 -> . at 901']),
     # Turned on again before it is off.
     ([to(ZSK, KeyState.ACTIVE, remove_at=at(201)), KSK], {}, 1, ['ZSK1 -> . at 1 now', 'KSK2 -> .']),
 ])
 def test_what_a_key_waits_for(held: list[SigningKey], changes: dict[str, object], now: float,
                               expected: list[str]) -> None:
     assert told(held, FACTS._replace(**changes), POLICY, now) == expected  # type: ignore[arg-type]
+
+
+def test_the_ds_that_caches_may_have_is_waited_for_with_its_former_ttl() -> None:
+    held = [had(KSK, ds=900), to(NEW_KSK, KeyState.READY), ZSK]
+    steps = key_states.plan(held, POLICY, FACTS._replace(ds={'p': [ds_of(NEW_KSK)]}), at(3))
+    assert [step.key.active_at for step in steps if step.key is not None] == [at(903)]
 
 
 def test_since_when_a_key_has_its_state() -> None:
