@@ -609,9 +609,9 @@ class Central:
     # Quotas, services
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
-        """A project's quotas, -1 for no limit."""
+        """A project's quotas as users see them, -1 for no limit."""
         check_project(context, project_id)
-        return dataclasses.asdict(self._storage.read(self._allowance.read, project_id))
+        return self._storage.read(self._allowance.read, project_id).shown()
 
     def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
         """Change some of a project's quotas."""

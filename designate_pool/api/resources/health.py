@@ -16,7 +16,7 @@ from designate_pool import __version__
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, show_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ABSENT, ID, LINK, MOMENT, TEXT, VERSIONED, AnswerField, AnswerForm, Json,
+from designate_pool.api.schema.answers import (ID, LINK, MOMENT, TEXT, VERSIONED, AnswerField, AnswerForm, Json,
                                                ListAnswer, choice, inline, many)
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, Operations
 from designate_pool.api.schema.request_fields import RequestField
@@ -52,16 +52,15 @@ SERVICE_STATUS = AnswerForm('ServiceStatus', {
     'id': ID,
     'service_name': TEXT,
     'hostname': TEXT,
-    'pool_name': TEXT.about('Of services that work for one pool.').of(
-        lambda status: status.pool_name or ABSENT),
     'status': choice(*_STATUSES),
     'heartbeated_at': MOMENT,
     'stats': AnswerField({'type': 'object'}, dict).about(
-        'With service_name, what the service is called here if that is another name.'),
+        'With service_name, what the service is called here if that is another name, and pool_name if it works for one '
+        'pool.'),
     'capabilities': AnswerField({'type': 'object'}, dict),
     'created_at': VERSIONED['created_at'],
     'updated_at': VERSIONED['updated_at'],
-}, {'self': lambda status: f'/v2/service_statuses/{dashed(status.id)}'}, 'pool_name')
+}, {'self': lambda status: f'/v2/service_statuses/{dashed(status.id)}'})
 SERVICE_STATUSES = ListAnswer('ServiceStatuses', 'service_statuses', SERVICE_STATUS)
 OPERATIONS = Operations('health')
 
@@ -150,6 +149,7 @@ def delete_service_status(api: Api, req: falcon.Request, resp: falcon.Response, 
 def _as_in_designate(service: ServiceStatus) -> Iterator[ServiceStatus]:
     """*service* under each of Designate's names; its own is in the statistics, its id that of the first."""
     for number, name in enumerate(DESIGNATE_NAMES.get(service.service_name, (service.service_name,))):
-        stats = {**service.stats, **({} if name == service.service_name else {'service_name': service.service_name})}
+        stats = {**service.stats, **({} if name == service.service_name else {'service_name': service.service_name}),
+                 **({'pool_name': service.pool_name} if service.pool_name else {})}
         service_id = uuid.uuid5(uuid.UUID(service.id), name).hex if number else service.id
         yield dataclasses.replace(service, id=service_id, service_name=name, stats=stats)

@@ -24,7 +24,8 @@ QUOTAS = AnswerForm('Quotas', {name: _LIMIT.about(description) for name, descrip
     'zone_records': 'Records of a zone, without those generated from its pool.',
     'zone_recordsets': 'Recordsets of a zone, without those generated from its pool.',
     'zones': 'Zones of the project.',
-}.items()}, description='What a project may have; -1 is without limit.')
+}.items()}, None, 'deletes_per_hour', 'zone_deletes_per_hour',
+    description='What a project may have; -1 is without limit, as is a limit of deletes that is not there.')
 _MAX_QUOTAS = {f'max_{name}': name for name in ('recordset_records', 'zone_records', 'zone_recordsets', 'zones')}
 LIMITS = AnswerForm('Limits', {
     **dict.fromkeys(('max_page_limit', 'max_recordset_name_length', 'max_zone_name_length', *_MAX_QUOTAS), _LIMIT),

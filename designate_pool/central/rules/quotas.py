@@ -52,6 +52,14 @@ class ProjectQuotas:
     deletes_per_hour: int = UNLIMITED
     zone_deletes_per_hour: int = UNLIMITED
 
+    def shown(self) -> dict[str, int]:
+        """Name to limit, those of deletes only where there is one.
+
+        Designate has none of deletes, and its clients send back all that they read.
+        """
+        return {name: limit for name, limit in dataclasses.asdict(self).items()
+                if limit != UNLIMITED or name not in ('deletes_per_hour', 'zone_deletes_per_hour')}
+
 
 RESOURCES = tuple(field.name for field in dataclasses.fields(ProjectQuotas))
 

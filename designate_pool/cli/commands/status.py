@@ -199,7 +199,8 @@ class ListServices(Lister):
 
 def services(client: Client) -> Iterator[Json]:
     """The programs under their own names; the API lists them under those of Designate, of which one has two."""
-    return ({**service, 'service_name': service['stats'].get('service_name', service['service_name'])}
+    return ({**service, 'service_name': service['stats'].get('service_name', service['service_name']),
+             'pool_name': service['stats'].get('pool_name')}
             for service in client.every('/v2/service_statuses', 'service_statuses')
             if service['service_name'] != 'producer')
 

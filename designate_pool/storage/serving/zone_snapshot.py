@@ -173,13 +173,18 @@ def small_zones(tx: Tx, domain_ids: Collection[str], most: int,
 def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]] | None:
     """A zone's head, and name, type, TTL (None for the zone's) and data of every record but its SOA, at one serial.
 
+    The head has the zone's name as it was given.
+
     Rows are ordered by name, type and data, and fetched as they are consumed: until the last row the transaction can do
     nothing else.  None if the zone is not served.  It must be the first call of its transaction (see
     :func:`designate_pool.storage.sql.database.see_one_state`).
     """
     see_one_state(tx)
     zone_head = newest_head(tx, domain_id)
-    return None if zone_head is None else (zone_head, recordsets_of.contents(tx, domain_id))
+    if zone_head is None:
+        return None
+    name = tx.scalar(sa.select(domains.c.given_name).where(domains.c.id == domain_id)) or zone_head.name
+    return dataclasses.replace(zone_head, name=name), recordsets_of.contents(tx, domain_id)
 
 
 def counts(tx: Tx, domain_ids: Collection[str], most: int, signed: bool = False) -> dict[str, int] | None:

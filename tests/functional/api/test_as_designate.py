@@ -192,6 +192,22 @@ def test_quotas_of_another_project_are_reset_without_a_header(place: Place) -> N
     assert place.ask('GET', '/v2/quotas', project='beta').json['zones'] != 3
 
 
+def test_quotas_that_designate_lacks_are_shown_where_they_are_set(place: Place) -> None:
+    every, deletes = {'X-Auth-All-Projects': 'true'}, {'deletes_per_hour': 50, 'zone_deletes_per_hour': 5}
+    before = place.ask('GET', '/v2/quotas', project='beta', status=200).json
+    assert before.keys() == {'api_export_size', 'recordset_records', 'zone_records', 'zone_recordsets', 'zones'}
+    place.ask('PATCH', '/v2/quotas/beta', 'admin', headers=every, json=deletes, status=200)
+    assert place.ask('GET', '/v2/quotas', project='beta').json == {**before, **deletes}
+    place.ask('DELETE', '/v2/quotas/beta', 'admin', status=204)
+    assert place.ask('GET', '/v2/quotas', project='beta').json == before
+
+
+def test_an_export_names_the_zone_as_it_was_given(place: Place) -> None:
+    zone = create_zone(place, name='Given.Example.')
+    text = place.ask('GET', f'/v2/zones/tasks/exports/{zone["id"]}/export', status=200).text
+    assert text.startswith('$ORIGIN Given.Example.\n') and '\nGiven.Example. 3600 IN SOA ' in text
+
+
 @pytest.mark.parametrize('path', ['/v2/zones', '/v2/recordsets', '/v2/zones/{zone}/recordsets',
                                   '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'])
 def test_nothing_has_a_status_that_there_is_not(place: Place, recordset: Any, path: str) -> None:

@@ -179,8 +179,7 @@ def test_what_is_too_large_already_may_change_and_shrink(central: Central, limit
 
 def test_what_was_set_for_a_project_goes_before_the_configuration(limited: Central, clock: Clock) -> None:
     assert limited.set_quotas(ADMIN, 'red', {'zones': 0, 'api_export_size': 7}) == {
-        'zones': 0, 'zone_recordsets': 3, 'zone_records': 5, 'recordset_records': 3, 'api_export_size': 7,
-        'deletes_per_hour': -1, 'zone_deletes_per_hour': -1}
+        'zones': 0, 'zone_recordsets': 3, 'zone_records': 5, 'recordset_records': 3, 'api_export_size': 7}
     with pytest.raises(errors.OverQuota):
         create(limited, 'one.example.', who=RED)
     limited.set_quotas(ADMIN, 'red', {'zones': -1})
