@@ -6,9 +6,9 @@ Serials are whole numbers from 0 to 4294967295; None means that no serial has be
 
 from designate_pool.model.domains import (CATALOG_ID, Actor, Change, Context, Domain, MasterRecord, PageRequest, Record,
                                           RecordChange, RecordSet, RefreshState, RefreshTask, Revert, RevertedSet,
-                                          TransferStatus, Version, ZoneDifference, ZoneHead, ZoneRecord, ZoneShare,
-                                          ZoneStep, ZoneTask, ZoneTaskKind, ZoneTaskStatus, ZoneTransferAccept,
-                                          ZoneTransferIn, ZoneTransferRequest)
+                                          TransferStatus, Version, ZoneHead, ZoneRecord, ZoneShare, ZoneStep, ZoneTask,
+                                          ZoneTaskKind, ZoneTaskStatus, ZoneTransferAccept, ZoneTransferIn,
+                                          ZoneTransferRequest)
 from designate_pool.model.freezes import (LAST_STAGE, NOTHING, Freeze, Release, hold, parse_stages, permitted, staged,
                                           stages)
 from designate_pool.model.operations import (Audit, AuditFinding, AuditKind, CallResult, Comparison, Counts, Finding,
@@ -32,6 +32,6 @@ __all__ = [
     'RefreshState', 'RefreshTask', 'Release', 'Reloaded', 'Report', 'Revert', 'RevertedSet', 'Server', 'ServerReport',
     'ServerState', 'ServerStatus', 'ServiceStatus', 'SignedDifference', 'SignedRecord', 'SigningKey', 'SigningState',
     'Status', 'StoredPlan', 'StoredTsigKey', 'TLS_PORT', 'TSIG_ALGORITHMS', 'Task', 'Tld', 'TransferStatus', 'TsigKey',
-    'Verdict', 'Version', 'Word', 'ZoneDifference', 'ZoneHead', 'ZoneRecord', 'ZoneShare', 'ZoneSigning', 'ZoneStep',
+    'Verdict', 'Version', 'Word', 'ZoneHead', 'ZoneRecord', 'ZoneShare', 'ZoneSigning', 'ZoneStep',
     'ZoneTask', 'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept', 'ZoneTransferIn', 'ZoneTransferRequest',
     'dashed', 'hold', 'new_id', 'new_ids', 'parse_stages', 'permitted', 'staged', 'stages', 'utcnow']

@@ -466,17 +466,6 @@ class ZoneStep:
     added: Sequence[Change]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ZoneDifference:
-    """The changes from an older serial of a zone to its current one.
-
-    :ivar steps: oldest first; the last has the serial of *head*.  None if no versions lead there from that serial
-    """
-
-    head: ZoneHead
-    steps: Sequence[ZoneStep] | None
-
-
 #: A record that came from a master: (owner, type, TTL in seconds, rdata as text with absolute names)
 MasterRecord = tuple[str, str, int, str]
 

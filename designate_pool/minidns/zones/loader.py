@@ -174,20 +174,27 @@ class ZoneLoader:
             return packed_zone.pack_zone(first[0], itertools.chain([first[1]], (page for _, page in pages)))
 
     def _pack_difference(self, head: ZoneHead, client_serial: int) -> ixfr.PackedDifference | None:
-        span = versions.Span(head.domain_id, client_serial, head.serial)
-        steps: Sequence[ZoneStep] | None = self._steps.call([span]).get(span)
-        if steps is None:
-            read = self._storage.read(versions.difference, head.domain_id, client_serial, ixfr.MAX_RECORDS)
-            if read is None:
+        steps = self._read_steps(head, client_serial)
+        if steps is None:  # the zone has changed since its head was read
+            newer = self.read_heads([head.name]).get(head.name)
+            if newer is None or newer.domain_id != head.domain_id or newer.is_held:
                 return None
-            head, steps = read.head, read.steps
-        if not steps or steps[-1].serial != head.serial:
+            head, steps = newer, self._read_steps(newer, client_serial)
+        if not steps:
             return None
         try:
             result = ixfr.pack(head, client_serial, steps)
         except (ValueError, RecordTooLarge):  # the whole zone may no longer have that record
             return None
         return result if self._is_smaller(result, head.is_signed) else None
+
+    def _read_steps(self, head: ZoneHead, client_serial: int) -> Sequence[ZoneStep] | None:
+        """None when the zone is not at the serial of *head*; empty when there are none, or too many."""
+        span = versions.Span(head.domain_id, client_serial, head.serial)
+        together = self._steps.call([span])
+        if span in together and together[span] is None:  # it is too large to be read with others
+            return (self._storage.read(versions.steps, [span], ixfr.MAX_RECORDS) or {span: []}).get(span)
+        return together.get(span)
 
     def _is_smaller(self, difference: ixfr.PackedDifference, signed: bool) -> bool:
         """Whether it is smaller than the whole zone: in octets if that is cached, otherwise in records."""

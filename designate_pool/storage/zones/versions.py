@@ -30,8 +30,8 @@ import sqlalchemy as sa
 from designate_pool import serial as serials
 from designate_pool.deadline import Turns
 from designate_pool.errors import ContentsNotKept, DomainNotFound, Refused
-from designate_pool.model import (LAST_STAGE, Actor, ChangeKind, Context, Domain, Status, Version, ZoneDifference,
-                                  ZoneHead, ZoneRecord, ZoneStep, differences, new_ids)
+from designate_pool.model import (LAST_STAGE, Actor, ChangeKind, Context, Domain, Status, Version, ZoneHead, ZoneRecord,
+                                  ZoneStep, differences, new_ids)
 from designate_pool.model.differences import RecordDifference
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import text_of_wire
@@ -68,9 +68,6 @@ _IS_KEPT = TABLE.c.difference.is_not(None)
 #: The update that has still to give a domain a serial for its new primary.
 _AWAITED = sa.and_(pool_renewals.c.pool_id == domains.c.pool_id, pool_renewals.c.everywhere == sa.true(),
                    pool_renewals.c.after_id < domains.c.id)
-_REACH = (sa.select(domains.c.journal_from).select_from(domains.outerjoin(pool_renewals, _AWAITED))
-          .where(domains.c.id == sa.bindparam('domain_id'), domains.c.journal_to == domains.c.serial,
-                 pool_renewals.c.pool_id.is_(None)))
 _JOURNALS = (sa.select(domains.c.id, domains.c.serial, domains.c.journal_from, domains.c.journal_records,
                        domains.c.history_records)
              .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id).with_for_update())
@@ -81,17 +78,12 @@ _SHORTEN = (sa.update(domains).where(domains.c.id == sa.bindparam('key'))
 _STEPS = sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.former_serial, _SIZE_WITH_SIGNED,
                    *(sa.case((_SIZE_WITH_SIGNED <= sa.bindparam('most'), column))
                      for column in (TABLE.c.difference, TABLE.c.signed_difference)))
-_ROWS = _STEPS.where(_OF_DOMAIN).limit(sa.bindparam('rows'))
-#: Serials after *have* and up to *serial*, where they do not wrap around between these and where they do.
-_BETWEEN = _ROWS.where(TABLE.c.serial_number > sa.bindparam('have'), TABLE.c.serial_number <= sa.bindparam('serial'))
-_AROUND = _ROWS.where(sa.or_(TABLE.c.serial_number > sa.bindparam('have'),
-                             TABLE.c.serial_number <= sa.bindparam('serial')))
-#: Of some domains, from a serial on; at least a row for each.
+#: Of some domains, after a serial; at least a row for each.
 _OF_SOME = (_STEPS.add_columns(domains.c.id, domains.c.serial, domains.c.journal_from, domains.c.ttl)
             .select_from(domains.outerjoin(pool_renewals, _AWAITED).outerjoin(TABLE, sa.and_(
                 TABLE.c.domain_id == domains.c.id, TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
-                TABLE.c.serial_number >= sa.bindparam('least'), TABLE.c.serial_number >= sa.case(
-                    (domains.c.journal_from > domains.c.serial, 0), else_=domains.c.journal_from),
+                TABLE.c.serial_number > sa.bindparam('after'), TABLE.c.serial_number > sa.case(
+                    (domains.c.journal_from > domains.c.serial, -1), else_=domains.c.journal_from),
                 domains.c.journal_to == domains.c.serial, pool_renewals.c.pool_id.is_(None))))
             .where(domains.c.id.in_(sa.bindparam('ids', expanding=True)), zone_snapshot.IS_SERVED)
             .limit(sa.bindparam('rows')))
@@ -208,28 +200,6 @@ def origin_text(version: Version) -> str:
                        'actor': json.loads(actor_text(version.actor)), **at})
 
 
-def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference | None:
-    """The difference of a zone from serial *have* to its present one; None when it is not served.
-
-    It must be the first call of its transaction (see :func:`designate_pool.storage.sql.database.see_one_state`).
-
-    :param most: a difference of more records is not read: its ``steps`` are None
-    """
-    see_one_state(tx)
-    head = zone_snapshot.head(tx, domain_id, 0)
-    if head is None:
-        return None
-    if head.is_held:  # the journal leads to the newest version
-        return ZoneDifference(head, None)
-    reach = tx.execute(_REACH, {'domain_id': domain_id}).scalar()
-    if not _reaches(reach, have, head.serial):
-        return ZoneDifference(head, None)
-    query = _BETWEEN if have <= head.serial else _AROUND
-    rows = tx.execute(query, {'domain_id': domain_id, 'have': have, 'serial': head.serial, 'most': most,
-                              'rows': most + 1}).all()
-    return ZoneDifference(head, _steps(rows, have, head.serial, head.ttl) if _fits(rows, most) else None)
-
-
 def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneStep]] | None:
     """What leads from older serials of zones to the present ones, in one statement.
 
@@ -238,7 +208,7 @@ def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneSt
     """
     has_wrapped = any(span.have > span.serial for span in wanted)
     rows = tx.execute(_OF_SOME, {'ids': sorted({span.domain_id for span in wanted}), 'most': most, 'rows': most + 1,
-                                 'least': 0 if has_wrapped else min(span.have for span in wanted)}).all()
+                                 'after': -1 if has_wrapped else min(span.have for span in wanted)}).all()
     if not _fits(rows, most):
         return None
     by_domain: dict[tuple[str, int], tuple[int | None, int, list[Sequence[Any]]]] = {}
@@ -637,14 +607,6 @@ def _fits(rows: Sequence[Sequence[Any]], most: int) -> bool:
     return len(rows) <= most and sum(row[3] or 0 for row in rows) <= most
 
 
-def _steps_since(span: Span, reach: int | None, ttl: int, rows: Sequence[Sequence[Any]]) -> list[ZoneStep]:
-    """The changes since a serial, step by step; *rows* are the journal's since then at least, *reach* is its own."""
-    if not _reaches(reach, span.have, span.serial):
-        return []
-    behind = _age(span.have, span.serial)
-    return _steps((row for row in rows if _age(row[1], span.serial) < behind), span.have, span.serial, ttl) or []
-
-
 def _reaches(reach: int | None, have: int, newest: int) -> bool:
     """Whether a journal that begins at *reach*, if there is one, goes back to the serial *have*."""
     return reach is not None and _age(have, newest) <= _age(reach, newest) < serials.HALF
@@ -655,14 +617,18 @@ def _age(serial: int, newest: int) -> int:
     return (newest - serial) % serials.SPACE
 
 
-def _steps(rows: Iterable[Sequence[Any]], have: int, newest: int, ttl: int) -> list[ZoneStep] | None:
-    """The steps from *have* to *newest*; None if they do not lead there."""
-    result, at = [], have
-    for _, serial, former_serial, _, packed, signed in sorted(rows, key=lambda row: row[0]):
+def _steps_since(span: Span, reach: int | None, ttl: int, rows: Sequence[Sequence[Any]]) -> list[ZoneStep]:
+    """The changes since a serial, step by step; *rows* are the journal's since then at least, *reach* is its own."""
+    if not _reaches(reach, span.have, span.serial):
+        return []
+    behind = _age(span.have, span.serial)
+    later = (row for row in rows if _age(row[1], span.serial) < behind)
+    result, at = [], span.have
+    for _, serial, former_serial, _, packed, signed in sorted(later, key=lambda row: row[0]):
         if serial == former_serial:
             continue
         if former_serial != at or packed is None or signed is None:
-            return None
+            return []
         gone, added = differences.unpack(packed, ttl)
         if same := set(gone).intersection(added):  # only whether the TTL is the zone's has changed
             gone, added = ([record for record in part if record not in same] for part in (gone, added))
@@ -670,4 +636,4 @@ def _steps(rows: Iterable[Sequence[Any]], have: int, newest: int, ttl: int) -> l
             gone, added = ([*part, *more] for part, more in zip((gone, added), differences.unpack(signed)))
         result.append(ZoneStep(serial, gone, added))  # type: ignore[arg-type]
         at = serial
-    return result if at == newest else None
+    return result if at == span.serial else []

@@ -92,7 +92,8 @@ def test_they_are_journalled_as_if_each_were_alone(central: Central, database: S
         (central.create_recordset, WHO, there[2].id, new('new', there[2], '192.0.2.7', '192.0.2.8'))])
     found = []
     for domain in there:
-        step, = database.read(versions.difference, domain.id, domain.serial, 100).steps or ()
+        span = versions.Span(domain.id, domain.serial, central.get_domain(WHO, domain.id).serial)
+        step, = (database.read(versions.steps, [span], 100) or {})[span]
         found.append(([(name, ttl) for name, _, ttl, _ in step.gone], [(name, ttl) for name, _, ttl, _ in step.added]))
     assert found == [([('www.d0.example.', 3600)], [('www.d0.example.', 77)]),
                      ([('txt.d1.example.', 3600)] * 2, []), ([], [('new.d2.example.', 3600)] * 2)]

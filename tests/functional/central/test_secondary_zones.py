@@ -177,9 +177,8 @@ def test_a_difference(central: Central, clock: Clock, database: Storage, transfe
     store(central, difference(7, 9, changed, (WWW,)))
     assert served(database, transferred) == [(f'api.{NAME}', 'A', '192.0.2.8'), (NAME, 'NS', 'ns1.example.net.'),
                                              (f'www.{NAME}', 'A', '192.0.2.7')]
-    found = database.read(versions.difference, transferred.id, 7, 100)
-    assert found is not None and found.steps is not None
-    step, = found.steps
+    span = versions.Span(transferred.id, 7, 9)
+    step, = (database.read(versions.steps, [span], 100) or {})[span]
     assert sorted((name, ttl) for name, _, ttl, _ in step.gone) == [(f'www.{NAME}', 60)]
     assert sorted((name, ttl) for name, _, ttl, _ in step.added) == [(f'api.{NAME}', 120), (f'www.{NAME}', 120)]
 

@@ -121,9 +121,8 @@ def test_a_ttl_of_its_own_that_is_the_zone_s_is_part_of_the_version(past: Past, 
     (_, first, *_), (_, second, *_), (_, third, *_) = past.had
     www, = [changed for changed in past.changes(WHO, str(first), str(third))[2] if changed.type == 'A']
     assert (www.former_ttl, www.ttl) == (past.domain.ttl, 300)
-    steps = past.database.read(versions.difference, past.domain.id, second, 1000)
-    assert steps is not None
-    step, = steps.steps or []
+    span = versions.Span(past.domain.id, second, third)
+    step, = (past.database.read(versions.steps, [span], 1000) or {})[span]
     assert (step.serial, [*step.gone], [*step.added]) == (third, [], []), 'what servers have is the same'
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from designate_pool.central.service import Central
 from designate_pool.minidns.service import MiniDns
+from designate_pool.minidns.zones import ixfr
 from designate_pool.minidns.zones import loader as minidns_zones
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
@@ -199,13 +200,14 @@ def test_a_long_difference_among_them_is_read_by_itself(minidns: LocalMiniDns, c
     changed = Changed(minidns, central, clock, hosts=100)
     monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 80)
     alone = []
-    read = versions.difference
+    read = versions.steps
 
-    def difference(tx: Tx, domain_id: str, client_serial: int, most: int) -> Any:
-        alone.append((domain_id, client_serial))
-        return read(tx, domain_id, client_serial, most)
+    def steps(tx: Tx, spans: Collection[versions.Span], most: int) -> Any:
+        if most == ixfr.MAX_RECORDS:
+            alone.extend(span[:2] for span in spans)
+        return read(tx, spans, most)
 
-    monkeypatch.setattr(versions, 'difference', difference)
+    monkeypatch.setattr(versions, 'steps', steps)
     assert all(ask_all_since(changed, differences).values())
     first, *others = changed.since.values()
     assert spans_of(differences)[:2] == [[first], sorted(others)]

@@ -65,7 +65,6 @@ MOST = {
     'MiniDNS: head, 1': 1,
     f'MiniDNS: heads, {BATCH}': 1,
     'MiniDNS: a zone': 2,
-    'MiniDNS: changes of a zone': 3,
     'MiniDNS: changes of zones, 1': 3,
     f'MiniDNS: changes of zones, {BATCH}': 3,
     f'MiniDNS: sizes of zones, {BATCH}': 1,
