@@ -22,7 +22,7 @@ from benchmarks import report
 
 #: The modules, in the order in which they run.
 BENCHMARKS = ('plan', 'queries', 'api', 'converge', 'crowded', 'pairs', 'wide', 'idle', 'audit', 'import_zones',
-              'takeover', 'transfer', 'history', 'storm', 'soak')
+              'takeover', 'transfer', 'history', 'signed', 'storm', 'soak')
 HERE = pathlib.Path(__file__).parent.parent
 RESULTS = HERE / 'benchmarks' / 'results'
 #: Seconds that one may take, and that it has to end what it started when it has taken them.

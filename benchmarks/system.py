@@ -54,6 +54,7 @@ class System:
         had a transfer, and asks all of them
     :param servers: fixtures that have not been started, in place of those of *makes*
     :param api: options of ``[service:api]``
+    :param central: settings of the clients' Central
     :ivar central: that of the clients, which calls it as the API does, in its process
     :ivar minidns: where they listen; the servers are told of all of them
     :ivar servers: fixtures, whose configuration can be changed until the system starts
@@ -62,12 +63,14 @@ class System:
 
     def __init__(self, folder: pathlib.Path, concurrency: str, makes: Sequence[str] = TWO_BINDS,
                  database: str = 'mariadb', manager: Mapping[str, str] | None = None, pairs: int = 1,
-                 keyed: bool = False, servers: Sequence[Any] = (), api: Mapping[str, str] | None = None) -> None:
+                 keyed: bool = False, servers: Sequence[Any] = (), api: Mapping[str, str] | None = None,
+                 central: Mapping[str, Any] | None = None) -> None:
         self._folder = folder
         self._concurrency = concurrency
         self._database_kind = database
         self._manager = dict(manager or {})
         self._api = dict(api or {})
+        self._central = dict(central or {})
         self.minidns = [Endpoint('127.0.0.1', free_port()) for _ in range(pairs)]
         self.makes = tuple(each.driver for each in servers) if servers else tuple(makes)
         self._keys = [TsigKey(f'key{number}.example.com.', 'hmac-sha256',
@@ -91,9 +94,10 @@ class System:
             self.storage = Storage(url)
             stack.callback(self.storage.close)
             cfg.CONF([])
-            messaging = Messaging(cfg.CONF, 'benchmark', 60.0, self._broker.url)
+            self.messaging = messaging = Messaging(cfg.CONF, 'benchmark', 60.0, self._broker.url)
             stack.callback(messaging.stop)
-            self.central = Central(self.storage, PoolManagerClient(messaging), Threads(), settings=central_settings())
+            self.central = Central(self.storage, PoolManagerClient(messaging), Threads(), settings=central_settings(
+                **self._central))
             stack.callback(self.central.stop)
             sections = [server.section(server_id, self.minidns, **(
                 {'tsig_key': f'{key.name}:{key.algorithm}:{key.secret}'} if key else {}))

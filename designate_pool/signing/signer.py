@@ -92,15 +92,19 @@ def resign(apex: str, due: Iterable[tuple[Sequence[ZoneRecord], Sequence[SignedR
 
 def denial_ttl(soa: ZoneRecord) -> int:
     """The TTL of NSEC and NSEC3 records: the lesser of the SOA's own and the one in it (RFC 9077)."""
-    return min(soa[2] or 0, int.from_bytes(soa[3][-4:], 'big'))
+    return min(soa[2] or 0, _minimum(soa))
+
+
+def _minimum(soa: ZoneRecord) -> int:
+    return int.from_bytes(soa[3][-4:], 'big')
 
 
 def _apex_rrsets(soa: ZoneRecord, keys: KeySet, denial: str) -> list[ZoneRecord]:
     """The records that the apex has beside those that its zone's owner gave it."""
-    made: list[tuple[str, Sequence[bytes]]] = [('DNSKEY', keys.dnskeys), ('CDS', keys.cds), ('CDNSKEY', keys.cdnskeys)]
-    if denial != NSEC:
-        made.append((NSEC3PARAM, [canonical.NSEC3PARAM]))
-    return [soa, *((soa[0], rtype, keys.ttl, wire) for rtype, wires in made for wire in sorted(set(wires)))]
+    made = [('DNSKEY', keys.ttl, keys.dnskeys), ('CDS', keys.ttl, keys.cds), ('CDNSKEY', keys.ttl, keys.cdnskeys)]
+    if denial != NSEC:  # PowerDNS makes this record by itself, with that TTL
+        made.append((NSEC3PARAM, _minimum(soa), [canonical.NSEC3PARAM]))
+    return [soa, *((soa[0], rtype, ttl, wire) for rtype, ttl, wires in made for wire in sorted(set(wires)))]
 
 
 class _Signing:

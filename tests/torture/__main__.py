@@ -10,6 +10,8 @@ from tests.torture.backends import BACKENDS
 
 #: One in so many seeds has the second concurrency setting.
 _THREADING = 4
+#: One in so many has signed zones among the others.
+_SIGNING = 3
 
 
 def main() -> int:
@@ -29,8 +31,9 @@ def main() -> int:
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         concurrency = options.concurrency or ('eventlet' if seed % _THREADING else 'threading')
         for database in options.backends:
+            more = passed if seed % _SIGNING or '--signing' in passed else [*passed, '--signing']
             print(f'seed {seed}, {database}, {concurrency}', flush=True)
-            if isolation.run('tests.torture.run', [*passed, '--seed', str(seed), '--database', database,
+            if isolation.run('tests.torture.run', [*more, '--seed', str(seed), '--database', database,
                                                    '--concurrency', concurrency]):
                 failed.append(f'{seed} ({database}, {concurrency})')
     print(f'torture: {"OK" if not failed else "failed with seed " + ", ".join(failed)}')

@@ -39,6 +39,9 @@ The promises are those of ``doc/source/how-it-works.rst``, "Invariants", as user
 ``staged``
     What is acknowledged while changes are released in stages is on no server but the canary before that has had it for
     its time.  The window: a restored zone goes to all servers at once.
+``valid``
+    What a server has of a signed zone is valid as a whole, whoever signed which part of it.  A version of a signed zone
+    that only renews signatures need not be served for the zone to be ACTIVE.
 ``leftover``
     Afterwards nothing is left over of what is done.
 
@@ -290,6 +293,8 @@ def _active(past: Past) -> Iterator[Breach]:
             if serial in told:
                 continue
             told.add(serial)
+            if event.get('signed') and serial not in {change.serial for change in life.changes if change.answered}:
+                continue  # it may have renewed signatures alone
             since = max((asked for asked, _, other, _ in life.readings if newer(serial, other)
                          and asked <= event['t']), default=life.create.invoked)
             against = _against(past, life, event, since, lambda seen: seen['serial'] is None or (
@@ -400,7 +405,7 @@ def _equal(past: Past) -> Iterator[Breach]:
                 continue
             rrsets = sorted([each[0], each[1], each[2], sorted(each[3])] for each in event['rrsets'])
             other = first.setdefault((name, event.get('life'), event['serial']), (rrsets, event))
-            if other[0] != rrsets:
+            if other[0] != rrsets or event.get('signatures') != other[1].get('signatures'):
                 yield Breach('equal', f'{server} and {other[1]["server"]} have different contents at serial '
                              f'{event["serial"]}', name, (other[1], event))
 
@@ -516,6 +521,14 @@ def _served_from(past: Past, life: Life, change: Change, servers: Iterable[str],
                 yield event
 
 
+def _valid(past: Past) -> Iterator[Breach]:
+    for (server, name), events in past.observed.items():
+        for event in events:
+            if event.get('invalid') and _is_trusted(past, event, events):
+                yield Breach('valid', f'{server} has {event["serial"]}, which is not valid: {event["invalid"]}', name,
+                             (event,))
+
+
 def _leftover(past: Past) -> Iterator[Breach]:
     for event in past.others:
         if event['e'] == 'leftover':
@@ -523,4 +536,4 @@ def _leftover(past: Past) -> Iterator[Breach]:
 
 
 RULES = (_lost, _serials, _active, _deleted, _former, _tenants, _twice, _equal, _healed, _foreign, _frozen, _staged,
-         _leftover)
+         _valid, _leftover)

@@ -97,6 +97,10 @@ class Http:
         code, zone = self._do('POST', f'/v2/zones/{zone_id}/tasks/revert', {'to': str(serial), 'serial': present})
         return Answer(zone['id'], zone['serial'], code)
 
+    def dnssec(self, zone_id: str, method: str, task: str = '', body: Json | None = None) -> None:
+        """Have a zone signed or not, a key rolled, or the parent's DS confirmed."""
+        self._do(method, f'/v2/zones/{zone_id}/dnssec{task}', body)
+
     def _change_one(self, path: str, rrset: Rrset) -> Answer:
         name, rtype, ttl, records = rrset
         code, found = self.send('GET', path, params={'name': name, 'type': rtype})

@@ -25,7 +25,9 @@ Key = tuple[str, str]
 Value = tuple[int, tuple[str, ...]] | None
 
 #: What an event of each kind has besides ``t`` and ``e``.  A ``served`` whose serial is null means that the server does
-#: not have the zone, or, with ``why``, that it did not say; ``shown`` as GONE means that the API has no such zone.  A
+#: not have the zone, or, with ``why``, that it did not say; ``shown`` as GONE means that the API has no such zone, as
+#: ``signed`` that somebody asked for its signing.  ``signatures`` is a digest of what a signer makes, null where there
+#: is nothing of it, and ``invalid`` what is wrong with it.  A
 #: ``foreign_rrset`` is about to be written on a server by somebody else, or was, if ``written``.  A ``released`` zone
 #: got the serial as its staged release was held, so that servers have former contents under it, or as it went on.
 FIELDS = {
@@ -34,9 +36,9 @@ FIELDS = {
     'ok': ('op', 'zone_id', 'serial', 'code'),
     'fail': ('op', 'code', 'why'),
     'unknown': ('op', 'code', 'why'),
-    'shown': ('asked', 'tenant', 'zone', 'zone_id', 'life', 'status', 'action', 'serial'),
+    'shown': ('asked', 'tenant', 'zone', 'zone_id', 'life', 'status', 'action', 'serial', 'signed'),
     'served': ('asked', 'server', 'zone', 'life', 'serial', 'why'),
-    'contents': ('asked', 'server', 'zone', 'life', 'serial', 'rrsets'),
+    'contents': ('asked', 'server', 'zone', 'life', 'serial', 'rrsets', 'signatures', 'invalid'),
     'fault': ('id', 'fault', 'target', 'phase', 'spoils', 'excuses', 'detail'),
     'healed': (),
     'leftover': ('where', 'what'),

@@ -65,6 +65,16 @@ acl:
 '''
 
 
+#: Short times, so that keys wait for seconds.
+_SIGNING = ''.join(f'''
+[dnssec_policy:{name}]
+denial = {denial}
+dnskey_ttl = 1
+propagation_delay = 0
+parent_ds_ttl = 1
+''' for name, denial in (('default', 'NSEC'), ('hashed', 'NSEC3')))
+
+
 def _pdns(folder: pathlib.Path, host: Host, driver: str = 'pdns') -> Daemon:
     return PowerDns(folder, host=host.address, driver=driver, settings={
         'webserver-allow-from': '0.0.0.0/0', 'allow-axfr-ips': '0.0.0.0/0'})
@@ -91,6 +101,7 @@ class Lab:
     :param tell: takes a line about what happens
     :param environment: what the services have in theirs besides
     :param manager: options of the pool managers, in place of some in :data:`MANAGER`
+    :param signing: whether zones can be signed; a pool with servers that are fed by records has no signed zones
     :ivar nodes: by name
     :ivar urls: of the APIs
     :ivar keyed: names of the servers whose transfers, polls and NOTIFY are signed
@@ -102,11 +113,13 @@ class Lab:
 
     def __init__(self, backend: str = 'postgresql', concurrency: str = 'eventlet', seed: int = 0,
                  servers: Iterable[str] = tuple(SERVERS), tell: Callable[[str], None] = print,
-                 environment: Mapping[str, str] = {}, manager: Mapping[str, str] = {}) -> None:
+                 environment: Mapping[str, str] = {}, manager: Mapping[str, str] = {},
+                 signing: bool = False) -> None:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='torture-'))
         self.folder.chmod(0o755)
         self.concurrency = concurrency
         self._manager = {**MANAGER, **manager}
+        self._signing = signing
         self.tell = tell
         self.release: str | None = None
         self.nodes: dict[str, Node] = {}
@@ -173,6 +186,7 @@ class Lab:
         self._database_url, self._transport_url = database.result(), broker.result()
         self._manage_config.write_text(self._text('kit', self.concurrency))
         (self.folder / 'tokens').touch(mode=0o600)
+        (self.folder / 'signing.keys').write_text(base64.urlsafe_b64encode(b's' * 32).decode() + '\n')
         for name, (project, role) in TENANTS.items():
             self.tokens[name] = api_tokens.create(str(self.folder / 'tokens'), name, project, [role], None)
         self.manage('database', 'upgrade')
@@ -266,6 +280,7 @@ class Lab:
             '[oslo_messaging_rabbit]', *self.broker.options,
             '[database]', f'connection = {self._database_url}',
             '[service:central]', 'deleted_retention = 15',
+            f'signing_keys_file = {self.folder / "signing.keys"}' if self._signing else '',
             'quota_zones = -1', 'quota_zone_recordsets = -1', 'quota_zone_records = -1',
             '[service:pool_manager]', *_lines(self._manager),
             *_lines({'release': self.release} if self.release else {}),
@@ -273,6 +288,7 @@ class Lab:
             listen if kind == 'minidns' else 'listen = ' + ', '.join(map(str, self.primaries)),
             '[service:api]', listen if kind == 'api' else f'listen = 127.0.0.1:{_API_PORT}', 'auth = token',
             f'tokens_file = {self.folder / "tokens"}', 'rate_limit = 0',
+            *([_SIGNING] if self._signing else ()),
             *(self._section(each) for each in self.server_nodes.values()), ''])
 
     def _section(self, node: ServerNode) -> str:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import queue
 import random
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,12 +24,15 @@ import dns.xfr
 from dns.rdtypes.ANY.SOA import SOA
 
 from designate_pool.model import Endpoint, TsigKey
+from testing.processes import binary
 from tests.torture.history import Event, History
 from tests.torture.workload import life_of_rname
 
 #: Answers that mean that a server does not have a zone; SERVFAIL means nothing.
 _ABSENT = (dns.rcode.REFUSED, dns.rcode.NXDOMAIN, dns.rcode.NOTAUTH)
 TIMEOUT = 1.5
+#: What a signer makes.
+_OF_SIGNER = ('CDNSKEY', 'CDS', 'DNSKEY', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'RRSIG')
 #: Which part of all that is asked are transfers, and which part of the queries goes over TCP.
 _TRANSFERS, _OVER_TCP = 0.1, 0.2
 
@@ -122,6 +129,7 @@ class Observer:
         key = self._keys.get(server)
         rrsets: dict[tuple[str, str], tuple[int, list[str]]] = {}
         soa: SOA | None = None
+        made = set[str]()
         try:
             for message in dns.query.xfr(at.host, name, port=at.port, timeout=TIMEOUT, lifetime=2 * TIMEOUT,
                                          relativize=False, keyring=key and {key.name: key},
@@ -130,6 +138,9 @@ class Observer:
                     kind = dns.rdatatype.to_text(rrset.rdtype)
                     if rrset.rdtype == dns.rdatatype.SOA:
                         soa = rrset[0]
+                    if kind in _OF_SIGNER:
+                        made.update(rrset.to_text().splitlines())
+                        continue
                     _, rdatas = rrsets.setdefault((rrset.name.to_text(), kind), (rrset.ttl, []))
                     rdatas.extend(text for rdata in rrset if (text := rdata.to_text()) not in rdatas)
         except (dns.exception.DNSException, OSError, EOFError) as error:
@@ -138,8 +149,26 @@ class Observer:
             return self._history.add('served', asked=asked, server=server, zone=name, life=None, serial=None,
                                      why=f'AXFR: {type(error).__name__}: {error}'[:120])
         assert soa is not None, f'{server}: a transfer of {name} without SOA'
-        return self._history.add('contents', asked=asked, server=server, zone=name, **_of_soa(soa), rrsets=[
-            [*key, ttl, sorted(rdatas)] for key, (ttl, rdatas) in sorted(rrsets.items())])
+        contents = [[*key, ttl, sorted(rdatas)] for key, (ttl, rdatas) in sorted(rrsets.items())]
+        signed: Event = {}
+        if made:
+            lines = (*(f'{owner} {ttl} {kind} {rdata}' for owner, kind, ttl, rdatas in contents for rdata in rdatas),
+                     *sorted(made))
+            signed = {'signatures': hashlib.sha256('\n'.join(sorted(made)).encode()).hexdigest(),
+                      'invalid': _invalid(name, lines)}
+        return self._history.add('contents', asked=asked, server=server, zone=name, **_of_soa(soa), rrsets=contents,
+                                 **signed)
+
+
+@functools.lru_cache(1000)
+def _invalid(name: str, records: tuple[str, ...]) -> str | None:
+    """What BIND's tool says against a signed zone."""
+    with tempfile.NamedTemporaryFile('w') as file:
+        file.write('\n'.join(records) + '\n')
+        file.flush()
+        done = subprocess.run([binary('dnssec-verify'), '-z', '-o', name, file.name], capture_output=True, text=True,
+                              timeout=60, check=False)
+    return None if done.returncode == 0 else done.stderr[-500:]
 
 
 def _of_soa(soa: SOA) -> Event:

@@ -130,9 +130,10 @@ def _end(fault: faults.Struck) -> int:
 def run(options: argparse.Namespace, say: Callable[[str], None]) -> dict[str, Any]:
     """One run with the options of :func:`main`; what came of it."""
     with contextlib.ExitStack() as end:
-        lab = Lab(options.database, options.concurrency, options.seed, options.servers, say, **(
-            {'environment': planted.environment(options.plant), 'manager': planted.PLANTS[options.plant].manager}
-            if options.plant else {}))
+        more: dict[str, Any] = {'environment': planted.environment(options.plant),
+                                'manager': planted.PLANTS[options.plant].manager} if options.plant else {}
+        lab = Lab(options.database, options.concurrency, options.seed, options.servers, say, signing=options.signing,
+                  **more)
         planned = schedule.from_json(options.replay.read_text()) if options.replay else schedule.make(
             faults.kinds(lab), options.seed, options.minutes * 60, options.at_once,
             planted.PLANTS[options.plant].fault if options.plant else '')
@@ -157,7 +158,8 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
                 fed=[node.server_id for node in lab.server_nodes.values() if node.is_fed], bound=options.bound,
                 database=options.database, concurrency=options.concurrency, plant=options.plant)
     workload = Workload(history, lab.urls, {name: lab.tokens[name] for name in TENANTS}, options.seed,
-                        clients=options.clients, rate=options.rate, look=lambda name: observer.look(name))
+                        clients=options.clients, rate=options.rate, signing=options.signing,
+                        look=lambda name: observer.look(name))
     observer = Observer(history, lab.servers, workload.names, lab.keys, pause=0.1)
     operator = Operator(lab)
     with Messages(lab.broker.urls, options.seed) as messages, _started(observer), _started(operator):
@@ -317,6 +319,8 @@ def main() -> int:
     parser.add_argument('--clients', type=int, default=3, help='of each tenant (default: 3)')
     parser.add_argument('--servers', type=lambda text: text.split(','), default=list(SERVERS),
                         help=f'the name servers (default: {",".join(SERVERS)})')
+    parser.add_argument('--signing', action='store_true',
+                        help='zones are signed among others, so servers that are fed by records are left out')
     parser.add_argument('--replay', type=pathlib.Path, help='a schedule.json in place of that of the seed')
     parser.add_argument('--keep', type=pathlib.Path, default=pathlib.Path('build/torture'),
                         help='where history, schedule and logs of a run with breaches go (default: build/torture)')
@@ -327,6 +331,8 @@ def main() -> int:
                         help='seconds from the end of the faults within which all must be as it has to be')
     parser.add_argument('--results', type=pathlib.Path, help='a file to which a line of JSON is added')
     options = parser.parse_args()
+    if options.signing:
+        options.servers = [name for name in options.servers if not name.startswith('native')]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     found = run(options, (lambda text: None) if options.quiet else print)
     line = json.dumps(found)

@@ -9,6 +9,7 @@ at a server knows what it comes from.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import ipaddress
@@ -90,6 +91,7 @@ class Zone:
     :ivar held: the RRsets that it may have
     :ivar is_going: whether somebody has asked for its deletion
     :ivar is_gone: whether the API does not show it any more
+    :ivar is_signed: whether somebody has asked for it to be signed
     :ivar serials: that operations gave it, as far as they are known
     :ivar deleted_serial: that of its deletion, if that was acknowledged
     :ivar restored: the life that a restore gives it, or may have given it
@@ -102,6 +104,7 @@ class Zone:
     held: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     is_going: bool = False
     is_gone: bool = False
+    is_signed: bool = False
     serials: list[int] = dataclasses.field(default_factory=list)
     deleted_serial: int | None = None
     restored: int | None = None
@@ -115,18 +118,21 @@ class Workload:
     :param zones: names of each tenant
     :param contested: names that both tenants want
     :param rate: operations a second, of each client, at most
+    :param signing: whether zones are signed, too
     :param look: called with the name of a zone that the API has just shown as served, or as gone
     :ivar acknowledged: operations that were
     """
 
     def __init__(self, history: History, urls: Sequence[str], tokens: Mapping[str, str], seed: int, *,
                  clients: int = 3, zones: int = 6, contested: int = 4, rate: float = 4.0,
+                 signing: bool = False,
                  look: Callable[[str], None] = lambda name: None) -> None:
         self._history = history
         self._urls = list(urls)
         self._tokens = dict(tokens)
         self._look = look
         self._pause = 1 / rate
+        self._signing = signing
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._next = 0
@@ -228,6 +234,9 @@ class Workload:
             return None
         if what < 0.25 and zone.serials:
             return self._revert(client, tenant, zone, api, chance)
+        if self._signing and what < 0.4:
+            self._sign(zone, api, chance)
+            return None
         op = self._number()
         rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 3), zone)
         return self._do(op, client, tenant, CHANGE, name, zone.life, rrsets, lambda: api.change(zone_id, rrsets))
@@ -242,6 +251,22 @@ class Workload:
         return self._do(self._number(), client, tenant, CHANGE, zone.name, zone.life, rrsets,
                         lambda: api.revert(zone_id, to, present)) if rrsets else None
 
+    @staticmethod
+    def _sign(zone: Zone, api: Http, chance: random.Random) -> None:
+        """Have a zone signed; or, where that was asked for, keys rolled, the parent's DS confirmed, or signing end."""
+        ask = functools.partial(api.dnssec, zone.zone_id or '')
+        was_signed, zone.is_signed = zone.is_signed, True
+        with contextlib.suppress(Exception):  # nobody need know what came of it
+            if not was_signed or chance.random() < 0.2:
+                ask('POST', body={'policy': chance.choice(('default', 'hashed'))})
+            else:
+                chance.choice((
+                    lambda: ask('POST', '/tasks/roll', {'role': 'ZSK'}),
+                    lambda: ask('POST', '/tasks/roll', {'role': 'KSK'}),
+                    lambda: ask('POST', '/tasks/confirm_ds', {'present': True}),
+                    lambda: ask('POST', '/tasks/confirm_ds', {'present': False}),
+                    lambda: ask('DELETE'), lambda: ask('DELETE', '?force=true')))()
+
     def _do(self, op: int, client: str, tenant: str, kind: str, name: str, life: int, rrsets: Sequence[Rrset],
             act: Callable[[], Answer]) -> int | None:
         """One operation, written down with what came of it; the zone's life if it was acknowledged."""
@@ -250,6 +275,7 @@ class Workload:
             if kind == RESTORE:
                 self._zones[life].restored = op
                 self._zones[op] = Zone(op, name, tenant, held=set(self._zones[life].held),
+                                       is_signed=self._zones[life].is_signed,
                                        serials=list(self._zones[life].serials))
             elif kind == CREATE:
                 self._zones[op] = Zone(op, name, tenant)
@@ -264,7 +290,7 @@ class Workload:
                 with self._lock:
                     self._zones[op].is_gone = True
             elif error.code in (404, 409):
-                self._zones[life].is_going |= kind == DELETE
+                self._zones[life].is_going |= kind == DELETE and ' DS' not in str(error)
             return None
         except Exception as error:  # nobody knows what came of it
             self._history.add('unknown', op=op, code=None, why=f'{type(error).__name__}: {error}'[:200])
@@ -379,7 +405,7 @@ class Workload:
 
     def _shown(self, asked: float, tenant: str, zone: Zone, shown: Json | None) -> None:
         details: dict[str, Any] = {'asked': asked, 'tenant': tenant, 'zone': zone.name, 'zone_id': zone.zone_id,
-                                   'life': zone.life}
+                                   'life': zone.life, 'signed': zone.is_signed}
         if shown is None:
             self._history.add('shown', **details, status=GONE, action=None, serial=None)
             zone.is_gone = True

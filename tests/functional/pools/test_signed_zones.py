@@ -31,7 +31,7 @@ parent_ds_ttl = 1
 denial = NSEC3
 algorithm = ED25519
 keys = csk
-dnskey_ttl = 1
+dnskey_ttl = 2
 propagation_delay = 0
 parent_ds_ttl = 1
 '''
@@ -58,7 +58,7 @@ class SignedZone:
     def __init__(self, pool: Mixed, name: str, folder: pathlib.Path) -> None:
         self.pool, self.name, self.folder = pool, name, folder
         self.id = pool.stack.import_zone(
-            f'$ORIGIN {name}\n$TTL 1\n@ 1 IN SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 1\n{NAMES}')
+            f'$ORIGIN {name}\n$TTL 1\n@ 1 IN SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 3\n{NAMES}')
         pool.stack.request('PATCH', f'/v2/zones/{self.id}', 202, json={'ttl': 1})
         pool.stack.wait_for(self.id)
 

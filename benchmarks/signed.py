@@ -1,0 +1,158 @@
+"""What signed zones cost, beside unsigned ones in the same run.
+
+The system runs with two BINDs, RabbitMQ and MariaDB.  Changes of signed zones and of unsigned ones follow each other by
+turns, each until it is ACTIVE.  Then zones are signed in this process alone, and signatures of many zones are renewed
+in the database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from cryptography.fernet import Fernet
+
+from benchmarks import report
+from benchmarks.load import CLIENT, Load
+from benchmarks.measure import percentile
+from benchmarks.steps import most_seconds
+from benchmarks.system import System, Watch, names
+from designate_pool.central.service import Central
+from designate_pool.model import Domain, KeyRole
+from designate_pool.protocol import soa_rdata
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.runtime import Threads
+from designate_pool.settings import SigningPolicy
+from designate_pool.signing import keys, signer
+from designate_pool.signing.signed_records import KeySet, Validity
+from designate_pool.storage.sql.schema import zone_signing
+from testing.settings import central_settings
+
+UNSIGNED = 'unsigned zones'
+#: Seconds after a change in which its last statements are counted.
+_AFTERMATH = 0.15
+#: To which renewed signatures are scaled.
+_MANY = 100_000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _arguments(argv)
+    result = report.Report('signed', {'zones': options.zones, 'records': options.records, 'changes': options.changes,
+                                      'renewed': options.renewed})
+    key = Fernet.generate_key().decode()
+    sign_alone(options.alone, options.records, result)
+    with tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name:
+        with System(pathlib.Path(name), 'eventlet', keyed=True, central={
+                'signing_keys': (key,), 'signing_policies': {'default': SigningPolicy()}}) as system:
+            load = Load(system.central, 4, options.records)
+            measure_changes(system, load, options.zones, options.changes, result)
+            renew(system, load, options.renewed, key, result)
+    result.finish(options.json)
+    return 0
+
+
+def sign_alone(count: int, records: int, result: report.Report) -> None:
+    """Zones signed from nothing, with keys of their own, without a database; processor time alone."""
+    zones = []
+    for name in names('alone', count):
+        soa = (name, 'SOA', 3600, soa_rdata.encode_as(f'ns1.example.org. hostmaster.{name}', Domain(
+            '0' * 32, name, '0' * 32, 'default', f'hostmaster@{name}', 3600, 1)))
+        zones.append((name, soa, [(f'host{number}.{name}', 'A', 300, bytes((192, 0, 2, number % 250)))
+                                  for number in range(records)]))
+    started = time.process_time()
+    made = [[keys.load(keys.generate(role, 13)[1], role) for role in (KeyRole.KSK, KeyRole.ZSK)] for _ in zones]
+    generated = time.process_time()
+    now = int(time.time())
+    times, signatures = Validity(now - 3600, now + 21 * 86_400, 0), 0
+    for (name, soa, rrsets), (ksk, zsk) in zip(zones, made):
+        found = signer.sign_zone(name, rrsets, soa, KeySet([ksk.public, zsk.public], 3600, [ksk], [zsk]), times, 'NSEC')
+        signatures += sum(record.type == 'RRSIG' for record in found)
+    signed = time.process_time()
+    result.add('keys made, for a second of processor', 2 * count / (generated - started), '/s')
+    result.add('zones signed, for a second of processor', count / (signed - generated), '/s')
+    result.add('zones created and signed, for a second of processor', count / (signed - started), '/s')
+    result.add('signatures, for a second of processor', signatures / (signed - generated), '/s')
+
+
+def measure_changes(system: System, load: Load, zones: int, count: int, result: report.Report) -> None:
+    """One change after the other, each when the one before is ACTIVE."""
+    watch = Watch(system)
+    unsigned = load.create(names('plain', zones))
+    watch.all_active('plain', zones, most_seconds(zones))
+    before = _statements(system, watch, load, unsigned)
+    signed = load.create(names('signed', zones))
+    for domain in signed:
+        system.central.dnssec.enable(CLIENT, domain.id)
+    watch.all_active('plain', zones, most_seconds(zones))
+    samples: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(count // zones):
+        for is_signed, domains in ((False, unsigned), (True, signed)):
+            samples[is_signed] += load.change_and_wait(watch, domains, zones)
+    result.add('one change: median', statistics.median(samples[True]), 'ms', statistics.median(samples[False]),
+               UNSIGNED)
+    result.add('one change: 9 of 10 within', percentile(samples[True], 0.9), 'ms', percentile(samples[False], 0.9),
+               UNSIGNED)
+    result.add('one change: SQL statements', _statements(system, watch, load, signed), '',
+               _statements(system, watch, load, unsigned), UNSIGNED)
+    result.add('one change of an unsigned zone: SQL statements', _statements(system, watch, load, unsigned), '', before,
+               'before any was signed')
+    result.details['ms'] = {'signed': samples[True], 'unsigned': samples[False]}
+
+
+def _statements(system: System, watch: Watch, load: Load, domains: Sequence[Domain]) -> float:
+    """The SQL statements of one change, until it is ACTIVE and told; our own looks left out."""
+    found = []
+    for domain in domains[:10]:
+        before, asked = system.statements.read(), watch.asked
+        load.change_and_wait(watch, [domain], 1)
+        time.sleep(_AFTERMATH)
+        found.append(system.statements.read() - before - (watch.asked - asked))
+    return statistics.median(found)
+
+
+def renew(system: System, load: Load, count: int, key: str, result: report.Report) -> None:
+    """Every signature of many zones is renewed, in the database alone."""
+    created = load.create(names('many', count))
+    started = time.monotonic(), time.process_time()
+    load.each(lambda domain: system.central.dnssec.enable(CLIENT, domain.id), created)
+    result.add('zones turned on, a second', count / (time.monotonic() - started[0]), '/s')
+    now = system.storage.now()
+    system.storage.run(lambda tx: tx.execute(sa.update(zone_signing).values(next_event_at=None, resign_at=now)))
+    policy = SigningPolicy(refresh=SigningPolicy.validity - 3600, jitter=0)
+    central = Central(system.storage, PoolManagerClient(system.messaging), Threads(), settings=central_settings(
+        signing_keys=(key,), signing_policies={'default': policy}))
+    due = sa.select(sa.func.count()).select_from(zone_signing).where(zone_signing.c.resign_at <= now)
+    try:
+        begun = time.monotonic(), time.process_time()
+        while system.storage.read(lambda tx: tx.execute(due).scalar_one()):
+            central.dnssec.run_due()
+        seconds, processor = time.monotonic() - begun[0], time.process_time() - begun[1]
+    finally:
+        central.stop()
+    result.add('signatures renewed: zones a second', count / seconds, '/s')
+    result.add('signatures renewed: processor for each zone', 1000 * processor / count, 'ms')
+    result.add(f'signatures of {_MANY} zones renewed, scaled', _MANY * seconds / count / 3600, 'h')
+    result.add(f'signatures of {_MANY} zones renewed, scaled: processor', _MANY * processor / count / 3600, 'h')
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = report.arguments('signed', 'What signed zones cost, beside unsigned ones.')
+    parser.add_argument('--zones', type=int, default=20, help='of either kind, that are changed by turns')
+    parser.add_argument('--records', type=int, default=10, help='of each zone')
+    parser.add_argument('--changes', type=int, default=200, help='of zones of either kind')
+    parser.add_argument('--alone', type=int, default=1000, help='zones that are signed without a database')
+    parser.add_argument('--renewed', type=int, default=500, help='zones whose signatures are all renewed')
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.zones, options.changes, options.alone, options.renewed = 5, 20, 100, 30
+    return options
+
+
+if __name__ == '__main__':
+    sys.exit(main())
