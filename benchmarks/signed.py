@@ -124,7 +124,7 @@ def renew(system: System, load: Load, count: int, key: str, result: report.Repor
     result.add('zones turned on, a second', count / (time.monotonic() - started[0]), '/s')
     now = system.storage.now()
     system.storage.run(lambda tx: tx.execute(sa.update(zone_signing).values(next_event_at=None, resign_at=now)))
-    policy = SigningPolicy(refresh=SigningPolicy.validity - 3600, jitter=0)
+    policy = SigningPolicy(refresh=SigningPolicy().validity - 3600, jitter=0)
     central = Central(system.storage, PoolManagerClient(system.messaging), Threads(), settings=central_settings(
         signing_keys=(key,), signing_policies={'default': policy}))
     due = sa.select(sa.func.count()).select_from(zone_signing).where(zone_signing.c.resign_at <= now)

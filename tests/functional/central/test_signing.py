@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import random
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from designate_pool.settings import CentralSettings, SigningPolicy
 from designate_pool.signing import canonical, chain, keys, signer, verifier
 from designate_pool.signing.signed_records import KeySet, Validity
 from designate_pool.storage.signing import zone_signing
+from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.sql.secrets import MARK
@@ -316,11 +318,65 @@ def test_signatures_with_a_defect_are_not_published(central: Central, database: 
     monkeypatch.undo()
 
 
-def test_the_database_has_no_private_key_in_clear(central: Central, database: Storage, clock: Clock) -> None:
-    domain = create(central, 'example.com.', who=RED)
-    central.dnssec.enable(RED, domain.id)
-    sealed = database.read(zone_signing.private_of, [key.id for key in central.dnssec.show(RED, domain.id).keys])
-    assert len(sealed) == 2 and all(text.startswith(MARK) for text in sealed.values())
+def test_no_private_key_is_in_the_database_in_logs_or_in_messages(
+        central: Central, database: Storage, clock: Clock, caller: Caller, caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+    generate = keys.generate
+
+    def remembered(*arguments: Any) -> tuple[bytes, bytes]:
+        public, private = generate(*arguments)
+        made.append(private)
+        return public, private
+
+    monkeypatch.setattr(keys, 'generate', remembered)
+    told: list[object] = []
+    with caplog.at_level('DEBUG'):
+        domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+        told.append(central.dnssec.enable(RED, domain.id))
+        for role in ('ZSK', 'ZSK'):
+            lived(central, clock, domain, 4 * HOUR)
+            told.append(central.dnssec.roll(RED, domain.id, role))
+            change(central, domain, ('www.example.com.', 'TXT', [f'"{role}"']))
+        break_signer(monkeypatch, 'bit flip')
+        assert refused(change, central, domain, ('new.example.com.', 'A', ['192.0.2.2'])) == 'signatures_wrong'
+        lived(central, clock, domain, 41 * 86400)
+    with database.engine.connect() as connection:
+        dump = '\n'.join(repr(tuple(row)) for table in schema.metadata.sorted_tables
+                         for row in connection.execute(sa.select(table)))
+    assert len(made) >= 3 and MARK in dump
+    for private in made:
+        secret = private[36:68]  # the number that is the key, in PKCS #8 of P-256
+        for text in (secret.hex(), *(base64.b64encode(private[offset:])[4:40].decode() for offset in range(33, 36)),
+                     repr(secret)[2:-1]):
+            for place in (dump, caplog.text, repr(caller.cast_domains), repr(told), repr(central.dnssec.show(
+                    RED, domain.id))):
+                assert text not in place and text.upper() not in place
+
+
+def test_a_key_whose_private_part_is_another_one_of_the_same_tag_signs_nothing(
+        central: Central, database: Storage, clock: Clock, caller: Caller, caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[int, list[tuple[bytes, bytes]]] = {}
+    while max(map(len, found.values()), default=0) < 3:  # of 3,000 keys, three have one tag
+        public, private = keys.generate('ZSK')
+        found.setdefault(keys.tag_of(public), []).append((public, private))
+    tag, trio = next((tag, pairs) for tag, pairs in found.items() if len(pairs) == 3)
+    generate, wanted = keys.generate, trio[0]
+    monkeypatch.setattr(keys, 'generate', lambda role, *rest: wanted if role == 'ZSK' else generate(role, *rest))
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    shown = central.dnssec.enable(RED, domain.id)
+    zsk, = (key for key in shown.keys if key.role == 'ZSK')
+    assert zsk.tag == tag
+    before = check(database, clock, domain)
+    for _, private in trio[1:]:  # a token, or a database that was put together of two, has another one for the id
+        sealed = zone_signer.ZoneSigner(POLICIES, KEYS).seal(zsk.id, private)
+        database.run(lambda tx: tx.execute(sa.update(schema.zone_keys).where(schema.zone_keys.c.id == zsk.id).values(
+            private=sealed)))
+        with started(database, caller, signing_keys=KEYS, signing_policies=POLICIES) as other:
+            assert refused(change, other, domain, ('new.example.com.', 'A', ['192.0.2.2'])) == 'signatures_wrong'
+    assert sorted(published(database, domain)) == sorted(before)
+    assert 'its signatures are wrong' in caplog.text and str(tag) in caplog.text
 
 
 @pytest.mark.all_databases
@@ -337,6 +393,24 @@ def test_two_centrals_do_what_is_due_once(central: Central, database: Storage, c
     assert 'www.example.com.' in {record[0] for record in check(database, clock, domain)}
     new = [version for version in central.find_versions(RED, domain.id, 10) if version.serial > before.serial]
     assert [version.kind for version in new] == [ChangeKind.API, ChangeKind.SIGNING]
+
+
+@pytest.mark.all_databases
+def test_two_centrals_change_one_zone_at_the_same_time(central: Central, database: Storage, clock: Clock,
+                                                       caller: Caller) -> None:
+    domain = create(central, 'example.com.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    with started(database, caller, signing_keys=KEYS, signing_policies=POLICIES) as other:
+        def work(number: int) -> None:
+            where = (central, other)[number % 2]
+            if number == 5:
+                where.dnssec.roll(RED, domain.id, 'ZSK')
+            change(where, domain, (f'host{number}.example.com.', 'A', ['192.0.2.1']))
+
+        with ThreadPoolExecutor(4) as clients:
+            list(clients.map(work, range(12)))
+    assert {f'host{number}.example.com.' for number in range(12)} <= {
+        record[0] for record in check(database, clock, domain)}
 
 
 @pytest.mark.all_databases

@@ -255,6 +255,23 @@ def test_another_ttl_is_another_content(story: Story) -> None:
     assert story.rules() == {'lost', 'equal'}
 
 
+def test_signatures_are_valid_and_equal(story: Story) -> None:
+    story.create(1, 10)
+    story.write(2, 1, ONE)
+    story.healed(1, 11, ONE)
+    story.events[-1] |= {'signatures': 'others', 'invalid': 'an NSEC is missing'}
+    assert story.rules() == {'equal', 'valid'}
+
+
+def test_a_version_of_a_signed_zone_that_no_change_made_need_not_be_served(story: Story) -> None:
+    story.create(1, 10)
+    story.show(1, 12)
+    story.serve('xyz', 1, 10)
+    assert story.rules() == {'active'}
+    next(event for event in story.events if event['e'] == 'shown')['signed'] = True
+    assert story.rules() == set()
+
+
 @pytest.mark.parametrize(('servers', 'broken'), [('x', set()), ('z', {'active'}), ('', {'active'})])
 def test_a_server_that_has_moved_does_not_count_until_it_is_filled(servers: str, broken: set[str]) -> None:
     story = Story('xyz', 50)
