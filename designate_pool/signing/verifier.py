@@ -33,16 +33,18 @@ _SEP = 257
 Labels = tuple[bytes, ...]
 _RRsets = dict[str, tuple[int, set[bytes]]]
 _Verify = Callable[[bytes, bytes], object]
+#: What others are to have turns between, as :meth:`designate_pool.deadline.Turns.between`.
+Between = Callable[[Iterable[Any]], Iterable[Any]]
 
 
-def verify_zone(records: Iterable[ZoneRecord], now: int, margin: int) -> list[str]:
+def verify_zone(records: Iterable[ZoneRecord], now: int, margin: int, between: Between = iter) -> list[str]:
     """What is wrong with a signed zone, one sentence each.
 
     :param records: all of them, with the SOA
     :param now: seconds since the epoch
     :param margin: for how many seconds more, at least, signatures are to be valid
     """
-    zone = _grouped(records)
+    zone = _grouped(between(records))
     apex = next((name for name, rrsets in zone.items() if 'SOA' in rrsets), None)
     if apex is None:
         return ['The zone has no SOA record.']
@@ -51,7 +53,7 @@ def verify_zone(records: Iterable[ZoneRecord], now: int, margin: int) -> list[st
     cuts = {_labels(name) for name, rrsets in zone.items() if checks.is_cut(name, rrsets)}
     hashed = {name for name, rrsets in zone.items() if 'NSEC3' in rrsets}
     visible = {name: _labels(name) for name in zone if name not in hashed and not checks.is_below(_labels(name), cuts)}
-    for name, rrsets in zone.items():
+    for name, rrsets in between(zone.items()):
         defects += checks.of_name(name, rrsets, name not in visible and name not in hashed)
     names: dict[str, Set[int]] = {name: checks.types(name, zone[name]) for name in visible}
     order: dict[str, tuple[object, str]] = {name: (labels, name) for name, labels in visible.items()}
@@ -62,7 +64,7 @@ def verify_zone(records: Iterable[ZoneRecord], now: int, margin: int) -> list[st
         names = {owners[name]: names.get(name, frozenset()) for name in every}
         order = {owner: (owner, owner) for owner in names}
     chain = [name for _, name in sorted(order.values())]
-    for name, following in zip(chain, chain[1:] + chain[:1]):
+    for name, following in between(zip(chain, chain[1:] + chain[:1])):
         link = zone.get(name, {}).get(checks.denial)
         defects += checks.of_link(name, link and link[1], following, names[name])
     defects += [f'{name} has a record of {checks.denial} and does not belong to the chain.'
@@ -71,7 +73,7 @@ def verify_zone(records: Iterable[ZoneRecord], now: int, margin: int) -> list[st
 
 
 def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str, Collection[str]], soa: ZoneRecord,
-                  around: Neighbours, now: int, margin: int) -> list[str]:
+                  around: Neighbours, now: int, margin: int, between: Between = iter) -> list[str]:
     """What would be wrong with a signed zone after a change, one sentence each, if nothing was before.
 
     Signatures that stay are not verified again.
@@ -103,12 +105,12 @@ def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str,
     added_types: dict[str, set[str]] = {}
     for record in difference.added:
         added_types.setdefault(record.name, set()).add(record.type)
-    for name in sorted(names):
+    for name in between(sorted(names)):
         rrsets = zone.get(name, {})
         touched = {rtype for rtype in rrsets if rtype in new_types.get(name, ())}
         touched |= added_types.get(name, set()) - {'RRSIG'}
         defects += checks.of_name(name, rrsets, checks.is_below(_labels(name), cuts), fresh, touched)
-    for owner in sorted(chained.keys() | links.keys()):
+    for owner in between(sorted(chained.keys() | links.keys())):
         types: Set[int] = frozenset()
         if owner not in chained:  # a neighbour, of which only the hash is here
             types = _link(former[owner].wire, checks.denial, apex)[1] if owner in former else types

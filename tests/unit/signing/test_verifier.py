@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -111,6 +112,21 @@ def test_a_defect_of_a_zone(defect: str) -> None:
     spoil(zone)
     said = verifier.verify_zone(zone.whole(), NOW, MARGIN)
     assert any(re.search(expected, sentence) for sentence in said), said
+
+
+def test_others_have_turns_while_a_zone_is_verified() -> None:
+    zone = SignedZone(RECORDS, key_set=KEYS)
+    turns = list[object]()
+
+    def between(items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            turns.append(item)
+            yield item
+
+    assert verifier.verify_zone(zone.whole(), NOW, MARGIN, between) == []
+    names = {record[0] for record in zone.whole()}
+    assert len(turns) > len(list(zone.whole())) + len(names)
+    assert names <= {item[0] for item in turns if isinstance(item, tuple) and len(item) == 2}
 
 
 def test_an_algorithm_that_does_not_sign() -> None:
