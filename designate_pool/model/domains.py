@@ -225,7 +225,10 @@ class Domain:
     @property
     def release(self) -> Release | None:
         """Its staged release; None for none."""
-        return Release.parse(self.release_state)
+        release = Release.parse(self.release_state)
+        # A deletion during which a freeze ended: it takes the place of what was released.
+        is_superseded = release is not None and release.version is not None and self.is_going and self.freeze is None
+        return Release() if is_superseded else release
 
     @property
     def waits_for(self) -> Freeze | None:

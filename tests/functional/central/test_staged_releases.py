@@ -174,6 +174,19 @@ def test_a_deletion_under_a_freeze_goes_on_though_there_are_no_stages_any_more(s
     assert (state.domain.action, state.domain.release_state, state.later) == (Action.DELETE, None, ())
 
 
+def test_a_deletion_during_which_a_freeze_ends_is_released(staged: Staged) -> None:
+    zone = create(staged.central, 'raced.example.')
+    staged.central.frozen_pools.freeze(ADMIN, staged.pool.id, 'an incident')
+    going = staged.central.delete_domain(WHO, zone.id)
+    # As if it were committed after the unfreeze had looked for what waits.
+    staged.database.run(lambda tx: tx.execute(sa.update(pools).values(freeze_id=None, freeze=None)) and None)
+    for stage in range(1, LAST):
+        state = staged.database.read(domain_state.read, staged.pool, [zone.id], [])[zone.id].domain
+        assert (state.action, state.release and state.release.stage) == (Action.DELETE, stage)
+        staged.report(going)
+    assert staged.database.read(domain_state.read, staged.pool, [zone.id], [])[zone.id].domain.release is None
+
+
 def test_a_deletion_that_is_held_is_tried_again(staged: Staged, clock: Clock) -> None:
     zone = create(staged.central, 'stays.example.')
     staged.finish(zone)
