@@ -223,6 +223,13 @@ def test_a_query_that_is_not_answered_holds_a_release(tmp_path: pathlib.Path) ->
         pool.servers['canary'].control.ask('clear_faults')
         pool.stack.command('zone', 'release', 'continue', 'asked.example.com.')
         in_stages(pool.watch(zone, 'asked.example.com.', '192.0.2.2'))
+        pool.stack.set_recordset(zone, www, '192.0.2.3')
+        label = pool.stack.request('GET', f'/v2/zones/{zone}/servers', 200)['servers'][0]['name']
+        wait_until(lambda: any(server['name'] == label and server['current'] and server['released'] and (
+            server['serial'] == pool.stack.zone(zone)['serial']) for server in pool.stack.request(
+                'GET', f'/v2/zones/{zone}/servers', 200)['servers']), 'the canary was seen to serve it')
+        pool.servers['canary'].control.ask('set_fault', kind='servfail', zone='asked.example.com.')
+        assert held(pool, zone).endswith('answers asked.example.com. SOA with SERVFAIL')
 
 
 def test_a_zone_is_deleted_while_a_change_of_it_is_released(pool: Staged) -> None:
