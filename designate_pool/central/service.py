@@ -309,7 +309,8 @@ class Central:
         for recordset in sets:
             contents.setdefault(recordset.name, {})[recordset.type] = (
                 recordset_edits.served_ttl(domain, recordset.ttl), [record.data for record in recordset.records])
-        return self._runtime.compute(lambda: list(rules.of_zone(domain.name, contents, limits)))
+        verify = self.dnssec.verification(domain)
+        return self._runtime.compute(lambda: [*rules.of_zone(domain.name, contents, limits), *verify()])
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
         """The rows of a domain in pool_manager_status."""

@@ -106,6 +106,10 @@ class Knot(Backend):
         if (template or {}).get('dnssec-signing') == ['on']:
             yield model.Finding(f'the template {name} has zones signed, so that their serials are not ours',
                                 "remove 'dnssec-signing' from the template in Knot's configuration")
+        if (template or {}).get('dnssec-validation') == ['on']:
+            yield model.Finding(
+                f'the template {name} has zones validated: Knot refuses a zone while a key that signs all (keys = csk '
+                'of its policy) is rolled', "remove 'dnssec-validation' from the template, or have keys = split", False)
         if not self._key:
             return
         tried = self._call('query with the key', self._query_signed)

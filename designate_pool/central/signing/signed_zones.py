@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,15 +18,18 @@ from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
 from designate_pool.model import Context, Domain, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning, new_id
+from designate_pool.protocol import soa_rdata
+from designate_pool.protocol.rules import Level, Rule, Violation
 from designate_pool.settings import CentralSettings, SigningPolicy
-from designate_pool.signing import key_states, keys
+from designate_pool.signing import key_states, keys, verifier
 from designate_pool.signing.key_states import KeyStep
 from designate_pool.storage import queries
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import recordsets
+from designate_pool.storage.zones import recordsets, versions
 
+_SIGNATURES = Rule('signatures', Level.ERROR, 'RFC 4035 section 5')
 _LEAVING = (SigningState.DS_LEAVING, SigningState.UNSIGNING)
 #: States in which resolvers may want the zone to be signed.
 RELIED_ON = (SigningState.DS_WAIT, SigningState.SECURE, SigningState.DS_LEAVING)
@@ -66,6 +69,19 @@ class SignedZones:
         :raises NotSigned: when it is not signed
         """
         return self._storage.read(self._show, context, fields.domain_id(domain_id))
+
+    def verification(self, domain: Domain) -> Callable[[], list[Violation]]:
+        """Read a zone as servers get it; the result tells what is wrong with its signatures, if it is signed here."""
+        if not domain.is_signed:
+            return list
+        pages = list(self._storage.stream(versions.permitted_pages, domain.id))
+        head = pages[0][0]
+        records = [(head.name, 'SOA', head.ttl, soa_rdata.encode(head)), *(
+            (name, rtype, head.ttl if ttl is None else ttl, wire)
+            for _, page in pages for name, rtype, ttl, wire in page)]
+        now = int(self._storage.now().timestamp())
+        return lambda: [Violation(_SIGNATURES, domain.name, 'RRSIG', 'records', why)
+                        for why in verifier.verify_zone(records, now, 0)]
 
     def enable(self, context: Context, domain_id: str, policy: str = 'default') -> SignedZone:
         """Have a zone signed; one that is to be unsigned stays signed.

@@ -229,6 +229,15 @@ def test_a_pool_whose_servers_do_not_serve_signatures_gets_no_signed_zone(
     assert refused(central.dnssec.enable, RED, other.id) == 'server_cannot_sign'
 
 
+def test_the_validation_of_a_zone_verifies_its_signatures(central: Central, database: Storage, clock: Clock) -> None:
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    central.dnssec.enable(RED, domain.id)
+    assert not [found for found in central.validate_domain(RED, domain.id) if found.rule.id == 'signatures']
+    clock.now += 22 * 86400  # nobody has renewed them
+    found = [found for found in central.validate_domain(RED, domain.id) if found.rule.id == 'signatures']
+    assert found and 'www.example.com.' in ' '.join(violation.why for violation in found)
+
+
 def test_a_signed_zone_is_released_in_stages_and_valid_on_the_servers_of_each(central: Central, database: Storage,
                                                                               clock: Clock) -> None:
     def report(outcome: Outcome = Outcome.SUCCESS) -> None:
