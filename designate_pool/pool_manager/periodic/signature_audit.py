@@ -5,7 +5,8 @@ every zone of the pool may be, and those are that a server answers for with keys
 for the SOA and the keys of each zone (DNSSEC OK, RFC 4035 section 3.2.1), over one connection for many zones.  What is
 found is told and not repaired: see :mod:`designate_pool.protocol.zone_signatures`.
 
-Which DS records the servers of the parent have is noted for zones that the pool signs, whose keys wait for that.
+Which DS records the servers of the parent have is noted for zones that the pool signs, whose keys wait for that; the
+parent is notified of what it is to have.
 
 Findings of one zone and server stay until the server was asked again, and are told once.
 """
@@ -103,6 +104,7 @@ class SignatureAudit:
             self._manager.storage.run(zone_signing.report_ds, {
                 domain_id: {str(server): ds for server, ds in ds_records[name].items()}
                 for domain_id, name, _ in domains if ds_records.get(name)}, now)
+        self._notify_parents({domain_id: name for domain_id, name, is_known in domains if is_known})
         for domain_id, name, is_known in Turns().between(domains):
             served = {f'{worker.server.label} at {endpoint}' if worker.server.verify else worker.server.label:
                       (worker, one) for worker, endpoint, future in answers
@@ -143,6 +145,23 @@ class SignatureAudit:
 
         probes = {name: self._threads.submit(probe, name) for name in names}
         return {name: future.result() for name, future in probes.items()}
+
+    def _notify_parents(self, names: Mapping[str, str]) -> None:
+        """Tell the parents of zones, once in a round, that they are to change the DS (RFC 9859)."""
+        settings, end = self._manager.settings, time.monotonic() + PARENT_SECONDS
+        if not settings.parent_resolvers or not names:
+            return
+
+        def notify(name: str) -> None:
+            try:
+                for target in () if time.monotonic() > end else parent_servers.notify_parent(
+                        name, settings.parent_resolvers):
+                    LOG.info('%s was told that the DS of %s is to be changed', target, name)
+            except BackendError as error:
+                LOG.debug('%s', error)
+
+        concurrent.futures.wait([self._threads.submit(notify, names[domain_id]) for domain_id in sorted(
+            self._manager.storage.read(zone_signing.offering, list(names)))])
 
     def _log(self, found: Sequence[AuditFinding]) -> None:
         for finding in found[:audit_schedule.MAX_RECORDED]:

@@ -1,4 +1,4 @@
-"""The DS records of a zone at each server of its parent (RFC 4035 section 2.4).
+"""The DS records of a zone at each server of its parent (RFC 4035 section 2.4), and notifications to the parent.
 
 All are asked, and not a resolver: a key may sign alone only when no resolver can get the former DS from any of them.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dns.exception
 import dns.flags
 import dns.message
 import dns.name
 import dns.nameserver
+import dns.opcode
 import dns.rcode
 import dns.rdataclass
 import dns.rdatatype
@@ -24,6 +26,8 @@ from designate_pool.protocol.tcp_client import TcpPeer
 
 #: Servers that are asked at the same time.
 _AT_ONCE = 16
+#: The scheme of DSYNC records by which NOTIFY is sent.
+_NOTIFY = 1
 
 
 def probe_ds(zone: str, resolvers: Sequence[Endpoint] = (), parents: Sequence[Endpoint] = (), seconds: float = 5.0,
@@ -42,13 +46,60 @@ def probe_ds(zone: str, resolvers: Sequence[Endpoint] = (), parents: Sequence[En
         return dict(zip(servers, executor.map(lambda server: _ds_at(server, zone, seconds), servers)))
 
 
+def notify_parent(zone: str, resolvers: Sequence[Endpoint], seconds: float = 5.0) -> list[Endpoint]:
+    """Tell those whom the parent of *zone* names for it that its CDS and CDNSKEY have changed (RFC 9859).
+
+    :param resolvers: which tell the parent zone, its DSYNC records, and the addresses of their targets
+    :param seconds: for each answer
+    :returns: who was told, and answered that without an error; empty also where the parent names nobody
+    :raises BackendError: when the resolvers do not tell
+    """
+    name = dns.name.from_text(zone)
+    try:
+        resolver = _resolver(resolvers, seconds)
+        parent = dns.resolver.zone_for_name(name.parent(), resolver=resolver)
+        targets = {Endpoint(address, rdata.port): None for rdata in _dsync(name, parent, resolver)
+                   for address in resolver.resolve_name(rdata.target, lifetime=seconds).addresses()}
+    except (dns.exception.DNSException, OSError) as error:
+        raise BackendError(why=f'whom to notify of the CDS of {zone} cannot be found: {error}') from error
+    return [target for target in targets if _is_told(target, zone, seconds)]
+
+
+def _dsync(zone: dns.name.Name, parent: dns.name.Name, resolver: dns.resolver.Resolver) -> list[Any]:
+    """The DSYNC records for CDS, of the zone or else of all below the parent (RFC 9859 section 4.1)."""
+    below = dns.name.from_text('_dsync', parent)
+    for name in (zone.relativize(parent) + below, below):
+        try:
+            answer = resolver.resolve(name, dns.rdatatype.DSYNC, raise_on_no_answer=False)
+        except dns.resolver.NXDOMAIN:
+            continue
+        records = [rdata for rdata in answer if rdata.rrtype == dns.rdatatype.CDS and rdata.scheme == _NOTIFY
+                   and rdata.target != dns.name.root]
+        if records:
+            return records
+    return []
+
+
+def _is_told(target: Endpoint, zone: str, seconds: float) -> bool:
+    message = dns.message.make_query(zone, dns.rdatatype.CDS, flags=dns.flags.AA)
+    message.set_opcode(dns.opcode.NOTIFY)
+    try:
+        return TcpPeer(target.host, target.port).ask(message, seconds).rcode() == dns.rcode.NOERROR
+    except BackendError:
+        return False
+
+
+def _resolver(resolvers: Sequence[Endpoint], seconds: float) -> dns.resolver.Resolver:
+    resolver = dns.resolver.Resolver(configure=not resolvers)
+    if resolvers:
+        resolver.nameservers = [dns.nameserver.Do53Nameserver(endpoint.host, endpoint.port) for endpoint in resolvers]
+    resolver.lifetime = seconds
+    return resolver
+
+
 def _parent_servers(zone: dns.name.Name, resolvers: Sequence[Endpoint], seconds: float, port: int) -> list[Endpoint]:
     try:
-        resolver = dns.resolver.Resolver(configure=not resolvers)
-        if resolvers:
-            resolver.nameservers = [dns.nameserver.Do53Nameserver(endpoint.host, endpoint.port)
-                                    for endpoint in resolvers]
-        resolver.lifetime = seconds
+        resolver = _resolver(resolvers, seconds)
         parent = dns.resolver.zone_for_name(zone.parent(), resolver=resolver)
         names = [rdata.target for rdata in resolver.resolve(parent, dns.rdatatype.NS)]
         servers = {Endpoint(address, port): None for name in names

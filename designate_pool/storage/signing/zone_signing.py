@@ -11,7 +11,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from designate_pool.model import KeyState, SigningKey, ZoneSigning
+from designate_pool.model import KeyRole, KeyState, SigningKey, SigningState, ZoneSigning
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
@@ -51,6 +51,14 @@ def state_of(tx: Tx, domain_id: str) -> ZoneSigning | None:
 def states_of(tx: Tx, ids: Iterable[str]) -> dict[str, ZoneSigning]:
     """As :func:`state_of`, by id, of those of these domains that are to be signed."""
     return {state.domain_id: state for part in chunks(ids) for state in _STATES.all(tx, _OF_DOMAINS, ids=part)}
+
+
+def offering(tx: Tx, ids: Sequence[str]) -> set[str]:
+    """Those of these domains whose parents are to change their DS, as CDS and CDNSKEY say."""
+    return {domain_id for domain_id, state in states_of(tx, ids).items()
+            if state.state in (SigningState.DS_WAIT, SigningState.DS_LEAVING)
+            or any(key.state is KeyState.READY and key.role is not KeyRole.ZSK
+                   for key in keys_of(tx, [domain_id])[domain_id])}
 
 
 def save_state(tx: Tx, state: ZoneSigning, now: datetime) -> None:

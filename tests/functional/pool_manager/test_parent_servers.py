@@ -5,13 +5,18 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Iterator
 
+import dns.message
+import dns.name
+import dns.opcode
+import dns.rcode
 import pytest
 
 from designate_pool.errors import BackendError
 from designate_pool.model import Endpoint
-from designate_pool.pool_manager.verify.parent_servers import probe_ds
+from designate_pool.pool_manager.verify.parent_servers import notify_parent, probe_ds
 from testing.bind import Named
 from testing.processes import free_port
+from tests.fixtures.answering import Scripted
 
 PARENT = ('@ 300 IN SOA ns1 host 7 3600 600 86400 300\n@ 300 IN NS ns1\n@ 300 IN NS ns2\nns1 300 IN A 127.0.0.1\n'
           'ns2 300 IN AAAA ::1\nsigned 300 IN NS ns1.example.net.\nplain 300 IN NS ns1.example.net.\n'
@@ -63,3 +68,32 @@ def test_a_zone_without_ds_has_none_and_is_told_from_a_server_that_does_not_say(
 def test_a_parent_that_cannot_be_found_is_told(parents: tuple[Parent, Parent]) -> None:
     with pytest.raises(BackendError, match='the servers of the parent of signed.example.org. cannot be found'):
         probe_ds('signed.example.org.', resolvers=[endpoint(parents[0])], seconds=1)
+
+
+def dsync(port: int, target: str) -> str:
+    """A DSYNC record for CDS (RFC 9859 section 2.1), which BIND does not know by name."""
+    wire = b'\0\x3b\1' + port.to_bytes(2, 'big') + dns.name.from_text(target).to_digestable()
+    return f'300 IN TYPE66 \\# {len(wire)} {wire.hex()}\n'
+
+
+@pytest.mark.parametrize(('owner', 'rcode', 'is_told'), [
+    ('signed._dsync', dns.rcode.NOERROR, True), ('_dsync', dns.rcode.NOERROR, True),
+    ('_dsync', dns.rcode.REFUSED, False),
+    ('plain._dsync', dns.rcode.NOERROR, None)])
+def test_those_whom_the_parent_names_are_notified_of_cds(tmp_path: pathlib.Path, owner: str, rcode: dns.rcode.Rcode,
+                                                         is_told: bool | None) -> None:
+    def reply(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
+        answer = dns.message.make_response(query)
+        answer.set_rcode(rcode)
+        return [answer]
+
+    target = Scripted(reply)
+    parent = Parent(tmp_path, '127.0.0.1', free_port('127.0.0.1'), DS)
+    with (tmp_path / 'parent.zone').open('a') as zone:
+        zone.write(f'{owner} {dsync(target.port, "ns1.example.com.")}')
+    with parent:
+        told = notify_parent('signed.example.com.', [endpoint(parent)])
+    target.close()
+    assert told == ([Endpoint('127.0.0.1', target.port)] if is_told else [])
+    assert [(message.opcode(), message.question[0].to_text()) for message in target.queries] == (
+        [] if is_told is None else [(dns.opcode.NOTIFY, 'signed.example.com. IN CDS')])
