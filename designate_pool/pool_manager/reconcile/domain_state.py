@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from designate_pool.model import Action, Domain, Outcome, PollRequest, Pool, Report, ServerStatus
 from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.serial import at_least
 from designate_pool.settings import Tries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
@@ -56,7 +57,13 @@ class DomainState:
 
     def on(self, server_id: str) -> Domain | None:
         """The domain as a server may have it; None if nothing is to be done there."""
-        return self.before if server_id in self.later else self.domain
+        if server_id not in self.later:
+            return self.domain
+        row = self.rows.get((server_id, Action.UPDATE))
+        # One that the configuration has moved to a later stage keeps what it has.
+        is_ahead = (row is not None and row.serial_number is not None and self.before is not None
+                    and at_least(row.serial_number, self.before.serial) and row.serial_number != self.before.serial)
+        return None if is_ahead else self.before
 
     @property
     def views(self) -> Sequence[DomainState]:

@@ -72,5 +72,7 @@ def test_a_server_that_a_configuration_moved_to_a_later_stage_is_looked_at_at_it
     state = DomainState(ZONE, {**serving('a'), **serving('b')}, before=before, later={'b'})
     own, later = state.views
     assert (own.domain, later.domain) == (ZONE, before)
+    assert (state.on('a'), state.on('b')) == (ZONE, None), 'it is neither polled nor given the former records'
+    assert DomainState(ZONE, serving('b', serial=7), before=before, later={'b'}).on('b') is before
     assert ({server for server, _ in own.rows}, {server for server, _ in later.rows}) == ({'a'}, {'b'})
     assert DomainState(ZONE, {}).views[0].domain is ZONE
