@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -23,6 +25,7 @@ from designate_pool.signing import canonical
 from designate_pool.signing.signed_records import KeySet, KeySigner
 
 RSASHA256, ECDSAP256SHA256, ED25519 = 8, 13, 15
+_NAMES = {RSASHA256: 'RSASHA256', ECDSAP256SHA256: 'ECDSAP256SHA256', ED25519: 'ED25519'}
 #: What a CDS and a CDNSKEY record say to have the DS removed (RFC 8078 section 4).
 CDS_DELETE, CDNSKEY_DELETE = bytes(5), bytes((0, 0, 3, 0, 0))
 #: The shortest RSA key, in bits.
@@ -30,6 +33,11 @@ SHORTEST_RSA = 2048
 SHA256, SHA384 = 2, 4
 _DIGESTS: dict[int, Callable[[bytes], Any]] = {SHA256: hashlib.sha256, SHA384: hashlib.sha384}
 _ECDSA = ec.ECDSA(hashes.SHA256())
+#: The times in BIND's files, in the order of a key's life: the state that each begins, and what has the time of it.
+_BIND_TIMES = {'Publish': (KeyState.PUBLISHED, 'publish_at'), 'Activate': (KeyState.ACTIVE, 'active_at'),
+               'Inactive': (KeyState.RETIRING, 'retire_at'), 'Delete': (KeyState.REMOVED, 'remove_at')}
+_BIND_TIME = '%Y%m%d%H%M%S'
+_DNSKEY = re.compile(r'^([^\s;]\S*)[^;\n]*\sDNSKEY\s+(\d+)\s+3\s+(\d+)\s+([^;\n]+)', re.MULTILINE)
 
 
 #: The states of keys that are in the zone.
@@ -79,6 +87,7 @@ class PrivateKey:
 
 
 _MAKERS: dict[int, Callable[[], Any]] = {
+    RSASHA256: lambda: rsa.generate_private_key(65537, SHORTEST_RSA),
     ECDSAP256SHA256: lambda: ec.generate_private_key(ec.SECP256R1()), ED25519: ed25519.Ed25519PrivateKey.generate}
 
 
@@ -89,7 +98,7 @@ def generate(role: str, algorithm: int = ECDSAP256SHA256, tags: Collection[int] 
     :raises InvalidField: for an algorithm that new keys must not have
     """
     if algorithm not in _MAKERS:
-        raise InvalidField(field='algorithm', why='new keys are of algorithm 13 (ECDSAP256SHA256) or 15 (ED25519)')
+        raise InvalidField(field='algorithm', why='keys are of algorithm 8, 13 or 15')
     while (key := PrivateKey(_MAKERS[algorithm](), role)).tag in tags:
         pass
     return key.public, key.to_der()
@@ -117,6 +126,72 @@ def read_key(text: str, role: str) -> tuple[bytes, bytes]:
     return key.public, key.to_der()
 
 
+def read_dnskey(text: str) -> tuple[str, bytes]:
+    """The zone and the rdata of the first DNSKEY record in a text that has each on one line, as BIND's file ``.key``.
+
+    :raises InvalidField: when there is none
+    """
+    match = _DNSKEY.search(text)
+    try:
+        if match is None:
+            raise ValueError
+        zone, flags, algorithm, key = match.groups()
+        rdata = int(flags).to_bytes(2, 'big') + bytes((3, int(algorithm))) + _octets(''.join(key.split()))
+    except (ValueError, OverflowError):
+        raise InvalidField(field='public_key', why='there is no DNSKEY record beside the private key') from None
+    return f'{zone.rstrip(".").lower()}.', rdata
+
+
+def read_times(text: str, now: datetime) -> SigningKey | None:
+    """The state and times of a key by those in BIND's file ``.private``, as a key without anything else; it is active
+    since now where there are none, and None where it is not in the zone now.
+
+    :raises InvalidField: for what is no time
+    """
+    fields = dict(_fields(text))
+    times: dict[str, Any] = {}
+    states: list[KeyState | None] = []
+    for name, (state, attribute) in _BIND_TIMES.items():
+        if name.lower() in fields:
+            try:
+                at = datetime.strptime(fields[name.lower()].split()[0], _BIND_TIME).replace(tzinfo=timezone.utc)
+            except (ValueError, IndexError):
+                raise _unfit(f'its {name} is no time') from None
+            states.append(state if at <= now else None)
+            times |= {attribute: at} if at <= now else {}
+    past = [state for state in states if state is not None] if states else [KeyState.ACTIVE]
+    if not past or past[-1] is KeyState.REMOVED:
+        return None
+    return SigningKey('', KeyRole.CSK, 0, 0, b'', past[-1], **times or {'active_at': now})
+
+
+def bind_files(zone: str, key: SigningKey, private: bytes) -> tuple[str, str, str]:
+    """A key as BIND's tools write it: the name of its two files without suffix, the text of ``.key``, and that of
+    ``.private``.
+
+    :param private: PKCS #8, DER
+    """
+    times = [f'{name}: {at.astimezone(timezone.utc).strftime(_BIND_TIME)}\n'
+             for name, (_, attribute) in _BIND_TIMES.items() if (at := getattr(key, attribute)) is not None]
+    fields = ''.join(f'{name}: {base64.b64encode(octets).decode()}\n' for name, octets in _to_bind(
+        load_der_private_key(private, None)).items())
+    text = f'Private-key-format: v1.3\nAlgorithm: {key.algorithm} ({_NAMES[key.algorithm]})\n{fields}{"".join(times)}'
+    flags = int.from_bytes(key.public[:2], 'big')
+    return (f'K{zone}+{key.algorithm:03d}+{key.tag:05d}',
+            f'{zone} IN DNSKEY {flags} 3 {key.algorithm} {base64.b64encode(key.public[4:]).decode()}\n', text)
+
+
+def _to_bind(key: Any) -> dict[str, bytes]:
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        return {'PrivateKey': key.private_numbers().private_value.to_bytes(32, 'big')}
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return {'PrivateKey': key.private_bytes_raw()}
+    numbers = key.private_numbers()
+    values = (numbers.public_numbers.n, numbers.public_numbers.e, numbers.d, numbers.p, numbers.q, numbers.dmp1,
+              numbers.dmq1, numbers.iqmp)
+    return {name: value.to_bytes((value.bit_length() + 7) // 8, 'big') for name, value in zip(_RSA, values)}
+
+
 def _fields(text: str) -> Iterable[tuple[str, str]]:
     for line in text.splitlines():
         name, colon, value = line.partition(':')
@@ -136,9 +211,11 @@ def _from_bind(fields: Mapping[str, str]) -> Any:
         return ed25519.Ed25519PrivateKey.from_private_bytes(_octets(fields['privatekey']))
     if algorithm != RSASHA256:
         raise _unfit(f'it is of algorithm {algorithm}, and only 8, 13 and 15 are supported')
-    n, e, d, p, q, dp, dq, qi = (int.from_bytes(_octets(fields[name]), 'big') for name in (
-        'modulus', 'publicexponent', 'privateexponent', 'prime1', 'prime2', 'exponent1', 'exponent2', 'coefficient'))
+    n, e, d, p, q, dp, dq, qi = (int.from_bytes(_octets(fields[name.lower()]), 'big') for name in _RSA)
     return rsa.RSAPrivateNumbers(p, q, d, dp, dq, qi, rsa.RSAPublicNumbers(e, n)).private_key()
+
+
+_RSA = ('Modulus', 'PublicExponent', 'PrivateExponent', 'Prime1', 'Prime2', 'Exponent1', 'Exponent2', 'Coefficient')
 
 
 def _octets(text: str) -> bytes:

@@ -213,14 +213,19 @@ class KeyEvents:
 def key_policy(policy: SigningPolicy, zone_keys: Sequence[SigningKey], parent: OwnParent) -> KeyPolicy:
     """A policy as the plan of key states takes it, for a zone with such a parent; the roles are those that it has keys
     of."""
-    present = {key.role for key in zone_keys if key.state is not KeyState.REMOVED}
-    has_csk = KeyRole.CSK in present if present else policy.keys == 'csk'
-    roles = (KeyRole.CSK,) if has_csk else (KeyRole.KSK, KeyRole.ZSK)
     lifetimes = {KeyRole.KSK: policy.ksk_lifetime, KeyRole.CSK: policy.ksk_lifetime, KeyRole.ZSK: policy.zsk_lifetime}
-    return KeyPolicy(roles, {role: seconds for role, seconds in lifetimes.items() if seconds}, policy.dnskey_ttl,
+    return KeyPolicy(roles_of(policy, zone_keys), {role: seconds for role, seconds in lifetimes.items() if seconds},
+                     policy.dnskey_ttl,
                      policy.propagation_delay,
                      max(policy.parent_ds_ttl, 0 if parent.domain is None else parent.domain.ttl),
                      digests=policy.digests)
+
+
+def roles_of(policy: SigningPolicy, zone_keys: Sequence[SigningKey]) -> Sequence[KeyRole]:
+    """The roles of the keys of a zone: those that it has keys of, and of the policy when it has none."""
+    present = {key.role for key in zone_keys if key.state is not KeyState.REMOVED}
+    has_csk = KeyRole.CSK in present if present else policy.keys == 'csk'
+    return (KeyRole.CSK,) if has_csk else (KeyRole.KSK, KeyRole.ZSK)
 
 
 def wanted_ds(domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import recordsets, versions
 
 _SIGNATURES = Rule('signatures', Level.ERROR, 'RFC 4035 section 5')
+LOG = logging.getLogger(__name__)
 _LEAVING = (SigningState.DS_LEAVING, SigningState.UNSIGNING)
 #: States in which resolvers may want the zone to be signed.
 RELIED_ON = (SigningState.DS_WAIT, SigningState.SECURE, SigningState.DS_LEAVING)
@@ -116,6 +118,23 @@ class SignedZones:
         return self._change(context, domain_id, self._skip, fields.text('server', server, 255),
                             None if reason is None else fields.text('reason', reason, 255))
 
+    def export_keys(self, context: Context, domain_id: str) -> list[tuple[str, str, str]]:
+        """The keys that a zone has, as of :func:`designate_pool.signing.keys.bind_files`: for Central's host alone."""
+        return self._storage.read(self._export, context, fields.domain_id(domain_id))
+
+    def import_keys(self, context: Context, domain_id: str, files: Sequence[tuple[str, str]],
+                    policy: str = 'default') -> SignedZone:
+        """Have a zone signed with keys that it has elsewhere, which sign at once; those of one that is signed here
+        already follow its own of their roles.
+
+        :param files: of each key the private part, as :func:`designate_pool.signing.keys.read_key` takes it, and a text
+            with its DNSKEY record
+        :param policy: of a zone that is not signed here yet
+        :raises Refused: when the zone would not stay valid with them
+        """
+        self._signer.require_cipher()
+        return self._change(context, domain_id, self._import, files, policy)
+
     def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
         domain_id = fields.domain_id(domain_id)
         self._run(self._changed, context, domain_id, work, args, self._storage.now())
@@ -158,8 +177,12 @@ class SignedZones:
                 state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, ds_seen={},
                 why=None), now)
             return
+        self._begin(tx, domain, policy_name, policy.algorithm_number, now)
+
+    def _begin(self, tx: Tx, domain: Domain, policy_name: str, algorithm: int, now: datetime) -> None:
+        policy = self._signer.policy(policy_name)
         self._refuse_unfit(tx, domain, policy.refresh)
-        zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, policy.algorithm_number, policy.denial, now,
+        zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, algorithm, policy.denial, now,
                                                 next_event_at=now), now)
 
     def _refuse_unfit(self, tx: Tx, domain: Domain, longest_expire: int) -> None:
@@ -202,9 +225,52 @@ class SignedZones:
         if any(key.role == role and key.state is KeyState.MADE for key in zone_keys):
             raise Refused('key_waits', f'A new {role} of {domain.name} waits for the rollover before it.', 409)
         public, private = made
-        key = SigningKey(new_id(), _role(role), public[3], keys.tag_of(public), public)
-        zone_signing.add_keys(tx, domain.id, [(key, self._signer.seal(key.id, private))], now)
+        if public[3] != state.algorithm:
+            raise Refused('other_algorithm', f'The keys of {domain.name} are of algorithm {state.algorithm}, and the '
+                                             f'new {role} is of algorithm {public[3]}.', 409)
+        self._store(tx, domain, SigningKey(new_id(), _role(role), public[3], keys.tag_of(public), public), private, now)
         zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
+
+    def _store(self, tx: Tx, domain: Domain, key: SigningKey, private: bytes, now: datetime) -> None:
+        """Add a key, which may be one that the zone once had."""
+        zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+        former = next((other for other in zone_keys if other.public == key.public), None)
+        if former is None:
+            zone_signing.add_keys(tx, domain.id, [(key, self._signer.seal(key.id, private))], now)
+        elif former.state is KeyState.REMOVED and former.role is key.role:
+            zone_signing.save_keys(tx, [dataclasses.replace(key, id=former.id)], now)
+        else:
+            raise Refused('key_present', f'The zone {domain.name} has the key {key.tag} already.', 409)
+
+    def _export(self, tx: Tx, context: Context, domain_id: str) -> list[tuple[str, str, str]]:
+        domain = queries.own_domain(tx, context, domain_id)
+        zone_keys = [key for key in zone_signing.keys_of(tx, [domain_id])[domain_id]
+                     if key.state is not KeyState.REMOVED and key.token_uri is None]
+        private = self._signer.private_parts(tx, [key.id for key in zone_keys])
+        LOG.warning('%s: %s exports the keys %s', domain.name, context.user, [key.tag for key in zone_keys])
+        return [keys.bind_files(domain.name, key, private[key.id]) for key in zone_keys]
+
+    def _import(self, tx: Tx, context: Context, domain: Domain, files: Sequence[tuple[str, str]], policy_name: str,
+                now: datetime) -> None:
+        state = zone_signing.state_of(tx, domain.id)
+        policy = self._signer.policy(policy_name if state is None else state.policy)
+        roles = key_events.roles_of(policy, zone_signing.keys_of(tx, [domain.id])[domain.id])
+        imported = [_read(domain, private, public, roles, now) for private, public in files]
+        LOG.info('%s: %s imports the keys %s', domain.name, context.user, [key.tag for key, _ in imported])
+        if state is not None:
+            for key, private in imported:
+                self._add(tx, domain, (key.public, private), key.role, now)
+            return
+        if {key.role for key, _ in imported} != set(roles) or any(
+                sum(key.role is role and key.state is KeyState.ACTIVE for key, _ in imported) > 1 for role in roles):
+            raise Refused('keys_incomplete', f'By the policy {policy_name} the keys of {domain.name} have to be '
+                                             f'{" and ".join(roles)}, one of each that is active; end a rollover where '
+                                             'it was begun.', 409)
+        if len({key.algorithm for key, _ in imported}) != 1:
+            raise Refused('other_algorithm', f'The keys of {domain.name} have to be of one algorithm.', 409)
+        for key, private in imported:
+            self._store(tx, domain, key, private, now)
+        self._begin(tx, domain, policy_name, imported[0][0].algorithm, now)
 
     def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:
         state = _state(tx, domain)
@@ -265,6 +331,22 @@ def _role(role: str) -> KeyRole:
         return KeyRole(role)
     except ValueError:
         raise InvalidField(field='role', why='KSK, ZSK or CSK') from None
+
+
+def _read(domain: Domain, private: str, public: str, roles: Sequence[KeyRole],
+          now: datetime) -> tuple[SigningKey, bytes]:
+    """A key in files, with the state that it has by them."""
+    zone, dnskey = keys.read_dnskey(public)
+    role = KeyRole.CSK if KeyRole.CSK in roles else KeyRole.ZSK if dnskey[:2] == b'\1\0' else KeyRole.KSK
+    from_private, der = keys.read_key(private, role)
+    if zone != domain.name or dnskey != from_private:
+        raise InvalidField(field='private_key', why='the DNSKEY record beside it is not that of this key as a '
+                                                    f'{role} of {domain.name}')
+    life = keys.read_times(private, now)
+    if life is None:
+        raise InvalidField(field='private_key', why=f'by its times the key {keys.tag_of(dnskey)} is not in the zone')
+    return dataclasses.replace(life, id=new_id(), role=role, algorithm=dnskey[3], tag=keys.tag_of(dnskey),
+                               public=dnskey), der
 
 
 def _tags(tx: Tx, domain: Domain) -> set[int]:

@@ -90,6 +90,15 @@ class ZoneSigner:
         self.require_cipher()
         return self._cipher.seal(base64.b64encode(private).decode(), key_id)
 
+    def private_parts(self, tx: Tx, key_ids: Iterable[str]) -> dict[str, bytes]:
+        """The private parts (PKCS #8, DER) of those of these keys that are stored with one, by id."""
+        private: dict[str, bytes] = {}
+        for key_id, text in zone_signing.private_of(tx, key_ids).items():
+            if not text.startswith(MARK):
+                raise UnreadableSecret(name=key_id, why='it is not encrypted')
+            private[key_id] = base64.b64decode(self._cipher.reveal(text, key_id))
+        return private
+
     def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
              now: datetime) -> Mapping[str, SignedChange]:
         """See :class:`designate_pool.central.rules.journal.JournalSigner`.
@@ -132,10 +141,7 @@ class ZoneSigner:
             signers = {key.id: self._signers[key.id] for key in zone_keys if key.id in self._signers}
         missing = {key.id: key for key in zone_keys if key.id not in signers}
         if missing:
-            for key_id, text in zone_signing.private_of(tx, missing).items():
-                if not text.startswith(MARK):
-                    raise UnreadableSecret(name=key_id, why='it is not encrypted')
-                private = base64.b64decode(self._cipher.reveal(text, key_id))
+            for key_id, private in self.private_parts(tx, missing).items():
                 signers[key_id] = keys.load(private, missing[key_id].role)
             if lacking := sorted(str(key.tag) for key in missing.values() if key.id not in signers):
                 raise Refused('no_private_key', f'The private part of the key {", ".join(lacking)} is not here.', 500)

@@ -18,14 +18,14 @@ from designate_pool import backends
 from designate_pool.api.auth import keystone, policy
 from designate_pool.backends.base import Backend, check_permissions
 from designate_pool.cmd.compose import services
-from designate_pool.cmd.manage import api_tokens, config_check, invariants_check
+from designate_pool.cmd.manage import api_tokens, config_check, invariants_check, zone_keys
 from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
 from designate_pool.config import concurrency_choice, load, pools, sink, source, values
 from designate_pool.config.errors import ConfigErrors
-from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
+from designate_pool.errors import BadConfiguration, DomainNotFound, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns import acl
-from designate_pool.model import TLS_PORT, Context, Finding, Option, Pool
+from designate_pool.model import TLS_PORT, Context, Domain, Finding, Option, PageRequest, Pool
 from designate_pool.protocol import tls, tsig
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 #: Rows that one transaction encrypts.
 SECRETS_PER_TRANSACTION = 100
 
-WHO = Context(user='manage', all_projects=True)
+WHO = Context(user='manage', all_projects=True, may_approve=True)
 
 
 def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> int:
@@ -203,6 +203,27 @@ def secrets_rotate(conf: cfg.ConfigOpts) -> None:
             print(f'{done} {kind}{"" if done == 1 else "s"} encrypted with the first key of {path}.')
 
 
+def dnssec_export(conf: cfg.ConfigOpts) -> None:
+    """Write the private keys of a zone, in clear text, to files that BIND, Knot DNS and PowerDNS read."""
+    with _central(conf) as (central, _):
+        files = central.dnssec.export_keys(WHO, _find_zone(central, conf.command.zone).id)
+    for path in zone_keys.write(conf.command.folder, files):
+        print(path)
+
+
+def dnssec_import(conf: cfg.ConfigOpts) -> None:
+    """Have a zone signed with the keys that it has elsewhere, or the keys of a signed zone followed by these.
+
+    Each file has a private key, in BIND's format or as PEM, and beside it is one with the suffix .key in place of its
+    own that has the DNSKEY record.
+    """
+    files = [zone_keys.read(path) for path in conf.command.files]
+    with _central(conf) as (central, _):
+        signed = central.dnssec.import_keys(WHO, _find_zone(central, conf.command.zone).id, files, conf.command.policy)
+        print(f'{signed.domain.name} {signed.state.state}: '
+              f'{", ".join(sorted(f"{key.role} {key.tag} {key.state}" for key in signed.keys))}')
+
+
 def token_create(conf: cfg.ConfigOpts) -> None:
     """Create a token for the API and print it: it is shown only this once, and stored nowhere."""
     path = _tokens_file(conf)
@@ -314,6 +335,13 @@ def _find_pool(central: Central, name: str) -> Pool:
     raise PoolNotFound(pool=name)
 
 
+def _find_zone(central: Central, name: str) -> Domain:
+    name = f'{name.rstrip(".").lower()}.'
+    for domain in central.find_domains(WHO, PageRequest(criterion={'name': name})):
+        return domain
+    raise DomainNotFound(domain=name)
+
+
 def _pool_changes(conf: cfg.ConfigOpts) -> dict[str, Any]:
     values = {'name_servers': conf.command.name_server, 'also_notifies': conf.command.also_notify,
               'description': conf.command.description}
@@ -346,6 +374,15 @@ def _add_commands(commands: Any) -> None:
                        help='how long to wait for operations under way to end; 30 if not given')
     sound.add_argument('--json', action='store_true', help='print what was found as one JSON document')
     _command(_group(commands, 'secrets', 'secrets in the database'), 'rotate', secrets_rotate)
+    dnssec = _group(commands, 'dnssec', 'the private keys of signed zones')
+    exporting = _command(dnssec, 'export', dnssec_export)
+    exporting.add_argument('zone')
+    exporting.add_argument('folder', help='where the files Kzone.+algorithm+tag.key and .private are written')
+    importing = _command(dnssec, 'import', dnssec_import)
+    importing.add_argument('zone')
+    importing.add_argument('files', nargs='+', metavar='file')
+    importing.add_argument('--policy', default='default', metavar='NAME',
+                           help='a section [dnssec_policy:NAME] of the configuration; "default" if not given')
     takeover_commands.add(_group(commands, 'designate', 'taking over from OpenStack Designate'), _command)
     token = _group(commands, 'token', 'the tokens of the API')
     making = _command(token, 'create', token_create)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import pathlib
 import random
-from collections.abc import Iterator
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -386,6 +389,71 @@ def test_a_key_whose_private_part_is_another_one_of_the_same_tag_signs_nothing(
             assert refused(change, other, domain, ('new.example.com.', 'A', ['192.0.2.2'])) == 'signatures_wrong'
     assert sorted(published(database, domain)) == sorted(before)
     assert 'its signatures are wrong' in caplog.text and str(tag) in caplog.text
+
+
+def bind_keys(folder: pathlib.Path, zone: str, algorithm: str, *flags: str) -> list[tuple[str, str]]:
+    """Keys that BIND makes: the texts of their files."""
+    command = ['dnssec-keygen', '-q', '-K', str(folder), '-a', algorithm, '-b', '2048']
+    names = [subprocess.run([*command, *flag.split(), zone], capture_output=True, text=True, timeout=60,
+                            check=True).stdout.strip() for flag in flags]
+    return [((folder / f'{name}.private').read_text(), (folder / f'{name}.key').read_text()) for name in names]
+
+
+@pytest.mark.parametrize(('policy', 'algorithm', 'flags'), [
+    ('default', 'RSASHA256', ('-f KSK', '')), ('default', 'ECDSAP256SHA256', ('-f KSK', '')),
+    ('hashed', 'ED25519', ('-f KSK',))])
+def test_a_zone_moves_in_with_its_keys_and_out_again(central: Central, database: Storage, clock: Clock, policy: str,
+                                                     algorithm: str, flags: Sequence[str],
+                                                     tmp_path: pathlib.Path) -> None:
+    clock.now = time.time() + 60  # BIND's keys have times
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    files = bind_keys(tmp_path, 'example.com', algorithm, *flags)
+    shown = central.dnssec.import_keys(RED, domain.id, files, policy)
+    assert shown.state.state is SigningState.SECURE and shown.state.why is None
+    tag = keys.tag_of(keys.read_dnskey(files[0][1])[1])
+    assert [ds.split()[0] for ds in shown.ds] == [str(tag)]  # the parent has it
+    assert 'CDS' in types_of(check(database, clock, domain), domain.name)
+    assert refused(central.delete_domain, RED, domain.id) == 'ds_at_parent'
+    change(central, domain, ('new.example.com.', 'A', ['192.0.2.7']))
+    check(database, clock, domain)
+    assert refused(central.dnssec.import_keys, RED, domain.id, files[:1], policy) == 'key_present'
+    exported = central.dnssec.export_keys(RED, domain.id)
+    copies = [(private, public) for _, public, private in exported]
+    central.dnssec.disable(RED, domain.id, force=True)
+    lived(central, clock, domain, 2 * 86400)
+    assert central.get_domain(RED, domain.id).is_signed is False
+    central.dnssec.import_keys(RED, domain.id, copies, policy)  # into a zone that once had them
+    other = create(central, 'example.org.', who=RED)
+    assert refused(central.dnssec.import_keys, RED, other.id, copies, policy) == 'invalid_object'  # of another zone
+    assert central.dnssec.show(RED, domain.id).ds == shown.ds
+    check(database, clock, domain)
+    following, = bind_keys(tmp_path, 'example.com', algorithm, '-f KSK')  # made elsewhere for a rollover
+    central.dnssec.import_keys(RED, domain.id, [following])
+    role = 'CSK' if policy == 'hashed' else 'KSK'
+    for _ in range(60):
+        lived(central, clock, domain, 2 * HOUR)
+        check(database, clock, domain)
+        if f'{role} ready' in states(central, domain):
+            central.dnssec.confirm_ds(RED, domain.id, True)
+    assert central.dnssec.show(RED, domain.id).ds != shown.ds
+    central.dnssec.roll(RED, domain.id, role)  # to a key of the same algorithm
+    assert {key.algorithm for key in central.dnssec.show(RED, domain.id).keys} == {shown.keys[0].algorithm}
+
+
+def test_keys_with_which_a_zone_would_not_be_valid_are_refused(central: Central, clock: Clock,
+                                                               tmp_path: pathlib.Path) -> None:
+    clock.now = time.time() + 60
+    domain = create(central, 'example.com.', who=RED)
+    ksk, zsk, second = bind_keys(tmp_path, 'example.com', 'ECDSAP256SHA256', '-f KSK', '', '')
+    ed25519, = bind_keys(tmp_path, 'example.com', 'ED25519', '')
+    ended, = bind_keys(tmp_path, 'example.com', 'ECDSAP256SHA256', '-P -1d -A -1d -I -1h -D -1h')
+    for files, why in (([ksk], 'keys_incomplete'), ([ksk, zsk, second], 'keys_incomplete'),
+                       ([ksk, ed25519], 'other_algorithm'), ([ksk, ended], 'invalid_object'),
+                       ([(ksk[0], zsk[1])], 'invalid_object'), ([(ksk[0], '; nothing')], 'invalid_object')):
+        assert refused(central.dnssec.import_keys, RED, domain.id, files) == why
+        assert refused(central.dnssec.show, RED, domain.id) == 'zone_not_signed'
+    central.dnssec.import_keys(RED, domain.id, [ksk, zsk])
+    assert refused(central.dnssec.import_keys, RED, domain.id, [ed25519]) == 'other_algorithm'
 
 
 @pytest.mark.all_databases

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import pathlib
 import subprocess
+from datetime import datetime, timezone
 
 import dns.dnssec
 import dns.name
@@ -48,6 +50,37 @@ def test_what_bind_makes_is_read(algorithm: str, bits: int, tmp_path: object) ->
     assert signer.public == public and signer.sign(b'data')
 
 
+@pytest.mark.parametrize('algorithm', [8, 13, 15])
+def test_what_is_written_is_read_by_bind_and_here(algorithm: int, tmp_path: pathlib.Path) -> None:
+    public, private = keys.generate(KeyRole.KSK, algorithm)
+    now = datetime(2026, 11, 29, 12, tzinfo=timezone.utc)
+    key = SigningKey('1', KeyRole.KSK, algorithm, keys.tag_of(public), public, KeyState.RETIRING, publish_at=now,
+                     active_at=now, retire_at=now)
+    name, public_text, private_text = keys.bind_files(APEX, key, private)
+    (tmp_path / f'{name}.key').write_text(public_text)
+    (tmp_path / f'{name}.private').write_text(private_text)
+    told = subprocess.run(['dnssec-settime', '-u', '-p', 'all', str(tmp_path / name)], capture_output=True, text=True,
+                          timeout=60, check=True).stdout
+    assert f'Inactive: {int(now.timestamp())}' in told and 'Delete: UNSET' in told
+    (tmp_path / 'zone').write_text(f'{APEX} 60 SOA a. b. 1 1 1 1 1\n{APEX} 60 NS a.\n{public_text}')
+    subprocess.run(['dnssec-signzone', '-z', '-o', APEX, '-d', str(tmp_path), 'zone', str(tmp_path / name)],
+                   cwd=tmp_path, capture_output=True, timeout=60, check=True)
+    assert keys.read_dnskey(f'; This is a key\n{public_text}') == (APEX, public)
+    assert keys.read_key(private_text, KeyRole.KSK) == (public, private)
+    read = keys.read_times(private_text, now)
+    assert read is not None and (read.state, read.retire_at, read.active_at) == (KeyState.RETIRING, now, now)
+
+
+@pytest.mark.parametrize(('times', 'state'), [
+    ('', KeyState.ACTIVE), ('Publish: 20261128000000\n', KeyState.PUBLISHED),
+    ('Publish: 20261128000000\nActivate: 20261201000000\n', KeyState.PUBLISHED),
+    ('Publish: 20261128000000\nActivate: 20261128000000\nDelete: 20361128000000', KeyState.ACTIVE),
+    ('Publish: 20261201000000', None), ('Publish: 20261101000000\nDelete: 20261102000000', None)])
+def test_the_times_of_bind_tell_the_state_of_a_key(times: str, state: KeyState | None) -> None:
+    key = keys.read_times(times, datetime(2026, 11, 29, tzinfo=timezone.utc))
+    assert (None if key is None else key.state) == state
+
+
 def test_pem_is_read() -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     text = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
@@ -77,7 +110,7 @@ def test_keys_that_are_too_short_or_of_another_curve_are_refused() -> None:
         with pytest.raises(InvalidField, match=why):
             keys.read_key(text, KeyRole.KSK)
     with pytest.raises(InvalidField, match='13'):
-        keys.generate(KeyRole.KSK, 8)
+        keys.generate(KeyRole.KSK, 14)
 
 
 def test_an_error_does_not_hold_the_key() -> None:
