@@ -18,11 +18,12 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import signed_zones
 from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
-from designate_pool.model import NOTHING, Action, ChangeKind, Context, Domain, Report, Status
+from designate_pool.model import NOTHING, Action, ChangeKind, Context, Domain, Report, SigningState, Status
 from designate_pool.serial import newer
 from designate_pool.storage import queries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import catalog
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, versions, zone_tasks,
                                           zone_transfers)
@@ -400,11 +401,13 @@ def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit:
         if domain.pool_id == renewal.pool_id and domain.status is not Status.DELETED]
     sets = {ns.domain_id: ns for ns in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
     rdatas = rules.ns_rdatas(pool.name_servers)
+    signing = zone_signing.states_of(tx, [domain.id for domain in page if domain.is_signed])
     changes: list[JournalEntry] = []
     for domain in page:
         edits = recordset_edits.RecordSetEdits()
-        if not domain.is_secondary and (recordset_edits.set_records(edits, sets[domain.id], rdatas)
-                                        or renewal.everywhere):
+        is_held = domain.id in signing and signing[domain.id].state is SigningState.HELD
+        if not domain.is_secondary and not is_held and (
+                recordset_edits.set_records(edits, sets[domain.id], rdatas) or renewal.everywhere):
             changes.append(JournalEntry(
                 renewal.context, domain, rules.change(domain, now, renewal.request_id), edits, [sets[domain.id]],
                 ChangeKind.POOL, renewal.everywhere, renewal.former_primary))

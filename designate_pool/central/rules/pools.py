@@ -13,6 +13,7 @@ from designate_pool.errors import Conflict, InvalidField, PoolNotFound, Refused
 from designate_pool.model import AlsoNotify, Context, Freeze, PageRequest, Pool, Release
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.serving import catalog
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, nameserver_updates, pools, tsigkeys, versions
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
@@ -56,6 +57,9 @@ def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now
     if new.name_servers != old.name_servers and (freeze := Freeze.parse(old.freeze)) is not None:
         raise Refused('pool_frozen', f'The name servers of the pool {old.name} cannot be changed while it is frozen: '
                                      f'{freeze.reason}', 409)
+    if new.name_servers != old.name_servers and zone_signing.has_held(tx, pool_id):
+        raise Refused('signing_held', f'The name servers of the pool {old.name} cannot be changed while it has zones '
+                                      'whose signing is held since the database was restored.', 409)
     pools.save(tx, new, now)
     if not has_servers:
         return _present(tx, pool_id), None
@@ -65,10 +69,12 @@ def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now
 
 
 def renew(tx: Tx, context: Context, pool_id: str, now: datetime, run: str) -> tuple[Pool, NameserverUpdate]:
-    """The pool, and the update that gives each of its domains a new serial."""
+    """The pool, and the update that gives each of its domains a new serial; signed ones are held instead."""
     pool = pools.lock(tx, pool_id)
     if pool is None:
         raise PoolNotFound(pool=pool_id)
+    zone_signing.hold(tx, pool_id, 'the database was restored, and "designate-pool-manage dnssec resume" has not found '
+                                   'yet that it has the keys of the zone', now)
     return pool, _renewal(tx, context, pool, run, True, now)
 
 

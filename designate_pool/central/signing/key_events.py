@@ -118,6 +118,9 @@ class KeyEvents:
     def _advance(self, tx: Tx, domain_id: str, now: datetime) -> bool:
         """Do what is due in one version; whether more is due."""
         domain, state = domains.lock(tx, domain_id), zone_signing.state_of(tx, domain_id)
+        if state is not None and state.state is SigningState.HELD:
+            zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=None, resign_at=None), now)
+            return False
         if domain is None or state is None or domain.is_going:
             _postpone(tx, domain_id, now, 'it is being deleted')
             return False

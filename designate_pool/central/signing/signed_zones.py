@@ -5,20 +5,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
-from designate_pool.central.rules.journal import Journal
+from designate_pool.central.rules import domains as domain_rules
+from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import key_events, parent_ds, zone_signer
 from designate_pool.central.signing.key_events import KeyEvents
 from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
-from designate_pool.model import Context, Domain, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning, new_id
+from designate_pool.model import (ChangeKind, Context, Domain, Endpoint, KeyRole, KeyState, SigningKey, SigningState,
+                                  ZoneSigning, new_id)
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.rules import Level, Rule, Violation
 from designate_pool.settings import CentralSettings, SigningPolicy
@@ -28,13 +30,13 @@ from designate_pool.storage import queries
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import recordsets, versions
+from designate_pool.storage.zones import domains, recordsets, versions
 
 _SIGNATURES = Rule('signatures', Level.ERROR, 'RFC 4035 section 5')
 LOG = logging.getLogger(__name__)
 _LEAVING = (SigningState.DS_LEAVING, SigningState.UNSIGNING)
 #: States in which resolvers may want the zone to be signed.
-RELIED_ON = (SigningState.DS_WAIT, SigningState.SECURE, SigningState.DS_LEAVING)
+RELIED_ON = (SigningState.DS_WAIT, SigningState.SECURE, SigningState.DS_LEAVING, SigningState.HELD)
 
 
 class SignedZone(NamedTuple):
@@ -118,6 +120,17 @@ class SignedZones:
         return self._change(context, domain_id, self._skip, fields.text('server', server, 255),
                             None if reason is None else fields.text('reason', reason, 255))
 
+    def resume(self, context: Context, domain_id: str, ds: Mapping[Endpoint, Sequence[str] | None],
+               dnskeys: Collection[bytes] | None, force: bool = False) -> SignedZone:
+        """Sign a zone anew that is held since the database was restored, if its keys are those that are relied on.
+
+        :param ds: the DS records that each server of the parent has, as text; None for one that did not answer
+        :param dnskeys: the rdata of the DNSKEY records that the zone's servers have; None when one did not answer
+        :param force: whatever these are
+        :raises Refused: when the database lacks a key
+        """
+        return self._change(context, domain_id, self._resume, ds, dnskeys, force)
+
     def export_keys(self, context: Context, domain_id: str) -> list[tuple[str, str, str]]:
         """The keys that a zone has, as of :func:`designate_pool.signing.keys.bind_files`: for Central's host alone."""
         return self._storage.read(self._export, context, fields.domain_id(domain_id))
@@ -147,6 +160,9 @@ class SignedZones:
         if domain.needs_approval and not context.may_approve:
             raise Forbidden(what=f'change how {domain.name} is signed',
                             why='its changes need approval, so somebody who may approve changes has to')
+        state = zone_signing.state_of(tx, domain.id)
+        if state is not None and state.state is SigningState.HELD and work not in (self._import, self._resume):
+            raise Refused('signing_held', f'The signing of {domain.name} is held: {state.why}.', 409)
         work(tx, context, domain, *args, now)
 
     def _show(self, tx: Tx, context: Context, domain_id: str) -> SignedZone:
@@ -247,7 +263,7 @@ class SignedZones:
         zone_keys = [key for key in zone_signing.keys_of(tx, [domain_id])[domain_id]
                      if key.state is not KeyState.REMOVED and key.token_uri is None]
         private = self._signer.private_parts(tx, [key.id for key in zone_keys])
-        LOG.warning('%s: %s exports the keys %s', domain.name, context.user, [key.tag for key in zone_keys])
+        LOG.info('%s: %s exports the keys %s', domain.name, context.user, [key.tag for key in zone_keys])
         return [keys.bind_files(domain.name, key, private[key.id]) for key in zone_keys]
 
     def _import(self, tx: Tx, context: Context, domain: Domain, files: Sequence[tuple[str, str]], policy_name: str,
@@ -257,6 +273,15 @@ class SignedZones:
         roles = key_events.roles_of(policy, zone_signing.keys_of(tx, [domain.id])[domain.id])
         imported = [_read(domain, private, public, roles, now) for private, public in files]
         LOG.info('%s: %s imports the keys %s', domain.name, context.user, [key.tag for key, _ in imported])
+        if state is not None and state.state is SigningState.HELD:
+            zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+            active = {key.role for key, _ in imported if key.state is KeyState.ACTIVE}
+            zone_signing.save_keys(tx, [
+                dataclasses.replace(key, state=KeyState.RETIRING, retire_at=now)
+                for key in zone_keys if key.state is KeyState.ACTIVE and key.role in active], now)
+            for key, private in imported:
+                self._store(tx, domain, key, private, now)
+            return
         if state is not None:
             for key, private in imported:
                 self._add(tx, domain, (key.public, private), key.role, now)
@@ -271,6 +296,23 @@ class SignedZones:
         for key, private in imported:
             self._store(tx, domain, key, private, now)
         self._begin(tx, domain, policy_name, imported[0][0].algorithm, now)
+
+    def _resume(self, tx: Tx, context: Context, domain: Domain, ds: Mapping[Endpoint, Sequence[str] | None],
+                dnskeys: Collection[bytes] | None, force: bool, now: datetime) -> None:
+        state = _state(tx, domain)
+        if state.state is not SigningState.HELD:
+            raise Refused('not_held', f'The signing of {domain.name} is not held.', 409)
+        zone_keys = [key for key in zone_signing.keys_of(tx, [domain.id])[domain.id] if key.state in keys.IN_ZONE]
+        if not force and (why := _unfit(domain, zone_keys, ds, dnskeys)):
+            raise Refused('keys_differ', f'The signing of {domain.name} is still held: {why}.', 409)
+        new = domain_rules.resign(domain, now)
+        state = dataclasses.replace(state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now,
+                                    why=None)
+        zone_signing.save_state(tx, state, now)
+        new, = self.journal.write(tx, [JournalEntry(key_events.WHO, domain, new, kind=ChangeKind.SIGNING,
+                                                    begins_anew=True)], now)
+        domains.save(tx, new)
+        zone_signing.save_state(tx, dataclasses.replace(state, serial=new.serial), now)
 
     def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:
         state = _state(tx, domain)
@@ -317,6 +359,22 @@ def _differs(state: ZoneSigning, zone_keys: Sequence[SigningKey], policy: Signin
         ('keys', policy.keys, not zone_keys or has_csk is (policy.keys == 'csk'))) if not is_same]
     return parts and (f'it is signed as when that was turned on, without {", ".join(parts)} of the policy: for these, '
                       'disable signing, and enable it again') or ''
+
+
+def _unfit(domain: Domain, zone_keys: Sequence[SigningKey], ds: Mapping[Endpoint, Sequence[str] | None],
+           dnskeys: Collection[bytes] | None) -> str:
+    """Why a zone would not stay valid with these keys; empty if it would."""
+    if dnskeys is None:
+        return 'not all of its servers tell which keys they have'
+    if lacking := sorted(keys.tag_of(dnskey) for dnskey in {*dnskeys} - {key.public for key in zone_keys}):
+        return f'its servers have the keys {lacking}, which the database lacks: import them'
+    if unserved := [key.tag for key in zone_keys if key.state is KeyState.ACTIVE and key.public not in dnskeys]:
+        return f'the keys {unserved} are active in the database, and its servers do not have them'
+    texts = {keys.ds_text(keys.ds(domain.name, key.public, digest)) for digest in (keys.SHA256, keys.SHA384)
+             for key in zone_keys if key.role is not KeyRole.ZSK and key.state is not KeyState.RETIRING}
+    if not ds or any(records is None or records and texts.isdisjoint(records) for records in ds.values()):
+        return 'not every server of the parent has the DS of one of its keys'
+    return ''
 
 
 def _state(tx: Tx, domain: Domain) -> ZoneSigning:

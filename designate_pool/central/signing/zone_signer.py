@@ -116,6 +116,8 @@ class ZoneSigner:
         for entry, gone, added in changes:
             domain = entry.domain
             state = states[domain.id]
+            if state.state is SigningState.HELD:
+                raise Refused('signing_held', f'The zone {domain.name} cannot be changed: {state.why}.', 409)
             if not domain.is_signed:
                 signed[domain.id] = SignedChange([*signed_records.of_zone(tx, domain.id)], [],
                                                  dataclasses.replace(domain, soa_names=''))
@@ -199,7 +201,8 @@ class _ZoneChange:
         :raises Refused: when what was made does not verify
         """
         domain, former = self._domain, self._entry.former
-        if not former.is_signed or former.ttl != domain.ttl or self._entry.kind is ChangeKind.RESTORE:
+        if not former.is_signed or former.ttl != domain.ttl or self._entry.kind is ChangeKind.RESTORE \
+                or self._entry.kind is ChangeKind.SIGNING and self._entry.begins_anew:
             change, defects = self._whole()
         else:
             change, defects = self._part()

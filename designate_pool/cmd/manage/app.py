@@ -25,7 +25,9 @@ from designate_pool.config import concurrency_choice, load, pools, sink, source,
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.errors import BadConfiguration, DomainNotFound, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns import acl
-from designate_pool.model import TLS_PORT, Context, Domain, Finding, Option, PageRequest, Pool
+from designate_pool.model import TLS_PORT, Context, Domain, Endpoint, Finding, Option, PageRequest, Pool
+from designate_pool.pool_manager.periodic import signature_audit
+from designate_pool.pool_manager.verify import parent_servers
 from designate_pool.protocol import tls, tsig
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -224,6 +226,20 @@ def dnssec_import(conf: cfg.ConfigOpts) -> None:
               f'{", ".join(sorted(f"{key.role} {key.tag} {key.state}" for key in signed.keys))}')
 
 
+def dnssec_resume(conf: cfg.ConfigOpts) -> None:
+    """Sign a zone again after the database was restored, if its keys are those that its servers and its parent have."""
+    pool, zone = pools.read_pool(conf, backends.options()), f'{conf.command.zone.rstrip(".").lower()}.'
+    served = [signature_audit.ask(server, Endpoint(server.host, server.port), [zone]).get(zone)
+              for server in pool.servers]
+    dnskeys = None if None in served else {rdata for one in served if one is not None for _, rdata in one.keys}
+    with _central(conf) as (central, settings):
+        domain, manager = _find_zone(central, zone), settings.pool_manager
+        ds = {} if conf.command.force else parent_servers.probe_ds(zone, manager.parent_resolvers,
+                                                                   manager.parent_servers)
+        signed = central.dnssec.resume(WHO, domain.id, ds, dnskeys, conf.command.force)
+        print(f'{signed.domain.name} {signed.state.state}')
+
+
 def token_create(conf: cfg.ConfigOpts) -> None:
     """Create a token for the API and print it: it is shown only this once, and stored nowhere."""
     path = _tokens_file(conf)
@@ -383,6 +399,9 @@ def _add_commands(commands: Any) -> None:
     importing.add_argument('files', nargs='+', metavar='file')
     importing.add_argument('--policy', default='default', metavar='NAME',
                            help='a section [dnssec_policy:NAME] of the configuration; "default" if not given')
+    resuming = _command(dnssec, 'resume', dnssec_resume)
+    resuming.add_argument('zone')
+    resuming.add_argument('--force', action='store_true', help='whatever keys its servers and its parent have')
     takeover_commands.add(_group(commands, 'designate', 'taking over from OpenStack Designate'), _command)
     token = _group(commands, 'token', 'the tokens of the API')
     making = _command(token, 'create', token_create)

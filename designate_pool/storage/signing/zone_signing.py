@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -93,6 +94,23 @@ def schedule(tx: Tx, domain_ids: Iterable[str], at: datetime) -> None:
 def is_forced(state: ZoneSigning) -> bool:
     """Whether signing is to end without waiting for the parent."""
     return any(server.startswith(FORCED) for server in state.ds_seen)
+
+
+def hold(tx: Tx, pool_id: str, why: str, now: datetime) -> None:
+    """Have the signed domains of a pool stay as their servers have them, until somebody resumes their signing."""
+    tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(_signed_of(pool_id))).values(
+        state=SigningState.HELD, why=why, since=now, next_event_at=None, resign_at=None, updated_at=now))
+
+
+def has_held(tx: Tx, pool_id: str) -> bool:
+    """Whether a pool has domains whose signing is held."""
+    return tx.execute(sa.select(TABLE.c.domain_id).where(
+        TABLE.c.state == SigningState.HELD, TABLE.c.domain_id.in_(_signed_of(pool_id))).limit(1)).first() is not None
+
+
+def _signed_of(pool_id: str) -> sa.Select[Any]:
+    return sa.select(domains.c.id).where(domains.c.pool_id == pool_id, domains.c.is_signed,
+                                         domains.c.deleted == ALIVE)
 
 
 def delete_state(tx: Tx, domain_id: str) -> None:

@@ -20,7 +20,7 @@ from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.central.signing import key_events, zone_signer
-from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Outcome, Pool, Report, Server,
+from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Endpoint, Outcome, Pool, Report, Server,
                                   SignedDifference, SigningState, Status, ZoneRecord)
 from designate_pool.pool_manager.server_registry import write_servers
 from designate_pool.protocol import soa_rdata
@@ -409,7 +409,7 @@ def test_a_zone_moves_in_with_its_keys_and_out_again(central: Central, database:
     domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
     files = bind_keys(tmp_path, 'example.com', algorithm, *flags)
     shown = central.dnssec.import_keys(RED, domain.id, files, policy)
-    assert shown.state.state is SigningState.SECURE and shown.state.why is None
+    assert shown.state.state is SigningState.SECURE
     tag = keys.tag_of(keys.read_dnskey(files[0][1])[1])
     assert [ds.split()[0] for ds in shown.ds] == [str(tag)]  # the parent has it
     assert 'CDS' in types_of(check(database, clock, domain), domain.name)
@@ -454,6 +454,43 @@ def test_keys_with_which_a_zone_would_not_be_valid_are_refused(central: Central,
         assert refused(central.dnssec.show, RED, domain.id) == 'zone_not_signed'
     central.dnssec.import_keys(RED, domain.id, [ksk, zsk])
     assert refused(central.dnssec.import_keys, RED, domain.id, [ed25519]) == 'other_algorithm'
+
+
+@pytest.mark.all_databases
+def test_a_restored_database_signs_with_no_key_before_it_is_known_to_be_the_one_that_is_relied_on(
+        central: Central, database: Storage, clock: Clock, tmp_path: pathlib.Path) -> None:
+    clock.now = time.time() + 60
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    plain = create(central, 'example.org.', who=RED)
+    central.dnssec.import_keys(RED, domain.id, bind_keys(tmp_path, 'example.com', 'ECDSAP256SHA256', '-f KSK', ''))
+    after_backup = bind_keys(tmp_path, 'example.com', 'ECDSAP256SHA256', '-f KSK', '')  # made after the backup
+    dnskeys = {keys.read_dnskey(public)[1] for _, public in after_backup}
+    ds = {Endpoint('192.0.2.53', 53): [keys.ds_text(keys.ds(domain.name, key, 2)) for key in dnskeys if key[1] & 1]}
+    before = check(database, clock, domain)
+    central.renew_pool(WHO, domain.pool_id)
+    assert central.get_domain(RED, plain.id).serial > plain.serial
+    assert refused(change, central, domain, ('www.example.com.', 'A', ['192.0.2.7'])) == 'signing_held'
+    assert refused(central.dnssec.disable, RED, domain.id) == 'signing_held'
+    assert refused(central.delete_domain, RED, domain.id) == 'ds_at_parent'
+    assert refused(central.update_pool, WHO, {'id': domain.pool_id, 'name_servers': ['ns9.example.org.']}) \
+        == 'signing_held'
+    lived(central, clock, domain, 20 * 86400)
+    assert published(database, domain) == before
+    own = {key.public for key in central.dnssec.show(RED, domain.id).keys}
+    for served, parent, why in ((None, ds, 'not all of its servers'), (dnskeys, ds, 'the database lacks'),
+                                (own, ds, 'DS of one'), (own, {Endpoint('192.0.2.53', 53): None}, 'DS of one')):
+        with pytest.raises(errors.Refused, match=why):
+            central.dnssec.resume(RED, domain.id, parent, served)
+    central.dnssec.import_keys(RED, domain.id, after_backup)
+    shown = central.dnssec.resume(RED, domain.id, ds, dnskeys)
+    assert shown.state.state is SigningState.SECURE and shown.ds == ds[Endpoint('192.0.2.53', 53)]
+    check(database, clock, domain)
+    change(central, domain, ('www.example.com.', 'A', ['192.0.2.7']))
+    lived(central, clock, domain, HOUR)
+    check(database, clock, domain)
+    assert refused(central.dnssec.resume, RED, domain.id, ds, dnskeys) == 'not_held'
+    central.renew_pool(WHO, domain.pool_id)
+    assert central.dnssec.resume(RED, domain.id, {}, None, force=True).state.state is SigningState.SECURE
 
 
 @pytest.mark.all_databases
