@@ -218,8 +218,7 @@ def key_policy(policy: SigningPolicy, zone_keys: Sequence[SigningKey], parent: O
     of."""
     lifetimes = {KeyRole.KSK: policy.ksk_lifetime, KeyRole.CSK: policy.ksk_lifetime, KeyRole.ZSK: policy.zsk_lifetime}
     return KeyPolicy(roles_of(policy, zone_keys), {role: seconds for role, seconds in lifetimes.items() if seconds},
-                     policy.dnskey_ttl,
-                     policy.propagation_delay,
+                     policy.dnskey_ttl, policy.propagation_delay,
                      max(policy.parent_ds_ttl, 0 if parent.domain is None else parent.domain.ttl),
                      digests=policy.digests)
 

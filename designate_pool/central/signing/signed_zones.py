@@ -357,8 +357,8 @@ def _differs(state: ZoneSigning, zone_keys: Sequence[SigningKey], policy: Signin
         ('algorithm', policy.algorithm, policy.algorithm_number == state.algorithm),
         ('denial', policy.denial, policy.denial == state.denial),
         ('keys', policy.keys, not zone_keys or has_csk is (policy.keys == 'csk'))) if not is_same]
-    return parts and (f'it is signed as when that was turned on, without {", ".join(parts)} of the policy: for these, '
-                      'disable signing, and enable it again') or ''
+    return (f'it is signed as when that was turned on, without {", ".join(parts)} of the policy: for these, disable '
+            'signing, and enable it again') if parts else ''
 
 
 def _unfit(domain: Domain, zone_keys: Sequence[SigningKey], ds: Mapping[Endpoint, Sequence[str] | None],

@@ -343,7 +343,7 @@ def test_an_outage_is_one_line_when_it_begins_and_one_when_it_ends(server: Datab
     assert url.port is not None
     caplog.set_level(logging.INFO, 'designate_pool')
     proxy = Proxy(url.port)
-    storage = Storage(url.set(port=proxy.port).render_as_string(hide_password=False), patience=0.5)
+    storage = Storage(url.set(port=proxy.port).render_as_string(hide_password=False), patience=2)
 
     failures = []
 
