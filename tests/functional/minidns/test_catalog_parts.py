@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from designate_pool.minidns.zones import catalog_zone
 from designate_pool.minidns.zones.catalog_zone import PackedCatalog
-from designate_pool.model import CATALOG_ID, Action, Status, ZoneHead
+from designate_pool.model import CATALOG_ID, LAST_STAGE, Action, Status, ZoneHead
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.serving import catalog as store
 from designate_pool.storage.serving.catalog import END, CatalogReading, Member
@@ -89,9 +89,9 @@ def pool(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Pool:
     storage.run(set_catalog, 1)
     read = CatalogReading.members
 
-    def seen(self: CatalogReading, first: str = '', end: str = END) -> Iterator[Member]:
+    def seen(self: CatalogReading, first: str = '', end: str = END, stage: int = LAST_STAGE) -> Iterator[Member]:
         made.ranges.append((first, end))
-        return read(self, first, end)
+        return read(self, first, end, stage)
 
     monkeypatch.setattr(CatalogReading, 'members', seen)
     made.add(*ids(*range(2, 82, 2)))
