@@ -56,7 +56,9 @@ class Edited:
         update = dns.update.UpdateMessage(NAME)
         update.add('by-hand', 300, 'A', '192.0.2.254')
         assert dns.query.tcp(update, '127.0.0.1', 5, self.named.port).rcode() == dns.rcode.NOERROR
-        assert self.named.command(f'sync -clean {NAME}').result == 0
+        # It answers at once where a dump is under way already, which may be one from before the update.
+        wait_until(lambda: self.named.command(f'sync -clean {NAME}').result == 0
+                   and 'by-hand' in (self.named.folder / edited).read_text(), 'the edit is in the file')
         self._replace(re.sub('file "[^"]*";', file, secondary))
         wait_until(lambda: self.addresses(f'by-hand.{NAME}') == ['192.0.2.254'], 'the edit is served')
         serial = self.named.serial(NAME)
