@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pathlib
 
+from testing.processes import wait_until
 from tests.fixtures.always_valid import AlwaysValid
 
 
@@ -30,6 +31,7 @@ def test_a_zone_of_10000_names_is_signed_and_unsigned_while_it_changes(tmp_path:
             assert zone.state() == 'signed' and 'nsd' in str(zone.dnssec('GET', status=200)['keys'])
         zone.wait_for('secure', changing=True)
         zone.verified()
+        wait_until(zone.watch.has_asked_everyone, 'everyone was asked while it is secure')
         zone.dnssec('DELETE')
         zone.wait_for(None, changing=True)
         zone.same()
