@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'signing': VALUES | {'protocol'},
     'consensus': VALUES,
     'backends': VALUES | SHARED | TOOLS | {'planner'},
-    'pool_manager': VALUES | SHARED | TOOLS | SEEN | {'rpc', 'storage', 'backends', 'planner'},
+    'pool_manager': VALUES | SHARED | TOOLS | SEEN | {'rpc', 'storage', 'backends', 'planner', 'signing'},
     'powerdns': VALUES | TOOLS | {'backoff', 'protocol'},
     'runtime': VALUES | {'concurrency'},
     'nameserver': VALUES | SHARED | {'deadline'},

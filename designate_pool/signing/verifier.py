@@ -287,9 +287,9 @@ class _Checks:
         if wire[3] != len(labels) - (labels[-1:] == (b'*',)) or int.from_bytes(wire[4:8], 'big') != ttl:
             return 'the signature has another number of labels or another TTL'
         if begins > self._now:
-            return f'the signature is valid from {begins}, and now is {self._now}'
+            return f'the signature is not valid before {begins}'
         if expires < self._now + self._margin:
-            return f'the signature expires at {expires}, {expires - self._now} s from now'
+            return f'the signature expires at {expires}'
         if (tag, algorithm) not in self._keys:
             return f'the signature is by the key {tag} of algorithm {algorithm}, which the zone does not have'
         signed = [wire[:end]]

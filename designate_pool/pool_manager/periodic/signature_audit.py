@@ -6,7 +6,8 @@ for the SOA and the keys of each zone (DNSSEC OK, RFC 4035 section 3.2.1), over 
 found is told and not repaired: see :mod:`designate_pool.protocol.zone_signatures`.
 
 Which DS records the servers of the parent have is noted for zones that the pool signs, whose keys wait for that; the
-parent is notified of what it is to have.
+parent is notified of what it is to have.  Of zones that the pool signs, some are transferred from a server in each
+round, and verified whole: all have their turn on all servers, and those that were not valid are verified each time.
 
 Findings of one zone and server stay until the server was asked again, and are told once.
 """
@@ -19,7 +20,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from designate_pool import logs, metrics
 from designate_pool.deadline import Turns
@@ -28,7 +29,7 @@ from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoin
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
-from designate_pool.pool_manager.verify import parent_servers
+from designate_pool.pool_manager.verify import parent_servers, transferred_zone
 from designate_pool.protocol import tsig, zone_signatures
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.protocol.zone_signatures import ServedSignatures
@@ -45,6 +46,21 @@ IDLE, CLAIM_SECONDS = 5.0, 300.0
 PARENT_SECONDS = 120.0
 #: Zones that a server is asked for over one connection, and servers that are asked at the same time.
 AT_ONCE, WORKERS = 100, 16
+#: Zones of a page that are verified whole in one round, and seconds for that; likewise of those that were not valid.
+MOST_VERIFIED, VERIFY_SECONDS = 10, 60.0
+#: What is found of these begins so.
+NOT_VALID = 'the zone that it serves is not valid: '
+
+
+class _Sample(NamedTuple):
+    """Zones that are being verified whole.
+
+    :ivar former: what was found before of zones that were not valid, by domain and server
+    :ivar verified: of each server, by id, what is wrong with each domain
+    """
+
+    former: Mapping[tuple[str, str], str]
+    verified: Mapping[str, concurrent.futures.Future[dict[str, list[str] | None]]]
 
 
 class SignatureAudit:
@@ -99,12 +115,15 @@ class SignatureAudit:
         concurrent.futures.wait([future for _, _, future in answers])
         now = self._manager.storage.now()
         findings, checked, signed = list[AuditFinding](), set[tuple[str, str]](), set[str]()
-        ds_records = self._ds_of([name for _, name, is_known in domains if is_known])
+        names_by_id = {domain_id: name for domain_id, name, is_known in domains if is_known}
+        labels = {worker.server.id: worker.server.label for worker in workers}
+        sample = self._verify_some(audit, workers, names_by_id, now)
+        ds_records = self._ds_of(list(names_by_id.values()))
         if ds_records:
             self._manager.storage.run(zone_signing.report_ds, {
                 domain_id: {str(server): ds for server, ds in ds_records[name].items()}
                 for domain_id, name, _ in domains if ds_records.get(name)}, now)
-        self._notify_parents({domain_id: name for domain_id, name, is_known in domains if is_known})
+        self._notify_parents(names_by_id)
         for domain_id, name, is_known in Turns().between(domains):
             served = {f'{worker.server.label} at {endpoint}' if worker.server.verify else worker.server.label:
                       (worker, one) for worker, endpoint, future in answers
@@ -122,6 +141,10 @@ class SignatureAudit:
                     rounds[audit.started_at] = min(one.expires_at, rounds.get(audit.started_at, one.expires_at))
                 findings += [AuditFinding(new_id(), now, audit.pool_id, KIND, domain_id, name, worker.server.id, label,
                                           what, audit_findings.UNTOUCHED) for what in wrong[label]]
+        findings += [AuditFinding(new_id(), now, audit.pool_id, KIND, domain_id, names_by_id[domain_id], server_id,
+                                  labels[server_id], what, audit_findings.UNTOUCHED)
+                     for (domain_id, server_id), what in self._not_valid(sample).items()
+                     if (domain_id, server_id) in checked]
         new = self._manager.storage.run(audit_findings.replace_signatures, audit.pool_id, audit.after_id, last_id,
                                         checked, {domain_id for domain_id, _, _ in domains}, findings)
         self._log(new)
@@ -145,6 +168,34 @@ class SignatureAudit:
 
         probes = {name: self._threads.submit(probe, name) for name in names}
         return {name: future.result() for name, future in probes.items()}
+
+    def _verify_some(self, audit: Audit, workers: Sequence[ServerWorker], names: Mapping[str, str],
+                     now: datetime) -> _Sample:
+        """Begin to verify some zones of the page, *names* by id, each on one server."""
+        # Those that are signed here alone: others may sign in ways that the verifier does not know.
+        ids = sorted(self._manager.storage.read(zone_signing.states_of, names)) if names else []
+        pairs = [(domain_id, worker.server.id) for worker in workers for domain_id in ids]
+        former = self._manager.storage.read(audit_findings.told_of_signatures, audit.pool_id, ids, NOT_VALID)
+        number = int(audit.started_at.timestamp() // self._manager.settings.signature_audit_interval)
+        chosen = {*_in_turn(pairs, number), *_in_turn(sorted(former.keys() & set(pairs)), number)}
+        by_server = {worker: {domain_id: names[domain_id] for domain_id in ids
+                              if (domain_id, worker.server.id) in chosen} for worker in workers}
+        return _Sample(former, {worker.server.id: self._threads.submit(
+            transferred_zone.verify_each, worker.server, zones, int(now.timestamp()), VERIFY_SECONDS)
+            for worker, zones in by_server.items() if zones})
+
+    def _not_valid(self, sample: _Sample) -> dict[tuple[str, str], str]:
+        """What is wrong with zones that were verified, by domain and server, or was before with those that were not."""
+        wrong = dict(sample.former)
+        for server_id, future in sample.verified.items():
+            for domain_id, defects in future.result().items():
+                metrics.ZONES_VERIFIED.labels(self._manager.pool.name, 'unknown' if defects is None else
+                                              'wrong' if defects else 'valid').inc()
+                if defects is not None:
+                    wrong.pop((domain_id, server_id), None)
+                if defects:
+                    wrong[domain_id, server_id] = NOT_VALID + ' '.join(sorted(defects)[:3])
+        return wrong
 
     def _notify_parents(self, names: Mapping[str, str]) -> None:
         """Tell the parents of zones, once in a round, that they are to change the DS (RFC 9859)."""
@@ -178,6 +229,12 @@ class SignatureAudit:
             self._expiries[label] = rounds = {begun: at for begun, at in rounds.items() if begun > oldest}
             gauge = metrics.SIGNATURES_EXPIRE_AT.labels(self._manager.pool.name, label)
             gauge.set(min(rounds.values(), default=float('inf')))
+
+
+def _in_turn(pairs: Sequence[tuple[str, str]], number: int) -> Sequence[tuple[str, str]]:
+    """Those of *pairs* whose turn it is in the round of this number; each has its turn in some round."""
+    start = number * MOST_VERIFIED % len(pairs) if pairs else 0
+    return [*pairs[start:], *pairs[:start]][:MOST_VERIFIED]
 
 
 def ask(server: Server, endpoint: Endpoint, names: Sequence[str]) -> dict[str, ServedSignatures]:

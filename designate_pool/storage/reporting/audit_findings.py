@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from designate_pool.model import Action, AuditFinding, AuditKind, Outcome
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities
+from designate_pool.storage.sql.entities import Entities, chunks
 from designate_pool.storage.sql.schema import audit_findings, domains, pool_manager_status
 from designate_pool.storage.zones import pools as pool_store
 
@@ -69,6 +69,14 @@ def replace_signatures(tx: Tx, pool_id: str, after_id: str, last_id: str, checke
     new = [finding for key, finding in now.items() if key not in present]
     add(tx, new)
     return new
+
+
+def told_of_signatures(tx: Tx, pool_id: str, domain_ids: Iterable[str], beginning: str) -> dict[tuple[str, str], str]:
+    """What was found about the signatures of these domains that begins so: by domain id and server id."""
+    return {(domain_id, server_id): what for part in chunks(domain_ids) for domain_id, server_id, what in tx.execute(
+        sa.select(TABLE.c.domain_id, TABLE.c.server_id, TABLE.c.what).where(
+            TABLE.c.pool_id == pool_id, TABLE.c.kind == AuditKind.SIGNATURES, TABLE.c.domain_id.in_(part),
+            TABLE.c.what.startswith(beginning, autoescape=True))).tuples()}
 
 
 def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[AuditFinding]:

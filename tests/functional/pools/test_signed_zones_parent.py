@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import pathlib
+import sqlite3
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -54,8 +56,16 @@ def test_keys_wait_for_what_the_servers_of_the_parent_have(parent: Parent, tmp_p
         parent.delegate(*found['ds'])
         zone.wait_for('secure')
         pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=0)
+        with contextlib.closing(sqlite3.connect(pool.servers['pdns'].database, timeout=10)) as database, database:
+            assert database.execute('UPDATE records SET content = ? WHERE name = ? AND type = ?', (
+                '192.0.2.66', f'www.{NAME}'.rstrip('.'), 'A')).rowcount == 1
+        pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=1)
+        finding, = pool.stack.request('GET', f'/v2/zones/{zone.id}/explain', 200)['findings']
+        assert finding['server_name'].startswith('pdns')
+        assert finding['found'].startswith(f'the zone that it serves is not valid: A of www.{NAME}')
         for server in pool.stack.servers_state().values():
-            pool.stack.command('server', 'resync', server['name'], '--contents')
+            pool.stack.command('server', 'resync', server['name'], '--contents', '--fix')
+        pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=0)
         zone.ask('DELETE')
         zone.wait_for('ds_leaving')
         parent.delegate()

@@ -83,8 +83,9 @@ DEFECTS: dict[str, tuple[Callable[[SignedZone], object], str]] = {
     'malformed NSEC': (lambda zone: link(zone, W5, nsec('w6')[:-1] + b'\0\0'), f'NSEC of {W5} is malformed'),
     'expired': (lambda zone: again(zone, W5, 'A', A, times=Validity(NOW - 9999, NOW - 1)), 'expires at'),
     'expires in an hour':
-        (lambda zone: again(zone, W5, 'A', A, times=Validity(NOW - 9, NOW + 3600)), '3600 s from now'),
-    'not valid yet': (lambda zone: again(zone, W5, 'A', A, times=Validity(NOW + 60, NOW + 9 * 86_400)), 'valid from'),
+        (lambda zone: again(zone, W5, 'A', A, times=Validity(NOW - 9, NOW + 3600)), f'expires at {NOW + 3600}'),
+    'not valid yet':
+        (lambda zone: again(zone, W5, 'A', A, times=Validity(NOW + 60, NOW + 9 * 86_400)), 'not valid before'),
     'foreign key': (lambda zone: again(zone, W5, 'A', A, keys=key_set(*made('CSK'))), 'which the zone does not have'),
     'another zone': (lambda zone: zone.signed.update(signer.resign(
         'example.net.', [([(W5, 'A', 300, A)], ())], zone.keys, TIMES).added), 'names another zone'),
