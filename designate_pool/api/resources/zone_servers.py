@@ -24,10 +24,11 @@ from designate_pool.api.views.zone_servers import (RECORDSET_SERVERS, ZONE_SERVE
                                                    zone_servers)
 from designate_pool.errors import DomainNotFound, InvalidField, OverQuota
 from designate_pool.model import (AuditKind, ChangeKind, Context, Domain, PageRequest, PlanState, Pool, Reason,
-                                  ServerState, Status)
+                                  ServerState, SigningState, Status)
 from designate_pool.protocol.rules import Level, Violation
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings, dashboard
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.zones import plans, secondary_zones
 
 #: How many of the newest findings of audits about a zone are shown.
@@ -217,10 +218,11 @@ def explain_domain(api: Api, context: Context, domain: Domain, base: str) -> Jso
         with contextlib.suppress(OverQuota):  # of zones that are too large to be looked at
             culprits = [violation for violation in api.central.validate_domain(context, domain.id)
                         if violation.rule.level is not Level.WARNING]
+    sentences = _locked(domain), _signing_held(api, domain), _waiting(api, context, domain)
     return EXPLANATION.show(domain, base,
                             **explain.explain(shown, api.storage.now(), explain.missing_services(services),
                                               [str(violation) for violation in culprits],
-                                              ' '.join(filter(None, (_locked(domain), _waiting(api, context, domain)))),
+                                              ' '.join(filter(None, sentences)),
                                               {finding.label: finding.what for finding in reversed(findings)
                                                if finding.mended is False
                                                and finding.done == audit_findings.UNREPAIRED}, pool.probe_interval),
@@ -240,6 +242,12 @@ def _waiting(api: Api, context: Context, domain: Domain) -> str:
     waiting = api.storage.read(plans.waiting, domain.id, api.storage.now()) if domain.needs_approval else ()
     count = sum(context.sees(plan.project_id or '') or context.sees(plan.asking_project_id or '') for plan in waiting)
     return f'It has {count} change{"s" * (count > 1)} that wait{"s" * (count == 1)} for approval.' if count else ''
+
+
+def _signing_held(api: Api, domain: Domain) -> str:
+    state = api.storage.read(zone_signing.state_of, domain.id) if domain.is_signed else None
+    return '' if state is None or state.state is not SigningState.HELD else (
+        f'Its signing is held, so that it is neither changed nor are its signatures renewed: {state.why}.')
 
 
 def _locked(domain: Domain) -> str:

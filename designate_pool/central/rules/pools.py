@@ -57,7 +57,7 @@ def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now
     if new.name_servers != old.name_servers and (freeze := Freeze.parse(old.freeze)) is not None:
         raise Refused('pool_frozen', f'The name servers of the pool {old.name} cannot be changed while it is frozen: '
                                      f'{freeze.reason}', 409)
-    if new.name_servers != old.name_servers and zone_signing.has_held(tx, pool_id):
+    if new.name_servers != old.name_servers and zone_signing.count_held(tx, pool_id, 1):
         raise Refused('signing_held', f'The name servers of the pool {old.name} cannot be changed while it has zones '
                                       'whose signing is held since the database was restored.', 409)
     pools.save(tx, new, now)

@@ -44,7 +44,9 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses, sweeps
 from designate_pool.storage.reporting import gauges
 from designate_pool.storage.reporting.gauges import ServerMeasures
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.zones import domains as domain_store
+from designate_pool.storage.zones import pools as pool_store
 
 LOG = logging.getLogger(__name__)
 
@@ -299,6 +301,8 @@ class Gauges:
         for audit in manager.storage.read(sweeps.of_pool, pool):
             _show_audit(pool, audit, intervals[audit.kind])
         metrics.PLANS_PARKED.labels(pool).set(manager.storage.read(gauges.parked_plans, pool, manager.storage.now()))
+        metrics.SIGNING_HELD.labels(pool).set(manager.storage.read(
+            zone_signing.count_held, pool_store.id_of(pool), gauges.MOST))
         metrics.MEASURED_AT.labels(pool).set_to_current_time()
 
     def _show(self, pool: str, server: PoolServer, found: ServerMeasures) -> None:

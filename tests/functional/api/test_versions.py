@@ -115,6 +115,14 @@ def test_a_version_that_there_is_not(place: Place, at: str, status: int, why: st
         assert why in place.ask('GET', f'{zone}/versions/{at}{path}', status=status).json['message']
 
 
+def test_a_zone_that_a_restored_database_holds_is_explained(place: Place) -> None:
+    things = place.things('alpha')
+    place.central.dnssec.enable(Context(project_id='alpha'), things['zone_id'])
+    place.central.renew_pool(Context(all_projects=True), things['pool_id'])
+    explained = place.ask('GET', f'/v2/zones/{things["zone_id"]}/explain', status=200).json
+    assert 'signing is held' in explained['summary'] and 'dnssec resume' in explained['summary']
+
+
 def test_each_project_sees_its_own_time(place: Place) -> None:
     things = place.things('alpha')
     zone, www = f'/v2/zones/{things["zone_id"]}', f'www.{things["zone_name"]}'

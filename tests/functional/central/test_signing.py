@@ -469,6 +469,7 @@ def test_a_restored_database_signs_with_no_key_before_it_is_known_to_be_the_one_
     before = check(database, clock, domain)
     central.renew_pool(WHO, domain.pool_id)
     assert central.get_domain(RED, plain.id).serial > plain.serial
+    assert database.read(zone_signing.count_held, domain.pool_id, 9) == 1
     assert refused(change, central, domain, ('www.example.com.', 'A', ['192.0.2.7'])) == 'signing_held'
     assert refused(central.dnssec.disable, RED, domain.id) == 'signing_held'
     assert refused(central.delete_domain, RED, domain.id) == 'ds_at_parent'
@@ -483,6 +484,7 @@ def test_a_restored_database_signs_with_no_key_before_it_is_known_to_be_the_one_
             central.dnssec.resume(RED, domain.id, parent, served)
     central.dnssec.import_keys(RED, domain.id, after_backup)
     shown = central.dnssec.resume(RED, domain.id, ds, dnskeys)
+    assert database.read(zone_signing.count_held, domain.pool_id, 9) == 0
     assert shown.state.state is SigningState.SECURE and shown.ds == ds[Endpoint('192.0.2.53', 53)]
     check(database, clock, domain)
     change(central, domain, ('www.example.com.', 'A', ['192.0.2.7']))

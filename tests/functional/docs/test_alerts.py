@@ -91,6 +91,9 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
     'DesignatePoolSigningRefused': (
         [{'designate_pool_dnssec_refused_total{pool="default"}': '0+1x60'}],
         [{'designate_pool_dnssec_refused_total{pool="default"}': '7x60'}]),
+    'DesignatePoolSigningHeld': (
+        [{'designate_pool_dnssec_held{pool="default"}': '2x60'}],
+        [{'designate_pool_dnssec_held{pool="default"}': '0x60'}]),
     'DesignatePoolSignaturesExpire': (
         [{'designate_pool_signatures_expire_timestamp_seconds{%s}' % SERVER: '170000x60'},
          {'designate_pool_signatures_expire_timestamp_seconds{%s}' % SERVER: '60x60'}],
