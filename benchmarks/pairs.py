@@ -129,13 +129,11 @@ def compare(result: report.Report, pairs: int, several: Found, one: Found) -> No
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = report.arguments('pairs', 'Two pool managers and two MiniDNS beside one of each.')
-    parser.add_argument('--domains', type=int, default=500, help='how many are created at once')
-    parser.add_argument('--records', type=int, default=10, help='in each of them')
-    parser.add_argument('--changes', type=int, default=50, help='of one domain, one after the other')
-    parser.add_argument('--clients', type=int, default=8, help='threads that create them')
-    parser.add_argument('--pairs', type=int, default=2, help='how many there are of each, beside one')
-    parser.add_argument('--rounds', type=int, default=2)
+    parser = report.arguments(
+        'pairs', 'Two pool managers and two MiniDNS beside one of each.', domains=(500, 'how many are created at once'),
+        records=(10, 'in each of them'), changes=(50, 'of one domain, one after the other'),
+        clients=(8, 'threads that create them'), pairs=(2, 'how many there are of each, beside one'),
+        rounds=(2, 'of all of it'))
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     options = parser.parse_args(argv)
     if options.pairs < 2:

@@ -79,12 +79,17 @@ class Report:
                 'figures': [each.as_json() for each in self.figures], 'details': self.details}
 
 
-def arguments(benchmark: str, description: str) -> argparse.ArgumentParser:
-    """The options that every benchmark has; from now on SIGTERM ends all that it has started as well."""
+def arguments(benchmark: str, description: str, **counts: tuple[int, str]) -> argparse.ArgumentParser:
+    """The options that every benchmark has; from now on SIGTERM ends all that it has started as well.
+
+    :param counts: more options that are numbers, each with its default and help
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     parser = argparse.ArgumentParser(prog=f'python -m benchmarks.{benchmark}', description=description)
     parser.add_argument('--json', type=pathlib.Path, metavar='FILE', help='write the figures there')
     parser.add_argument('--quick', action='store_true', help='a small run, to see that it works')
+    for name, (default, text) in counts.items():
+        parser.add_argument(f'--{name}', type=int, default=default, help=text)
     return parser
 
 

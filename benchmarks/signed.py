@@ -142,12 +142,11 @@ def renew(system: System, load: Load, count: int, key: str, result: report.Repor
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = report.arguments('signed', 'What signed zones cost, beside unsigned ones.')
-    parser.add_argument('--zones', type=int, default=20, help='of either kind, that are changed by turns')
-    parser.add_argument('--records', type=int, default=10, help='of each zone')
-    parser.add_argument('--changes', type=int, default=200, help='of zones of either kind')
-    parser.add_argument('--alone', type=int, default=1000, help='zones that are signed without a database')
-    parser.add_argument('--renewed', type=int, default=500, help='zones whose signatures are all renewed')
+    parser = report.arguments(
+        'signed', 'What signed zones cost, beside unsigned ones.',
+        zones=(20, 'of either kind, that are changed by turns'), records=(10, 'of each zone'),
+        changes=(200, 'of zones of either kind'), alone=(1000, 'zones that are signed without a database'),
+        renewed=(500, 'zones whose signatures are all renewed'))
     options = parser.parse_args(argv)
     if options.quick:
         options.zones, options.changes, options.alone, options.renewed = 5, 20, 100, 30
