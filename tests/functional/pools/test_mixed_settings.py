@@ -24,7 +24,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
 
 def test_minidns_moves_to_another_port_and_the_servers_follow(pool: Mixed) -> None:
     for name in NAMES[1:]:
-        pool.import_zone(name)
+        pool.stack.import_www(name)
     zone, recordset = pool.create(NAMES[0])
     for there in (1, 0):
         pool.change_sections({make: pool.section(make, there) for make in MAKES})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import pathlib
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -15,26 +14,10 @@ import dns.zone
 import pytest
 
 from testing.processes import binary
-from tests.fixtures.mixed import MAKES, Mixed
+from tests.fixtures.mixed import MAKES, Mixed, signing
 
-#: Short times, so that keys wait for seconds; signatures are renewed while the tests run.
-POLICIES = '''
-[service:central]
-signing_keys_file = {keys}
-
-[dnssec_policy:default]
-dnskey_ttl = 1
-propagation_delay = 0
-parent_ds_ttl = 1
-
-[dnssec_policy:hashed]
-denial = NSEC3
-algorithm = ED25519
-keys = csk
-dnskey_ttl = 2
-propagation_delay = 0
-parent_ds_ttl = 1
-'''
+#: Signatures are renewed while the tests run; one key of another algorithm.
+HASHED = 'algorithm = ED25519\nkeys = csk\n'
 NAMES = 'www 1 IN A 192.0.2.1\n*.wild 1 IN TXT "any"\nfar.below 1 IN A 192.0.2.2\nchild 1 IN NS ns.child\n' \
         'ns.child 1 IN A 192.0.2.3\n'
 
@@ -42,9 +25,7 @@ NAMES = 'www 1 IN A 192.0.2.1\n*.wild 1 IN TXT "any"\nfar.below 1 IN A 192.0.2.2
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     folder = tmp_path_factory.mktemp('mixed')
-    keys = folder / 'signing.keys'
-    keys.write_text(base64.urlsafe_b64encode(b'k' * 32).decode() + '\n')
-    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', others=[POLICIES.format(keys=keys)]) as running:
+    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', others=[signing(folder, hashed=HASHED)]) as running:
         yield running
         running.stack.must_be_sound()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import pathlib
 import sqlite3
@@ -12,8 +11,8 @@ import pytest
 
 from testing.bind import Named
 from testing.processes import wait_until
-from tests.fixtures.mixed import Mixed
-from tests.functional.pools.test_signed_zones import POLICIES, SignedZone
+from tests.fixtures.mixed import Mixed, signing
+from tests.functional.pools.test_signed_zones import SignedZone
 
 NAME = 'below.example.com.'
 
@@ -45,9 +44,7 @@ def parent(tmp_path: pathlib.Path) -> Iterator[Parent]:
 
 
 def test_keys_wait_for_what_the_servers_of_the_parent_have(parent: Parent, tmp_path: pathlib.Path) -> None:
-    keys = tmp_path / 'signing.keys'
-    keys.write_text(base64.urlsafe_b64encode(b'k' * 32).decode() + '\n')
-    with Mixed(tmp_path / 'mixed', f'sqlite:///{tmp_path}/pool.sqlite', others=[POLICIES.format(keys=keys)], manager={
+    with Mixed(tmp_path / 'mixed', f'sqlite:///{tmp_path}/pool.sqlite', others=[signing(tmp_path)], manager={
             'signature_audit_interval': '1', 'parent_servers': f'127.0.0.1:{parent.port}'}) as pool:
         zone = SignedZone(pool, NAME, tmp_path)
         zone.ask('POST')
