@@ -221,7 +221,7 @@ def test_services_that_each_use_another_node_lose_nothing(cluster: GaleraCluster
     load.stack.launch_at(urls[2], 'minidns')
     load.stack.launch_at(urls[1], 'central', key='central')
     with load.running():
-        load.await_changes(150)
+        load.await_changes(80)
     load.tell('Galera, each service at another node')
     load.check()
 
