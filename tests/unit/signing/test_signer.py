@@ -55,11 +55,11 @@ def test_hundreds_of_changes_lead_to_what_signing_anew_does(denial: str, seed: i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('seed', range(100, 110))
+@pytest.mark.parametrize('seed', range(100, 104))
 @pytest.mark.parametrize('denial', ['NSEC', 'NSEC3'])
 def test_thousands_of_changes_lead_to_what_signing_anew_does(denial: str, seed: int) -> None:
     walk(seed, denial, PAIR, 6, 60)
-    for number in range(10):
+    for number in range(5):
         walk(10 * seed + number, denial, QUICK, 30, 30)
 
 
