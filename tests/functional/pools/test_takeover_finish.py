@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
@@ -17,6 +15,7 @@ from designate_pool.model import Endpoint
 from designate_pool.storage.designate import tables
 from designate_pool.storage.sql.database import Storage, Tx
 from testing import designate as theirs
+from testing import warm
 from testing.bind import Named
 from testing.daemon import Daemon
 from testing.databases import DatabaseServer, upgraded_sqlite
@@ -33,28 +32,6 @@ ZONES = [f'zone-{number}.example.com.' for number in range(8)]
 #: Of the secondary zone that is created here.
 SECONDARY_SERIAL = 7
 MASTERS = '[service:central]\nmaster_networks = 127.0.0.0/8\n'
-#: A program that is killed before or after it has called a function.
-KILLED = '''
-import importlib, os, signal, sys
-from oslo_config import cfg
-from designate_pool.cmd.manage import app
-
-where, when, *arguments = sys.argv[1:]
-module, _, path = where.partition(':')
-owner = importlib.import_module('designate_pool.cmd.takeover.' + module)
-*parts, name = path.split('.')
-for part in parts:
-    owner = getattr(owner, part)
-inner = getattr(owner, name)
-
-def called(*given, **named):
-    if when == 'after':
-        inner(*given, **named)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(owner, name, called)
-sys.exit(app.main(arguments, cfg.ConfigOpts()))
-'''
 IDS = ('11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222')
 
 
@@ -284,10 +261,9 @@ def test_it_goes_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], d
         for where, when in (('zone_copy:ZoneCopy.run', 'after'), ('commands:refuse_differences', 'before'),
                             ('commands:target.begin_service', 'after'), ('commands:_wait', 'before'),
                             ('commands:_wait', 'after'), ('commands:refuse_differences', 'after')):
-            done = subprocess.run([
-                sys.executable, '-W', 'ignore', '-c', KILLED, where, when, '--config-file', str(stack.config),
-                'designate', 'finish', '--designate-conf', str(stack.folder.parent / 'designate.conf'), '--quiet',
-                '0.1'], capture_output=True, text=True, timeout=300)
+            done = warm.run('tests.fixtures.killed', f'designate_pool.cmd.takeover.{where}', when, '--config-file',
+                            str(stack.config), 'designate', 'finish', '--designate-conf',
+                            str(stack.folder.parent / 'designate.conf'), '--quiet', '0.1')
             assert done.returncode == -signal.SIGKILL, f'{where}: {done.returncode}\n{done.stdout}\n{done.stderr}'
         code, told = designate_command(stack, 'finish', '--quiet', '0.1')
         assert code == 0, told
