@@ -47,7 +47,7 @@ test-quick: $(PYTHON_PACKAGES)
 
 # What takes too long for every change, and mostly waits: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
-	$(BIN)/pytest -n 4 --dist loadfile -m slow $(PYTEST_ARGS)
+	$(BIN)/pytest -n 6 --dist loadfile -m slow $(PYTEST_ARGS)
 
 # The tests that Designate has for its API and its client; what is known not to pass is in tests/designate/not_passing.txt.
 test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)
