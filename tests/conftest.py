@@ -77,11 +77,25 @@ SLOW_FOLDERS = tuple(pathlib.Path(__file__).parent / folder for folder in (
 QUICK_FILES = ('test_contents_matching', 'test_mixed_pool', 'test_planted', 'test_stories')
 
 
+def is_slow(path: pathlib.Path) -> bool:
+    """Whether all tests of a file are slow, by its folder."""
+    return path.stem not in QUICK_FILES and any(path.is_relative_to(folder) for folder in SLOW_FOLDERS)
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """Leave out files none of whose tests will run: to import them takes each process seconds."""
+    if collection_path.suffix != '.py' or collection_path.name in ('conftest.py', '__init__.py'):
+        return None
+    if config.option.markexpr == 'slow':
+        return not is_slow(collection_path) and 'mark.slow' not in collection_path.read_text() or None
+    return config.option.markexpr == 'not slow' and is_slow(collection_path) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow by its folder; put the slowest files first, the other ones with real servers next."""
     for item in items:
-        if item.path.stem not in QUICK_FILES and any(item.path.is_relative_to(folder) for folder in SLOW_FOLDERS):
+        if is_slow(item.path):
             item.add_marker('slow')
 
     def rank(item: pytest.Item) -> int:
