@@ -121,7 +121,6 @@ DOCUMENTED_NAMES = {'_asdict', '_exit', '_fields', '_mapping', '_process_desired
                     '_replace', '_t', '_type'}
 #: What is used of other libraries though they do not document it, and why.
 UNDOCUMENTED = {
-    'cli.completion: _actions': 'argparse lists the arguments of a parser nowhere else',
     'cli.base: _formatter_plugins': 'cliff lists the formats that are installed nowhere else',
     'cli.base: _load_formatter_plugins': 'cliff takes formats of an application only as installed plug-ins of all',
     'cli.base: cliff.formatters.commaseparated.CSVLister': 'a format of one thing as CSV, as lists have it',

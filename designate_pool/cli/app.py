@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cliff import app, commandmanager, help, utils
+from cliff import app, commandmanager, complete, help, utils
 
 from designate_pool import __version__
 from designate_pool.cli import connection, terminal
@@ -121,6 +121,10 @@ class Help(help.HelpCommand):
             if not any(name.startswith(parsed_args.cmd[0]) for name in COMMANDS):
                 return self.app.run_subcommand(words)
         return super().take_action(parsed_args)
+
+
+#: Prints what bash needs to complete commands and options.
+Complete = complete.CompleteCommand
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,8 +19,9 @@ from cliff.formatters.table import TableFormatter
 from stevedore.extension import Extension
 
 from designate_pool.cli import terminal, zone_wait
-from designate_pool.cli.client import POOL, Client, Json, Resource
+from designate_pool.cli.client import POOL, Client, Json, Resource, cli_error
 from designate_pool.cli.connection import CliError
+from designate_pool.errors import PoolError
 
 #: Formats that take lists and mappings as they are.
 _STRUCTURED = ('json', 'yaml', 'text')
@@ -239,7 +240,10 @@ class ApiCommand(command.Command):
         return ''
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        return super().run(parsed_args) or self.exit_code
+        try:
+            return super().run(parsed_args) or self.exit_code
+        except PoolError as error:
+            raise cli_error(error) from error
 
     @property
     def client(self) -> Client:
@@ -329,7 +333,7 @@ class ChangeCommand(ShowOne):
                     headers: Mapping[str, str] | None = None) -> Json:
         """Ask the API for the change; the wait counts from here."""
         self._sent_at = time.monotonic()
-        changed = self.client.change(method, path, body, headers=headers)
+        changed = self.client.json(method, path, body, headers=headers)
         change = changed.get('links', {}).get('change')
         self._needs_approval = change is not None
         if change is not None:
@@ -391,7 +395,7 @@ def show_command(of: Resource, about: str) -> type[ShowOne]:
 def create_command(of: Resource, about: str, *arguments: Argument) -> type[ShowOne]:
     """A command that creates one of a resource from *arguments*; *about* is its help."""
     def take_action(self: ShowOne, parsed_args: argparse.Namespace) -> Shown:
-        return columns(self.client.change('POST', of.path, options_given(parsed_args, arguments)), of.columns)
+        return columns(self.client.json('POST', of.path, options_given(parsed_args, arguments)), of.columns)
 
     return type('Create', (ShowOne,), {'__doc__': about, 'arguments': arguments, 'take_action': take_action})
 
@@ -400,7 +404,7 @@ def set_command(of: Resource, about: str, *arguments: Argument | OneOf) -> type[
     """A command that changes what *arguments* give of one of a resource; *about* is its help."""
     def take_action(self: Any, parsed_args: argparse.Namespace) -> Shown:
         body = changes_given(parsed_args, arguments)
-        return columns(self.client.change('PATCH', self.path(parsed_args), body), of.columns)
+        return columns(self.client.json('PATCH', self.path(parsed_args), body), of.columns)
 
     return type('Set', (ResourceCommand, ShowOne), {'__doc__': about, 'resource': of, 'arguments': arguments,
                                                     'take_action': take_action})

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import requests
 
 from designate_pool.cli.connection import ApiConnection, CliError
-from designate_pool.errors import InvalidField
-from designate_pool.planner.providers.pool_api import json_object, new_session, reason, zone_named
+from designate_pool.errors import (ApiRefused, ApiUnreachable, InvalidField, PlanMoved, PlanNotFound, PoolError,
+                                   WrongPlanState)
+from designate_pool.planner.providers.pool_api import LARGEST_PAGE, ApiRequests, new_session, zone_named
 
 Json = dict[str, Any]
 _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
-#: Items that one answer may have.
-LARGEST_PAGE = 1000
 _ALL = 'X-Auth-All-Projects'
 #: The least digits that are taken for the beginning of an id.
 PREFIX = 4
@@ -85,6 +84,15 @@ def with_hint(message: str, type: str, request_id: str = 'the request') -> str:
     """*message* with a hint on what to do about an error of the code *type*."""
     hint = _HINTS.get(type, '').format(request_id=request_id)
     return '\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip()
+
+
+def cli_error(error: PoolError) -> CliError:
+    """*error* with a hint on what to do."""
+    if isinstance(error, ApiUnreachable):
+        return CliError(f'{error} Look whether designate-pool-api is running and whether --url or DESIGNATE_POOL_URL '
+                        'is right.')
+    has_hint = isinstance(error, (ApiRefused, PlanNotFound, PlanMoved, WrongPlanState))
+    return CliError(with_hint(str(error), error.type) if has_hint else str(error))
 
 
 def is_id(text: str) -> bool:
@@ -184,7 +192,7 @@ def session_for(url: str, settings: ApiConnection) -> requests.Session:
     return session
 
 
-class Client:
+class Client(ApiRequests):
     """Asks the API, and finds things by what people type.
 
     :param timeout: seconds that one answer may take
@@ -192,28 +200,15 @@ class Client:
     """
 
     def __init__(self, url: str, timeout: float = 90.0, settings: ApiConnection = ApiConnection()) -> None:
-        self.url = url.rstrip('/')
-        self._timeout = timeout
+        super().__init__(url, session_for(url, settings), timeout)
         self._settings = settings
-        self._session = session_for(self.url, settings)
 
     def get(self, path: str, within: float | None = None, **parameters: Any) -> Json:
         """The JSON at a path.
 
         :param within: seconds that the answer may take, where it is not the client's timeout
         """
-        return self._json(self.send('GET', path, within, params=parameters))
-
-    def change(self, method: str, path: str, body: Json | None = None, timeout: float | None = None,
-               headers: Mapping[str, str] | None = None) -> Json:
-        return self._json(self.send(method, path, timeout, json=body, headers=headers))
-
-    def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
-        """Send a request; CliError when the API cannot be reached or refuses."""
-        answer = self._send(method, path, timeout, **options)
-        if answer.status_code >= 400:
-            raise ApiRefusal(answer.status_code, self._json(answer))
-        return answer
+        return self.json('GET', path, timeout=within, params=parameters)
 
     def for_all_projects(self) -> None:
         """Make all requests from now on about all projects."""
@@ -232,41 +227,10 @@ class Client:
 
     def health(self) -> Json:
         """What ``/healthz`` says, also where it says that something is wrong."""
-        health = self._json(self._send('GET', '/healthz', None))
+        health = self._object(self._send('GET', '/healthz'))
         if not {'version', 'status', 'central', 'broker'} <= set(health):
             raise ApiRefusal(503, health)
         return health
-
-    def _send(self, method: str, path: str, timeout: float | None, **options: Any) -> requests.Response:
-        try:
-            return self._session.request(method, self.url + path, timeout=timeout or self._timeout,
-                                         allow_redirects=False, **options)
-        except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema,
-                requests.exceptions.InvalidSchema) as error:
-            raise CliError(f'{self.url!r} is no address of an API; give one as --url http://HOST:PORT.') from error
-        except requests.exceptions.ReadTimeout as error:
-            raise CliError(f'The API at {self.url} has not answered in {timeout or self._timeout:g} s; what was asked '
-                           'may still be done: look before you try again.') from error
-        except requests.exceptions.RequestException as error:
-            raise CliError(f'The API at {self.url} cannot be reached ({reason(error)}); look whether '
-                           'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
-
-    def every(self, path: str, key: str, most: int | None = None, marker: str | None = None,
-              **parameters: Any) -> Iterator[Json]:
-        """All items of a list, page after page.
-
-        :param marker: only what comes after the item of this id
-        """
-        query = {name: value for name, value in {**parameters, 'marker': marker}.items() if value is not None}
-        remaining = LARGEST_PAGE if most is None else most
-        while remaining:
-            page = self.get(path, limit=min(remaining, LARGEST_PAGE), **query)
-            yield from page[key]
-            if most is not None:
-                remaining -= len(page[key])
-            if 'next' not in page.get('links', {}) or not page[key]:
-                return
-            query['marker'] = page[key][-1]['id']
 
     def zone(self, name_or_id: str) -> Json:
         """A zone by its name or id; CliError when there is none."""
@@ -361,10 +325,8 @@ class Client:
         """The names of the pools, by their ids."""
         return {pool['id']: pool['name'] for pool in self.every(POOL.path, POOL.key)}
 
-    def _json(self, answer: requests.Response) -> Json:
-        body = json_object(answer)
-        if body is None:
-            raise CliError(f'What answers at {self.url} is not the API of designate-pool (it sent '
-                           f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
-                           'look whether --url or DESIGNATE_POOL_URL is right.')
-        return body
+    def _unreachable(self, why: str) -> Exception:
+        return cli_error(ApiUnreachable(url=self.url, why=why))
+
+    def _refused(self, answer: requests.Response, fault: Json) -> Exception:
+        return ApiRefusal(answer.status_code, fault)

@@ -144,7 +144,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         'validate': 'commands.sources:Validate',
     },
     'The command itself': {
-        'complete': 'completion:Complete',
+        'complete': 'app:Complete',
         'help': 'app:Help',
     },
 }

@@ -67,12 +67,6 @@ def path_of(environ: Mapping[str, str]) -> pathlib.Path | None:
     return next((path for place in PLACES if (path := pathlib.Path(os.path.expanduser(place))).is_file()), None)
 
 
-def names(environ: Mapping[str, str]) -> list[str]:
-    """The names of all clouds; CliError for a malformed file."""
-    path = path_of(environ)
-    return [] if path is None else sorted(_read(path)[1])
-
-
 def _read(path: pathlib.Path) -> tuple[str | None, dict[str, Cloud]]:
     document = _mapping(_parsed(path), path, 'the file')
     clouds = _mapping(document.pop('clouds', None) or {}, path, 'clouds')

@@ -117,7 +117,7 @@ class CreateKey(_ChangeKey):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         typed = self.secret(parsed_args)
         secret = base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode() if typed is None else typed
-        key = self.client.change('POST', KEY.path, {
+        key = self.client.json('POST', KEY.path, {
             'name': parsed_args.name, 'algorithm': parsed_args.algorithm, 'secret': secret, **self.scope(parsed_args)})
         return columns(key if typed is not None else {**key, 'secret': secret}, KEY.columns)
 
@@ -139,7 +139,7 @@ class SetKey(ResourceCommand, _ChangeKey):
         body = {name: value for name, value in values.items() if value is not None}
         if not body:
             raise CliError('Nothing to change; give --name, --pool, --zone, --algorithm, --secret or --secret-file.')
-        return columns(self.client.change('PATCH', self.path(parsed_args), body), KEY.columns)
+        return columns(self.client.json('PATCH', self.path(parsed_args), body), KEY.columns)
 
 
 #: What can be limited; -1 is without limit.
@@ -166,7 +166,7 @@ class ShowQuotas(ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         if parsed_args.project_id is None:
             return all_columns(self.client.get('/v2/quotas'))
-        return all_columns(self.client.change('GET', _path(parsed_args.project_id), headers=_ALL_PROJECTS))
+        return all_columns(self.client.json('GET', _path(parsed_args.project_id), headers=_ALL_PROJECTS))
 
 
 class SetQuotas(ShowOne):
@@ -176,7 +176,7 @@ class SetQuotas(ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = changes_given(parsed_args, QUOTAS)
-        return all_columns(self.client.change('PATCH', _path(parsed_args.project_id), body, headers=_ALL_PROJECTS))
+        return all_columns(self.client.json('PATCH', _path(parsed_args.project_id), body, headers=_ALL_PROJECTS))
 
 
 class UnsetQuotas(ApiCommand):

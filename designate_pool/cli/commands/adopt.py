@@ -53,8 +53,8 @@ class OnServer:
             members = f'.zones.{self._catalog}\tPTR'
             return {pair: 'member' for key, value in self._transfer(self._catalog).items() if key.endswith(members)
                     for pair in value.split('\t')[1:]}
-        compared = self._client.change('POST', f'/v2/servers/{self._server["id"]}/resync', {'primary': True},
-                                       LIST_SECONDS)
+        compared = self._client.json('POST', f'/v2/servers/{self._server["id"]}/resync', {'primary': True},
+                                     LIST_SECONDS)
         return {**dict.fromkeys(compared['primary'] or (), 'primary'),
                 **dict.fromkeys(compared['extra'] or (), 'secondary')}
 
@@ -113,11 +113,8 @@ class InPowerDns:
 
 def _from_source(source: BaseSource, name: str) -> str:
     zone = Zone(name)
-    try:
-        if not source.populate(zone, lenient=True):
-            raise CliError(f'There is no zone {name}.')
-    except PoolError as error:
-        raise CliError(str(error)) from error
+    if not source.populate(zone, lenient=True):
+        raise CliError(f'There is no zone {name}.')
     _refuse_signed(name, {key.rpartition('\t')[2] for key in zone.packed})
     return ''.join(master.write(zone))
 
@@ -167,29 +164,23 @@ class AdoptZones(Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         existing, pool = self._source(parsed_args)
         pool = self.pool_id(parsed_args) or pool
-        try:
-            if not parsed_args.zones and not parsed_args.all:
-                return rows(('name', 'type'), ({'name': name, 'type': kind} for name, kind in existing.list().items()
-                                               if self._known(name) is None))
-            names = [of_zone(zone) for zone in parsed_args.zones] or [*existing.list()]
-        except PoolError as error:
-            raise CliError(str(error)) from error
+        if not parsed_args.zones and not parsed_args.all:
+            return rows(('name', 'type'), ({'name': name, 'type': kind} for name, kind in existing.list().items()
+                                           if self._known(name) is None))
+        names = [of_zone(zone) for zone in parsed_args.zones] or [*existing.list()]
         return rows(('name', 'result', 'id', 'serial'), self._adopt_each(existing, names, pool, parsed_args))
 
     def _source(self, parsed_args: argparse.Namespace) -> tuple[ExistingZones, dict[str, str]]:
         """Where the zones are, and the pool that they belong to."""
         source, path = parsed_args.source, pathlib.Path(parsed_args.source)
-        try:
-            if source.startswith(('http://', 'https://')):
-                return InPowerDns(source, parsed_args.key_file), {}
-            if path.exists():
-                return InFiles(path, parsed_args.suffix), {}
-            server = self.client.find(SERVER, source)
-            return (OnServer(self.client, server, parsed_args.address, parsed_args.key_file,
-                             None if parsed_args.catalog is None else of_zone(parsed_args.catalog)),
-                    {} if parsed_args.attributes else {'pool_id': server['pool_id']})
-        except PoolError as error:
-            raise CliError(str(error)) from error
+        if source.startswith(('http://', 'https://')):
+            return InPowerDns(source, parsed_args.key_file), {}
+        if path.exists():
+            return InFiles(path, parsed_args.suffix), {}
+        server = self.client.find(SERVER, source)
+        return (OnServer(self.client, server, parsed_args.address, parsed_args.key_file,
+                         None if parsed_args.catalog is None else of_zone(parsed_args.catalog)),
+                {} if parsed_args.attributes else {'pool_id': server['pool_id']})
 
     def _adopt_each(self, found: ExistingZones, wanted: list[str], pool: dict[str, str],
                     parsed_args: argparse.Namespace) -> Iterator[Json]:
@@ -201,7 +192,7 @@ class AdoptZones(Lister):
                 if zone is None:
                     zone, result = self._adopt(found.read(name), name, pool, parsed_args), 'taken over'
                     created.append((zone, sent_at))
-            except CliError as error:
+            except (CliError, PoolError) as error:
                 self.exit_code = 1
                 zone, result = {}, str(error)
             yield {'name': name, 'result': result, 'id': zone.get('id'), 'serial': zone.get('serial')}

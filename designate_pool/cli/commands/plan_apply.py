@@ -70,7 +70,7 @@ def approve_forced(api: Client, name: str, before: Collection[tuple[str, str]], 
         servers = [server for server in _servers(api, name) if (name, server['id']) not in before]
         for server in servers:
             if server['plan_id'] is not None and server['plan_id'] not in approved:
-                api.change('POST', f'/v2/plans/{server["plan_id"]}/approve')
+                api.json('POST', f'/v2/plans/{server["plan_id"]}/approve')
                 approved.add(server['plan_id'])
                 stream.write(f'Plan {server["plan_id"]} of {name} on {server["name"]} is approved, since the zone is '
                              'forced.\n')

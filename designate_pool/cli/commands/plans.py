@@ -121,7 +121,7 @@ class ApproveChange(_Change):
     """Approve a change that somebody else asked for: it is made, in the name of who asked."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        self.client.change('POST', f'{self.path(parsed_args)}/approve')
+        self.client.json('POST', f'{self.path(parsed_args)}/approve')
         return super().take_action(parsed_args)
 
 
@@ -131,7 +131,7 @@ class RefuseChange(_Change):
     arguments = (Argument('--reason', metavar='TEXT', help='why, for who asked for it'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        self.client.change('POST', f'{self.path(parsed_args)}/refuse', {'reason': parsed_args.reason})
+        self.client.json('POST', f'{self.path(parsed_args)}/refuse', {'reason': parsed_args.reason})
         return super().take_action(parsed_args)
 
 

@@ -55,7 +55,7 @@ class CreatePool(ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = options_given(parsed_args, self.arguments)
-        return _shown(self.client.change('POST', '/v2/pools', body), parsed_args.formatter)
+        return _shown(self.client.json('POST', '/v2/pools', body), parsed_args.formatter)
 
 
 class SetPool(ResourceCommand, ShowOne):
@@ -73,7 +73,7 @@ class SetPool(ResourceCommand, ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = changes_given(parsed_args, self.arguments)
-        return _shown(self.client.change('PATCH', self.path(parsed_args), body, LONG), parsed_args.formatter)
+        return _shown(self.client.json('PATCH', self.path(parsed_args), body, LONG), parsed_args.formatter)
 
 
 class FreezePool(ResourceCommand, ShowOne):
@@ -90,7 +90,7 @@ class FreezePool(ResourceCommand, ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {'reason': parsed_args.reason, 'until': parsed_args.until}
-        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/freeze', body),
+        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/freeze', body),
                       parsed_args.formatter)
 
 
@@ -100,7 +100,7 @@ class UnfreezePool(ResourceCommand, ShowOne):
     resource, default = POOL, 'default'
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/unfreeze'), parsed_args.formatter)
+        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/unfreeze'), parsed_args.formatter)
 
 
 def _shown(found: Json, formatter: str) -> Shown:

@@ -47,7 +47,7 @@ class SetPtrRecord(ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = options_given(parsed_args, self.arguments[1:])
-        return columns(self.client.change('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body), PTR_COLUMNS)
+        return columns(self.client.json('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body), PTR_COLUMNS)
 
 
 class UnsetPtrRecord(ApiCommand):
@@ -202,7 +202,7 @@ class LockRecordSet(RecordSetCommand, ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         _, path, _ = self.find_to_change(parsed_args)
-        return columns(self.client.change('POST', f'{path}/tasks/lock', {'reason': parsed_args.reason}),
+        return columns(self.client.json('POST', f'{path}/tasks/lock', {'reason': parsed_args.reason}),
                        RECORDSET_COLUMNS)
 
 
@@ -211,4 +211,4 @@ class UnlockRecordSet(RecordSetCommand, ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         _, path, _ = self.find_to_change(parsed_args)
-        return columns(self.client.change('POST', f'{path}/tasks/unlock'), RECORDSET_COLUMNS)
+        return columns(self.client.json('POST', f'{path}/tasks/unlock'), RECORDSET_COLUMNS)

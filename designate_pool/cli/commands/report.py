@@ -21,7 +21,6 @@ from designate_pool.cli.base import ZONE, Argument, Shown, TextCommand, all_colu
 from designate_pool.cli.client import Json
 from designate_pool.cli.commands.zone_files import IMPORT_SECONDS
 from designate_pool.cli.connection import CliError
-from designate_pool.errors import PoolError
 from designate_pool.model import Answer
 from designate_pool.planner import master
 from designate_pool.protocol import soa_rdata, wire
@@ -84,10 +83,7 @@ class ReportZone(TextCommand):
     def _contents(self, zone: Json) -> dict[str, str]:
         """The packed pairs of the zone, as the database has it."""
         answer = self.client.send('GET', f'/v2/zones/tasks/exports/{zone["id"]}/export', IMPORT_SECONDS)
-        try:
-            return master.read(answer.content.decode('utf-8'), zone['name'])
-        except PoolError as error:
-            raise CliError(str(error)) from error
+        return master.read(answer.content.decode('utf-8'), zone['name'])
 
 
 def _server(server: Json, found: ServerAnswers) -> Json:

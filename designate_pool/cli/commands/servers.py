@@ -315,7 +315,7 @@ class _ServerCommand(ResourceCommand, _Waiting):
 
     def command(self, parsed_args: argparse.Namespace, verb: str, body: Json | None = None,
                 timeout: float | None = None) -> Json:
-        return self.client.change('POST', f'{self.path(parsed_args)}/{verb}', body, timeout)
+        return self.client.json('POST', f'{self.path(parsed_args)}/{verb}', body, timeout)
 
 
 class StartMaintenance(_ServerCommand):
@@ -380,7 +380,7 @@ class ResyncServer(TextCommand, _ServerCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         server = self.find(parsed_args)
         body = {name: getattr(parsed_args, name) for name in ('fix', 'delete_extra', 'contents')}
-        compared = self.client.change('POST', f'{SERVER.path}/{server["id"]}/resync', body, COMPARE_SECONDS)
+        compared = self.client.json('POST', f'{SERVER.path}/{server["id"]}/resync', body, COMPARE_SECONDS)
         lacking = bool(compared['missing'] or compared['behind'] or compared['other'])
         extra = len(compared['extra'] or ()) > compared['deleted']
         if lacking and parsed_args.fix and not parsed_args.no_wait:
@@ -402,7 +402,7 @@ class ReloadServers(_Waiting):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = self.pool_id(parsed_args) or None
-        reloaded = self.client.change('POST', '/v2/servers/reload', body, COMPARE_SECONDS)
+        reloaded = self.client.json('POST', '/v2/servers/reload', body, COMPARE_SECONDS)
         for name in reloaded['joined'] if parsed_args.wait is not None else ():
             self.follow(self.client.find(SERVER, name), CatchUpProgress(name, True), parsed_args.wait)
         return columns(reloaded, ('joined', 'changed', 'draining'))

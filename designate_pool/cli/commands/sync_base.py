@@ -10,9 +10,8 @@ import uuid
 from collections.abc import Collection, Mapping
 
 from designate_pool.cli.base import ApiCommand, Argument, Arguments
-from designate_pool.cli.client import Client, of_zone, session_for, with_hint
+from designate_pool.cli.client import Client, of_zone, session_for
 from designate_pool.cli.connection import ApiConnection, CliError
-from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, PlanNotFound, PoolError, WrongPlanState
 from designate_pool.model import StoredPlan
 from designate_pool.planner import config_file
 from designate_pool.planner.engine import Setup
@@ -32,17 +31,11 @@ SOURCE_AND_TARGET = (Argument('--source', action='append', default=[], metavar='
 
 
 class SyncCommand(ApiCommand):
-    """A command that may have a configuration file; errors of the planner become messages with a hint."""
+    """A command that may have a configuration file."""
 
     arguments: Arguments = (
         Argument('--config', metavar='FILE',
                  help=f'the configuration; {VARIABLE} if not given, else {DEFAULT_FILE} in this folder'),)
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        try:
-            return super().run(parsed_args)
-        except PoolError as error:
-            raise CliError(message_of(error)) from error
 
     def setup(self, parsed_args: argparse.Namespace) -> Setup:
         """The configuration of sources and targets; CliError without one, BadConfiguration with all its mistakes."""
@@ -113,17 +106,6 @@ def short(plan_id: str) -> str:
 def dashed(plan_id: str) -> str:
     """A plan's id as the API shows it."""
     return str(uuid.UUID(plan_id))
-
-
-def message_of(error: PoolError) -> str:
-    """The message of *error*, with a hint on what to do."""
-    if isinstance(error, ApiUnreachable):
-        return f'{error} Look whether designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.'
-    if isinstance(error, ApiRefused):
-        return with_hint(str(error), error.kwargs['type'])
-    if isinstance(error, (PlanNotFound, PlanMoved, WrongPlanState)):
-        return with_hint(str(error), error.type)
-    return str(error)
 
 
 def client(target: PoolProvider, own: Client) -> Client:

@@ -193,7 +193,7 @@ class ImportZones(Lister):
                 return [sent(self.client, file, content, self._attributes, self._pool)]
         attributes = {**(self._attributes or {}), **self._pool}
         body = {'zonefiles': list(batch.values()), **({'attributes': attributes} if attributes else {})}
-        imports: list[Json] = self.client.change('POST', BATCHES, body, IMPORT_SECONDS)['imports']
+        imports: list[Json] = self.client.json('POST', BATCHES, body, IMPORT_SECONDS)['imports']
         return imports
 
 

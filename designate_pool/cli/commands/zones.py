@@ -10,8 +10,9 @@ from designate_pool.cli.base import (AT, DESCRIPTION, POOL_OPTIONS, REASON, ZONE
                                      Arguments, ChangeCommand, Lister, OneOf, Shown, ShowOne, all_columns,
                                      changes_given, columns, create_command, delete_command, list_command,
                                      options_given, page, page_options, positive, rows, set_command, show_command, ttl)
-from designate_pool.cli.client import LARGEST_PAGE, Json, Resource, in_zone, of_zone, version_path
+from designate_pool.cli.client import Json, Resource, in_zone, of_zone, version_path
 from designate_pool.cli.connection import CliError
+from designate_pool.planner.providers.pool_api import LARGEST_PAGE
 
 LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
 SECONDARY_COLUMNS = ('type', 'masters', 'transferred_at')
@@ -129,7 +130,7 @@ class GiveZones(Lister):
                      if not zone['project_id'] and zone['action'] != 'DELETE']
         else:
             zones = [self.client.zone(zone_name) for zone_name in parsed_args.zone]
-        moved = (self.client.change('POST', f'/v2/zones/{zone["id"]}/project', {'project_id': parsed_args.to})
+        moved = (self.client.json('POST', f'/v2/zones/{zone["id"]}/project', {'project_id': parsed_args.to})
                  for zone in zones)
         return rows((*LIST_COLUMNS, 'project_id'), moved)
 
@@ -208,15 +209,15 @@ class LockZone(_Zone, ShowOne):
     arguments = (REASON,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/lock',
-                                         {'reason': parsed_args.reason}))
+        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/lock',
+                                       {'reason': parsed_args.reason}))
 
 
 class UnlockZone(_Zone, ShowOne):
     """Unlock a zone."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/unlock'))
+        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/unlock'))
 
 
 class UnfreezeZone(_Zone, ShowOne):
@@ -228,15 +229,15 @@ class UnfreezeZone(_Zone, ShowOne):
     arguments = (REASON,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/unfreeze',
-                                         {'reason': parsed_args.reason}))
+        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/unfreeze',
+                                       {'reason': parsed_args.reason}))
 
 
 class _ZoneSigning(_Zone, ShowOne):
     """A command about the signing of a zone, which it shows."""
 
     def ask(self, parsed_args: argparse.Namespace, task: str, body: Json) -> Shown:
-        return _signing(self.client.change('POST', f'{self.path(parsed_args)}/dnssec{task}', body))
+        return _signing(self.client.json('POST', f'{self.path(parsed_args)}/dnssec{task}', body))
 
 
 class ShowSigning(_Zone, ShowOne):
@@ -352,7 +353,7 @@ class ContinueRelease(_Zone, ShowOne):
     verb = 'continue_release'
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.change('POST', f'{self.path(parsed_args)}/tasks/{self.verb}'))
+        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/{self.verb}'))
 
 
 class AbortRelease(ContinueRelease):
@@ -426,7 +427,7 @@ class RevertZone(_ChangeZone):
         path = f'/v2/zones/{zone["id"]}/tasks/revert'
         only = {'name': parsed_args.name and in_zone(parsed_args.name, zone['name']), 'type': parsed_args.type}
         body = {name: value for name, value in only.items() if value}
-        plan = self.client.change('POST', path, {**body, 'to': parsed_args.to, 'dry_run': True})
+        plan = self.client.json('POST', path, {**body, 'to': parsed_args.to, 'dry_run': True})
         self.app.stderr.writelines(f'{terminal.sanitized(line)}\n' for line in _reverted(zone['name'], plan))
         if not plan['changes']:
             return _shown(zone)
@@ -505,7 +506,7 @@ class CreateShare(_Zone, ShowOne):
     arguments = (Argument('target_project_id', metavar='PROJECT', help='id of the project'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return columns(self.client.change('POST', f'{self.path(parsed_args)}/shares', {
+        return columns(self.client.json('POST', f'{self.path(parsed_args)}/shares', {
             'target_project_id': parsed_args.target_project_id}), SHARE.columns)
 
 
@@ -561,8 +562,8 @@ class CreateTransferRequest(_Zone, ShowOne):
         Argument('--description'))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        made = self.client.change('POST', f'{self.path(parsed_args)}/tasks/transfer_requests',
-                                  options_given(parsed_args, self.arguments))
+        made = self.client.json('POST', f'{self.path(parsed_args)}/tasks/transfer_requests',
+                                options_given(parsed_args, self.arguments))
         return columns(made, REQUEST.columns)
 
 

@@ -18,8 +18,8 @@ from designate_pool.errors import ApiRefused, ApiUnreachable, InvalidField, Plan
 from designate_pool.model import PlanState, StoredPlan
 
 Json = dict[str, Any]
-#: Items of one page.
-_PAGE = 1000
+#: Items that one answer may have.
+LARGEST_PAGE = 1000
 _LOOPBACK = ('localhost', '127.0.0.1', '::1')
 #: The environment variable with the default token.
 TOKEN = 'DESIGNATE_POOL_TOKEN'
@@ -27,41 +27,115 @@ _IS_TOKEN = re.compile('[!-~]+')
 _IS_PLAN = {'X-Designate-Pool-Change-Kind': 'PLAN'}
 
 
-class PoolApi:
-    """
+class ApiRequests:
+    """Requests to the API, and their answers.
+
     :param url: of the API, without a path
     :param timeout: seconds for one response
+    :param session: with the token
+    """
+
+    def __init__(self, url: str, session: requests.Session, timeout: float = 90.0) -> None:
+        self.url = url.rstrip('/')
+        self._timeout = timeout
+        self._session = session
+
+    def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
+        """Send a request.
+
+        :param timeout: seconds, if not those of all requests
+        :raises ApiUnreachable: when there is no answer of the API; so below
+        :raises ApiRefused: when it answers with an error
+        """
+        answer = self._send(method, path, timeout, **options)
+        if answer.status_code >= 300:
+            raise self._refused(answer, self._object(answer))
+        return answer
+
+    def json(self, method: str, path: str, body: Json | None = None, timeout: float | None = None,
+             **options: Any) -> Json:
+        """The JSON that a request is answered with."""
+        return self._object(self.send(method, path, timeout, json=body, **options))
+
+    def every(self, path: str, key: str, most: int | None = None, marker: str | None = None,
+              **parameters: Any) -> Iterator[Json]:
+        """All items of a list, or *most* of them, page after page.
+
+        :param marker: only what comes after the item of this id
+        """
+        query = {name: value for name, value in {**parameters, 'marker': marker}.items() if value is not None}
+        while most is None or most > 0:
+            limit = LARGEST_PAGE if most is None else min(most, LARGEST_PAGE)
+            page = self.json('GET', path, params={'limit': limit, **query})
+            yield from page[key]
+            if 'next' not in page.get('links', {}) or not page[key]:
+                return
+            most = None if most is None else most - len(page[key])
+            query['marker'] = page[key][-1]['id']
+
+    def _send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
+        seconds = timeout or self._timeout
+        try:
+            return self._session.request(method, self.url + path, timeout=seconds, allow_redirects=False, **options)
+        except requests.exceptions.ReadTimeout as error:
+            raise self._unreachable(f'no response within {seconds:g} s; the request may still be carried out'
+                                    ) from error
+        except requests.exceptions.RequestException as error:
+            raise self._unreachable(reason(error)) from error
+
+    def _object(self, answer: requests.Response) -> Json:
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            kind = answer.headers.get('Content-Type', 'something')
+            raise self._unreachable('what answers there is not the API of designate-pool, it sent '
+                                    f'{kind} with status {answer.status_code}')
+        return body
+
+    def _unreachable(self, why: str) -> Exception:
+        """The error to raise when there is no answer of the API."""
+        return ApiUnreachable(url=self.url, why=why)
+
+    def _refused(self, answer: requests.Response, fault: Json) -> Exception:
+        """The error to raise for the *fault* that the API answers with."""
+        message = ' '.join(str(fault.get('message') or f'The API answered with {answer.status_code}.').split())
+        return ApiRefused(str(fault.get('type', '')), message, answer.status_code)
+
+
+class PoolApi(ApiRequests):
+    """Zones, changes at one serial, and stored plans.
+
     :param token: that of the environment (:data:`TOKEN`) when None; no token when empty
     :param session: a session with the token, instead of a new one
     """
 
     def __init__(self, url: str, timeout: float = 90.0, token: str | None = None,
                  session: requests.Session | None = None) -> None:
-        self.url = url.rstrip('/')
         self.token = (os.environ.get(TOKEN) if token is None else token) or None
-        self._timeout = timeout
-        self._session = session or new_session(self.url, self.token)
+        super().__init__(url, session or new_session(url, self.token), timeout)
 
     def zone(self, name: str) -> Json | None:
         """The zone of that name as the API shows it; None when there is none."""
-        return zone_named(name, self._all_items('/v2/zones', 'zones', name=name))
+        return zone_named(name, self.every('/v2/zones', 'zones', name=name))
 
     def zones(self) -> list[Json]:
         """All zones but those that are being deleted, as the API shows them, in the order of their names."""
-        return [zone for zone in self._all_items('/v2/zones', 'zones', sort_key='name')
+        return [zone for zone in self.every('/v2/zones', 'zones', sort_key='name')
                 if zone['action'] != 'DELETE']
 
     def ping(self) -> None:
         """Check with a cheap request whether it answers."""
-        self._json('GET', '/v2/zones', params={'limit': 1})
+        self.json('GET', '/v2/zones', params={'limit': 1})
 
     def contents(self, zone_id: str) -> str:
         """A zone at one serial as a zone file (RFC 1035 section 5)."""
-        return self._send('GET', f'/v2/zones/tasks/exports/{zone_id}/export').content.decode()
+        return self.send('GET', f'/v2/zones/tasks/exports/{zone_id}/export').content.decode()
 
     def locks(self, zone: Json) -> dict[str, str]:
         """Why recordsets of a zone are locked, by the keys of their RRsets."""
-        every = self._all_items(f'/v2/zones/{zone["id"]}/recordsets', 'recordsets') \
+        every = self.every(f'/v2/zones/{zone["id"]}/recordsets', 'recordsets') \
             if zone.get('locked_recordsets') else ()
         return {f'{recordset["name"].lower()}\t{recordset["type"]}': recordset['lock_reason'] for recordset in every
                 if recordset['lock_reason'] is not None}
@@ -72,9 +146,9 @@ class PoolApi:
 
         :param email: hostmaster at the zone when None
         """
-        return self._json('POST', '/v2/zones', {'name': name, 'email': email or f'hostmaster@{name.rstrip(".")}',
-                                                'ttl': ttl, 'recordsets': [dict(entry) for entry in recordsets]},
-                          headers=_IS_PLAN)
+        return self.json('POST', '/v2/zones', {'name': name, 'email': email or f'hostmaster@{name.rstrip(".")}',
+                                               'ttl': ttl, 'recordsets': [dict(entry) for entry in recordsets]},
+                         headers=_IS_PLAN)
 
     def change(self, zone_id: str, changes: Sequence[Mapping[str, Any]], serial: int | None = None) -> Json:
         """Make many changes at one serial: all of them or none.
@@ -83,85 +157,40 @@ class PoolApi:
         :param serial: the zone's when it was read; if it has changed since, nothing is changed
         :raises ApiRefused: of the type ``serial_moved`` if it has
         """
-        return self._json('POST', f'/v2/zones/{zone_id}/changes',
-                          {'changes': [dict(change) for change in changes], 'serial': serial}, headers=_IS_PLAN)
+        return self.json('POST', f'/v2/zones/{zone_id}/changes',
+                         {'changes': [dict(change) for change in changes], 'serial': serial}, headers=_IS_PLAN)
 
     def delete_zone(self, zone_id: str) -> None:
         """Have the zone deleted."""
-        self._send('DELETE', f'/v2/zones/{zone_id}')
+        self.send('DELETE', f'/v2/zones/{zone_id}')
 
-    def plans(self, **criterion: str | None) -> list[Json]:
-        """Plans that match ``state``, ``zone``, ``server``, without their documents, the newest first."""
-        return list(self._all_items('/v2/plans', 'plans', **criterion))
+    def plans(self, state: str | None = None) -> list[Json]:
+        """Plans, those in a state if given, without their documents, the newest first."""
+        return list(self.every('/v2/plans', 'plans', state=state))
 
     def plan(self, plan_id: str) -> Json:
         """One stored plan, by its id or a prefix of at least four digits."""
-        return self._json('GET', f'/v2/plans/{_quoted(plan_id)}')
+        return self.json('GET', f'/v2/plans/{_quoted(plan_id)}')
 
     def put_plan(self, plan: Mapping[str, Any]) -> Json:
         """Store a plan."""
-        return self._json('POST', '/v2/plans', dict(plan))
+        return self.json('POST', '/v2/plans', dict(plan))
 
     def approve_plan(self, plan_id: str) -> Json:
         """Approve a parked plan, which is then applied."""
-        return self._json('POST', f'/v2/plans/{_quoted(plan_id)}/approve')
+        return self.json('POST', f'/v2/plans/{_quoted(plan_id)}/approve')
 
     def settle_plan(self, plan_id: str, state: str, why: str | None = None) -> Json:
         """Record how a stored plan ended."""
-        return self._json('POST', f'/v2/plans/{_quoted(plan_id)}/settle', {'state': state, 'why': why})
+        return self.json('POST', f'/v2/plans/{_quoted(plan_id)}/settle', {'state': state, 'why': why})
 
     def drop_plan(self, plan_id: str) -> Json:
         """Drop a stored plan."""
-        return self._json('DELETE', f'/v2/plans/{_quoted(plan_id)}')
+        return self.json('DELETE', f'/v2/plans/{_quoted(plan_id)}')
 
     def close(self) -> None:
         """Close the connections."""
         self._session.close()
-
-    def _all_items(self, path: str, key: str, **parameters: str | None) -> Iterator[Json]:
-        """All items of a list, page after page."""
-        marker: dict[str, str] = {}
-        while True:
-            page = self._json('GET', path, params={'limit': _PAGE, **parameters, **marker})
-            yield from page[key]
-            if 'next' not in page['links'] or not page[key]:
-                return
-            marker = {'marker': page[key][-1]['id']}
-
-    def _json(self, method: str, path: str, body: Json | None = None, **options: Any) -> Json:
-        return self._object(self._send(method, path, json=body, **options))
-
-    def _send(self, method: str, path: str, **options: Any) -> requests.Response:
-        try:
-            answer = self._session.request(method, self.url + path, timeout=self._timeout, allow_redirects=False,
-                                           **options)
-        except requests.exceptions.ReadTimeout as error:
-            raise ApiUnreachable(url=self.url, why=f'no response within {self._timeout:g} s; the request may still '
-                                                   'be carried out') from error
-        except requests.exceptions.RequestException as error:
-            raise ApiUnreachable(url=self.url, why=reason(error)) from error
-        if answer.status_code >= 300:
-            fault = self._object(answer)
-            message = ' '.join(str(fault.get('message') or f'The API answered with {answer.status_code}.').split())
-            raise ApiRefused(str(fault.get('type', '')), message, answer.status_code)
-        return answer
-
-    def _object(self, answer: requests.Response) -> Json:
-        body = json_object(answer)
-        if body is None:
-            kind = answer.headers.get('Content-Type', 'something')
-            raise ApiUnreachable(url=self.url, why=f'what answers there is not the API of designate-pool, it sent '
-                                                   f'{kind} with status {answer.status_code}')
-        return body
-
-
-def json_object(answer: requests.Response) -> Json | None:
-    """The JSON object in an answer; None if there is something else."""
-    try:
-        body = answer.json()
-    except ValueError:
-        return None
-    return body if isinstance(body, dict) else None
 
 
 def zone_named(name: str, zones: Iterable[Json]) -> Json | None:

@@ -42,7 +42,7 @@ class Api:
     def zone(self, name: str) -> Any:
         return {'id': 'a', 'name': name}
 
-    def change(self, method: str, path: str) -> None:
+    def json(self, method: str, path: str) -> None:
         self.posted.append(f'{method} {path}')
 
     def get(self, path: str) -> Any:

@@ -62,14 +62,14 @@ def test_what_a_server_is_called(given_text, exact, perhaps):
 def test_a_recordset_that_changes_between_reading_and_writing_is_not_overwritten(run, central, monkeypatch):
     run('zone', 'create', 'example.com', '--email', 'hostmaster@example.com')
     run('recordset', 'create', 'example.com', 'www', 'A', '--record', '192.0.2.1')
-    send = client.Client.change
+    send = client.Client.json
 
     def change(asker, method, path, *rest, **options):
         if method == 'PUT':
             send(asker, method, path, {'records': ['192.0.2.7']})
         return send(asker, method, path, *rest, **options)
 
-    monkeypatch.setattr(client.Client, 'change', change)
+    monkeypatch.setattr(client.Client, 'json', change)
     ran = run('recordset', 'set', 'example.com', 'www', 'A', '--record', '192.0.2.9')
     assert ran.code == 1
     assert 'The recordset www.example.com. A has changed since you read it' in ran.err

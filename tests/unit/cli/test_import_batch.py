@@ -104,7 +104,7 @@ def test_what_cannot_be_sent_is_told_of_each_file(batch: Batch, tmp_path: pathli
         (tmp_path / f'{number}.zone').write_text(ZONE.format(f'z{number}.example.'))
     code, found, err = batch(str(tmp_path), url='http://127.0.0.1:1')
     assert code == 1 and len(found) == BATCH + 2
-    assert all('cannot be reached' in message for _, message in found.values())
+    assert all('does not answer' in message for _, message in found.values())
 
 
 def test_a_folder_without_files(batch: Batch, tmp_path: pathlib.Path) -> None:
