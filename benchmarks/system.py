@@ -18,7 +18,7 @@ from benchmarks.makes import MAKES
 from benchmarks.measure import Statements
 from designate_pool.central.service import Central
 from designate_pool.model import Endpoint, Status, TsigKey
-from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.broker import Messaging
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Threads
 from designate_pool.storage.sql.database import Storage

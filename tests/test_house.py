@@ -23,12 +23,12 @@ MOST_MODULES = 15
 
 VALUES = {'errors', 'serial', 'model', 'settings'}
 #: DNS as it is on the wire and as text, what servers agree on, what is asked of a runtime, calls that are combined,
-#: logs of outages, and when to try again: for every room but the values.
-SHARED = {'protocol', 'concurrency', 'call_combiner', 'consensus', 'outage_log', 'backoff'}
+#: logs, and when to try again: for every room but the values.
+SHARED = {'protocol', 'concurrency', 'call_combiner', 'consensus', 'logs', 'backoff'}
 #: What speaks to servers from more than one room: the time left for it, and PowerDNS's API.
 TOOLS = {'deadline', 'powerdns'}
-#: What is seen of the programs: what they count, and the form of a line of the log.
-SEEN = {'metrics', 'logs'}
+#: What is seen of the programs: what they count.
+SEEN = {'metrics'}
 EDGES = {'config', 'rpc', 'storage', 'backends'}
 SERVICES = {'central', 'pool_manager', 'minidns', 'api', 'sink'}
 
@@ -47,7 +47,7 @@ PURE = {
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
 MAY_IMPORT: dict[str, set[str]] = {
-    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'outage_log', 'backoff'}},
+    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'logs', 'backoff'}},
     'call_combiner': {'errors'},
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
@@ -125,17 +125,17 @@ UNDOCUMENTED = {
     'cli.base: _load_formatter_plugins': 'cliff takes formats of an application only as installed plug-ins of all',
     'cli.base: cliff.formatters.commaseparated.CSVLister': 'a format of one thing as CSV, as lists have it',
     'cli.base: cliff.formatters.table.TableFormatter': 'a table with states in colour',
-    'rpc.messaging: _executor_cls': 'the executor of oslo.messaging wakes each of its threads once a second',
-    'rpc.messaging: _reply_q': 'a first call while the broker is down would wait for ever, with all other calls',
-    'rpc.messaging: _get_reply_q': 'see _reply_q',
-    'rpc.messaging: _connection_pool': 'see _reply_q',
-    'rpc.messaging: _transport_socket_timeout': 'each message would set the timeout of the connection anew',
-    'rpc.messaging: oslo_messaging._drivers.amqpdriver': 'how often it looks for acknowledgements is not an option',
-    'rpc.messaging: oslo_messaging._drivers.common': 'see _reply_q',
-    'rpc.messaging: oslo_messaging._drivers.impl_rabbit': 'its classes are chosen by no option',
-    'rpc.messaging: oslo_messaging._drivers.impl_rabbit.Connection': 'it prepares for a lost connection each time',
-    'rpc.messaging: oslo_messaging._drivers.impl_rabbit.Consumer': 'consumers have no priority otherwise',
-    'rpc.messaging: oslo_messaging._drivers.impl_rabbit.RabbitDriver': 'see _reply_q',
+    'rpc.broker: _executor_cls': 'the executor of oslo.messaging wakes each of its threads once a second',
+    'rpc.broker: _reply_q': 'a first call while the broker is down would wait for ever, with all other calls',
+    'rpc.broker: _get_reply_q': 'see _reply_q',
+    'rpc.broker: _connection_pool': 'see _reply_q',
+    'rpc.broker: _transport_socket_timeout': 'each message would set the timeout of the connection anew',
+    'rpc.broker: oslo_messaging._drivers.amqpdriver': 'how often it looks for acknowledgements is not an option',
+    'rpc.broker: oslo_messaging._drivers.common': 'see _reply_q',
+    'rpc.broker: oslo_messaging._drivers.impl_rabbit': 'its classes are chosen by no option',
+    'rpc.broker: oslo_messaging._drivers.impl_rabbit.Connection': 'it prepares for a lost connection each time',
+    'rpc.broker: oslo_messaging._drivers.impl_rabbit.Consumer': 'consumers have no priority otherwise',
+    'rpc.broker: oslo_messaging._drivers.impl_rabbit.RabbitDriver': 'see _reply_q',
 }
 
 

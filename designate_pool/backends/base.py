@@ -33,8 +33,8 @@ import dns.name
 from designate_pool import model
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, PoolError
+from designate_pool.logs import RateLimitedLog
 from designate_pool.model import Reason
-from designate_pool.outage_log import RateLimitedLog
 from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.names_and_rdata import parse_name
 from designate_pool.protocol.rules import ServerLimit

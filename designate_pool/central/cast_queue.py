@@ -10,8 +10,8 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from designate_pool.concurrency import Runtime
+from designate_pool.logs import OutageLog
 from designate_pool.model import Action, Context, Domain
-from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import at_least
 

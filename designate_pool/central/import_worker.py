@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from designate_pool import outage_log
+from designate_pool import logs
 from designate_pool.backoff import Backoff
 from designate_pool.central import zonefile_parser
 from designate_pool.central.domain_creator import DomainCreator, NewZone
@@ -253,7 +253,7 @@ class ImportWorker:
                 while self.run_next(largest, smallest):
                     pass
             except Exception as error:  # the loop outlives whatever ails the database
-                outage_log.failure(LOG, error, 'waiting imports could not be read; tried again in %g s', INTERVAL)
+                logs.failure(LOG, error, 'waiting imports could not be read; tried again in %g s', INTERVAL)
             with self._changed:
                 self._changed.wait_for(lambda: self._wakeups != seen or self._stopping.is_set())
 
@@ -270,15 +270,15 @@ class ImportWorker:
                         self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
                     self.wake()
             except Exception as error:  # as in the loops
-                outage_log.failure(LOG, error, 'waiting imports could not be read; tried again in %g s', INTERVAL)
+                logs.failure(LOG, error, 'waiting imports could not be read; tried again in %g s', INTERVAL)
 
     def _renew_claims(self) -> None:
         for task_id, claim in tuple(self._claims):
             try:
                 self._storage.run(zone_tasks.extend_claim, task_id, claim, self._now() + timedelta(seconds=LEASE))
             except Exception as error:  # if the claim expires, the import is only tried a second time
-                outage_log.failure(LOG, error, 'the claim on import %s could not be renewed; another Central may take '
-                                   'it over', task_id)
+                logs.failure(LOG, error, 'the claim on import %s could not be renewed; another Central may take '
+                             'it over', task_id)
 
 
 class _Parts:

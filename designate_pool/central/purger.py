@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
-from designate_pool import outage_log
+from designate_pool import logs
 from designate_pool.central import domain_changes, events, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.rules import pools
@@ -227,7 +227,7 @@ class Purger:
                 try:
                     work()
                 except Exception as error:  # the loop, and what else there is to do, goes on whatever the database does
-                    outage_log.failure(LOG, error, 'housekeeping failed; tried again in %g s', self._interval)
+                    logs.failure(LOG, error, 'housekeeping failed; tried again in %g s', self._interval)
             waited = 0.0 if is_due else waited
 
     def purge(self) -> int:

@@ -21,9 +21,9 @@ import dns.name
 
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.errors import PoolError
+from designate_pool.logs import OutageLog
 from designate_pool.minidns.acl import TsigGrant
 from designate_pool.model import Pool
-from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import tsig
 from designate_pool.storage.serving import watched
 from designate_pool.storage.serving.watched import Watched

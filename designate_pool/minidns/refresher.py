@@ -22,14 +22,14 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.tsig
 
-from designate_pool import outage_log
+from designate_pool import logs
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.deadline import Deadline
 from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, OverQuota, Refused,
                                    ServiceUnavailable, TransferRejected)
+from designate_pool.logs import OutageLog
 from designate_pool.model import (ChangeKind, Context, Endpoint, Master, MasterRecord, Reason, RefreshTask,
                                   ZoneTransferIn)
-from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import tls
 from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, Patience, axfr_query, ixfr_query, receive
 from designate_pool.protocol.names_and_rdata import MAX_TTL, without_case
@@ -209,7 +209,7 @@ class SecondaryRefresher:
         try:
             self._refresh(task)
         except Exception as error:  # whatever ails one zone must not end the loop
-            outage_log.failure(LOG, error, '%s could not be refreshed', task.name)
+            logs.failure(LOG, error, '%s could not be refreshed', task.name)
             self._central.fail_refresh(WHO, task.domain_id, task.claim,
                                        f'MiniDNS failed ({type(error).__name__}); its log says more')
         finally:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.errors import InvalidField
+from designate_pool.logs import OutageLog
 from designate_pool.minidns.acl import Acl, AllowedPeer, make_acl
 from designate_pool.model import LAST_STAGE, Endpoint, Pool, Server
-from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import tsig
 
 LOG = logging.getLogger(__name__)

@@ -18,6 +18,7 @@ import dns.tsig
 
 from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField
+from designate_pool.logs import OutageLog
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.query import RetrySchedule
@@ -33,7 +34,6 @@ from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
                                   Server)
-from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.pool_manager import PoolManagerClient

@@ -22,8 +22,8 @@ from designate_pool.backends.base import Backend
 from designate_pool.concurrency import Wakeable
 from designate_pool.consensus import Members
 from designate_pool.errors import InvalidField, PoolError, ServiceUnavailable
+from designate_pool.logs import OutageLog
 from designate_pool.model import Endpoint, Pool, PoolServer, Reloaded, Server, ServerState, TsigKey
-from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.protocol import rules

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from designate_pool import metrics
 from designate_pool.errors import BadInput
+from designate_pool.logs import OutageLog
 from designate_pool.model import Actor, ZoneTask, dashed
-from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.client import run_within
 
 LOG = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.errors import BadInput, DomainNotFound, PoolError, ServiceUnavailable
+from designate_pool.logs import OutageLog
 from designate_pool.model import ChangeKind, Context, dashed, utcnow
-from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.notifications import Notification, NotificationListener
 from designate_pool.sink.handlers import NotificationHandler, ResourceRecords

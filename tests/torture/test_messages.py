@@ -10,7 +10,7 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.model import Context
-from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.broker import Messaging
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
 from tests.torture import messages

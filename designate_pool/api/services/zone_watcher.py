@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, ZoneState, judge
 from designate_pool.errors import ServiceUnavailable, TooManyWaits
+from designate_pool.logs import OutageLog
 from designate_pool.model import Domain
-from designate_pool.outage_log import OutageLog
 from designate_pool.settings import ApiSettings
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql.database import Storage, Tx

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from designate_pool import outage_log
+from designate_pool import logs
 from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.managed_records import ManagedChange
@@ -75,8 +75,8 @@ class KeyEvents:
         try:
             self.advance(domain_id)
         except Exception as error:  # other zones go on
-            outage_log.failure(LOG, error, 'the signing of the zone %s does not go on; tried again in a minute',
-                               domain_id)
+            logs.failure(LOG, error, 'the signing of the zone %s does not go on; tried again in a minute',
+                         domain_id)
             self._storage.run(_postpone, domain_id, self._storage.now(),
                               str(error) if isinstance(error, PoolError) else 'an error that the log of Central has')
 

@@ -20,10 +20,10 @@ from designate_pool.cmd.compose.program import MetricsEndpoint, Signals
 from designate_pool.concurrency import Runtime
 from designate_pool.config import load, pools
 from designate_pool.errors import PoolError, Refused
+from designate_pool.logs import OutageLog, is_logged
 from designate_pool.model import Pool, utcnow
-from designate_pool.outage_log import OutageLog, is_logged
+from designate_pool.rpc.broker import Messaging
 from designate_pool.rpc.direct import Direct
-from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notifications import SILENT, notifications
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.sql import migrate

@@ -326,8 +326,8 @@ def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
     pool manager finds the change in the database."""
     # Importing oslo.messaging takes a second, which the other commands do not need.
     from designate_pool.central.service import Central
+    from designate_pool.rpc.broker import Messaging
     from designate_pool.rpc.change_announcer import ChangeAnnouncer
-    from designate_pool.rpc.messaging import Messaging
 
     settings = _settings(conf)
     storage = Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)

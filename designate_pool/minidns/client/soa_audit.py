@@ -18,12 +18,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from designate_pool import metrics
+from designate_pool.logs import OutageLog
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule
 from designate_pool.minidns.client.soa_poller import worst
 from designate_pool.model import Answer, Context, Outcome, PollResult
-from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc.pool_manager import PoolManagerClient

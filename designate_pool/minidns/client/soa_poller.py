@@ -29,11 +29,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from designate_pool import metrics
 from designate_pool import serial as serials
+from designate_pool.logs import OutageLog
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import MOST_HELD, ClientLoop
 from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule, Step
 from designate_pool.model import Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Reason
-from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc.pool_manager import PoolManagerClient

@@ -28,13 +28,13 @@ from collections.abc import Callable, Iterable, Sequence
 from designate_pool import metrics
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.deadline import Deadline
+from designate_pool.logs import RateLimitedLog
 from designate_pool.minidns.client.sockets import Address, bound_socket, udp_socket
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.query_handler import QueryHandler, count
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.servers import PoolServers
 from designate_pool.model import Endpoint
-from designate_pool.outage_log import RateLimitedLog
 from designate_pool.protocol import tls
 
 LOG = logging.getLogger(__name__)

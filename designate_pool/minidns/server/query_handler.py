@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from designate_pool import metrics
 from designate_pool.errors import PoolError
+from designate_pool.logs import OutageLog, RateLimitedLog
 from designate_pool.minidns.acl import AllowedPeer, Refusal
 from designate_pool.minidns.database_watch import TsigGrants
 from designate_pool.minidns.notify_receiver import Masters, NotifyReceiver
@@ -19,7 +20,6 @@ from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import CATALOG_ID, ZoneHead
-from designate_pool.outage_log import OutageLog, RateLimitedLog
 from designate_pool.protocol import wire
 from designate_pool.storage.serving.zone_snapshot import Ahead
 from designate_pool.storage.sql.database import Storage

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from designate_pool import metrics, outage_log
+from designate_pool import logs, metrics
 from designate_pool.concurrency import Wakeable
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, PollRequest, PoolServer, ServerState, Status
 from designate_pool.pool_manager.manager import Manager
@@ -255,7 +255,7 @@ class PeriodicLoops:
                 raise
             except BaseException as error:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
                 metrics.LOOP_FAILURES.labels(name).inc()
-                outage_log.failure(LOG, error, '%s failed and is retried', name)
+                logs.failure(LOG, error, '%s failed and is retried', name)
             wait = self._wakeable[name].wait if name in self._wakeable else self._stopping.wait
             wait(min(pause, self._longest_pause))
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from designate_pool import logs
 from designate_pool.errors import PoolError
+from designate_pool.logs import OutageLog
 from designate_pool.model import Action, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status
-from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule

@@ -34,9 +34,9 @@ from designate_pool.backoff import Backoff
 from designate_pool.concurrency import Wakeable
 from designate_pool.consensus import Members
 from designate_pool.errors import LostRace, PoolError
+from designate_pool.logs import OutageLog
 from designate_pool.model import (CATALOG_ID, Action, AuditFinding, CallResult, Context, Domain, Outcome, PollRequest,
                                   Pool, Reason, Report, ServerStatus)
-from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import Operation, ServerWorker, is_recent
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Poll, RecentStates, Step

@@ -28,7 +28,7 @@ from sqlalchemy import exc
 
 from designate_pool import errors, metrics
 from designate_pool.backoff import Backoff
-from designate_pool.outage_log import OutageLog
+from designate_pool.logs import OutageLog
 from designate_pool.storage.sql.secrets import SecretCipher
 
 LOG = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ import requests
 from oslo_config import cfg
 
 from designate_pool.model import Context, Domain, new_id
+from designate_pool.rpc.broker import Messaging
 from designate_pool.rpc.central import CentralClient
-from designate_pool.rpc.messaging import Messaging
 from testing.databases import upgraded_sqlite
 from testing.processes import patience, wait_until
 from testing.rabbitmq import RabbitMq

@@ -18,9 +18,9 @@ from oslo_config import cfg
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
 from designate_pool.model import Context, new_id
+from designate_pool.rpc.broker import Messaging
 from designate_pool.rpc.central import TOPIC
 from designate_pool.rpc.client import Check
-from designate_pool.rpc.messaging import Messaging
 from testing.processes import wait_until
 from testing.proxy import Proxy
 from testing.rabbitmq import RabbitMq

@@ -14,8 +14,8 @@ import requests
 import sqlalchemy as sa
 from oslo_config import cfg
 
+from designate_pool.rpc.broker import Messaging
 from designate_pool.rpc.direct import Direct
-from designate_pool.rpc.messaging import Messaging
 from designate_pool.storage.sql.database import Storage
 from testing import warm
 from testing.databases import MariaDB, PostgreSQL, upgraded_sqlite

@@ -16,7 +16,7 @@ from oslo_config import cfg
 from designate_pool.central.service import Central
 from designate_pool.errors import BadInput, ServiceUnavailable
 from designate_pool.model import Context, Domain
-from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.broker import Messaging
 from designate_pool.rpc.notifications import Notification, NotificationListener
 from designate_pool.settings import NeutronFloatingIpSettings, NovaSettings
 from designate_pool.sink.handlers import (NeutronFloatingIpHandler, NotificationHandler, NovaFixedHandler,

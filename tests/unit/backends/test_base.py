@@ -13,8 +13,8 @@ from designate_pool.backends.base import Backend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, BadConfiguration, DomainNotFound,
                                    InvalidField)
+from designate_pool.logs import RateLimitedLog
 from designate_pool.model import CallResult, Domain, Option, Pool, Reason, Server, new_id
-from designate_pool.outage_log import RateLimitedLog
 from designate_pool.testing import a_domain
 
 

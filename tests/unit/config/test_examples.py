@@ -13,7 +13,7 @@ from oslo_config import cfg, generator
 from designate_pool import backends
 from designate_pool.config import load, pools
 from designate_pool.errors import BadConfiguration
-from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.broker import Messaging
 from designate_pool.storage.sql.database import make_engine
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

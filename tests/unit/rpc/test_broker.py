@@ -19,9 +19,9 @@ from designate_pool.errors import DomainNotFound, InvalidField, ServiceFailed, S
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Action, Context, Outcome, Report
 from designate_pool.pool_manager.service import PoolManager
+from designate_pool.rpc.broker import LOOK_FOR_ACKNOWLEDGEMENTS, Messaging
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
-from designate_pool.rpc.messaging import LOOK_FOR_ACKNOWLEDGEMENTS, Messaging
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline

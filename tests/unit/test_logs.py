@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from designate_pool import outage_log
+from designate_pool import logs
 from designate_pool.errors import DatabaseUnavailable, ServiceUnavailable
-from designate_pool.outage_log import MOST, OutageLog, RateLimitedLog
+from designate_pool.logs import MOST, OutageLog, RateLimitedLog
 
 LOG = logging.getLogger(__name__)
 
@@ -111,10 +111,10 @@ def test_those_beyond_the_sources_told_apart_are_counted_together(clock: Clock) 
     for number in range(MOST):
         limit.admit('unsigned', number)
     limit.admit('unsigned', 'beyond')
-    clock.now += outage_log.EVERY / 2
+    clock.now += logs.EVERY / 2
     for number in range(MOST):  # the sources that are known are still in their minute
         assert limit.admit('unsigned', number) is None
-    clock.now += outage_log.EVERY / 2
+    clock.now += logs.EVERY / 2
     for number in range(MOST - 1):
         limit.admit('unsigned', number)
     assert limit.admit('unsigned', 'beyond') is not None
@@ -147,7 +147,7 @@ def test_what_follows_from_a_logged_outage_is_not_logged_again(
         error: ServiceUnavailable, told: list[str], clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     outage = OutageLog(LOG, 'not read: %s', 'read again', clock=clock)
     caplog.set_level(logging.DEBUG)
-    outage_log.failure(LOG, error, 'it failed %s', 'once')
+    logs.failure(LOG, error, 'it failed %s', 'once')
     outage.failed(error)
     outage.failed(error)
     outage.ended()
