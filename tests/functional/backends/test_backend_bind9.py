@@ -54,7 +54,6 @@ def is_stopped(pid: int) -> bool:
 def test_command_that_nobody_waits_for_any_more_is_not_carried_out(named: Start) -> None:
     server = named()
     with opened(server.server([NOWHERE], call_timeout=1.0)) as backend:
-        assert backend.ping().ok  # so that there is a connection for the next command
         os.kill(server.pid, signal.SIGSTOP)
         try:
             # The thread that takes the signal stops the others, which go on until it has had its turn.
@@ -65,7 +64,6 @@ def test_command_that_nobody_waits_for_any_more_is_not_carried_out(named: Start)
             wait_until(lambda: time.time() > given_up + 2, 'the command has expired')
         finally:
             os.kill(server.pid, signal.SIGCONT)
-        wait_until(lambda: 'invalid command from' in server.log, 'named has read the command')
         assert backend.ping().ok
         assert server.command('showzone example.com').error == 'not found'
         assert backend.create_domain(a_domain()).ok
