@@ -3,7 +3,7 @@
 A message is its length and the version 1, both of 32 bits, and a table.  An entry of a table is its name (with one
 octet of length), type, length (32 bits) and value.  The first entry, ``_auth``, is the HMAC of all that follows it.
 The first command on a connection is ``null``; the nonce in its answer is sent with every later command.  The formats
-are those of ISC's ``lib/isccc`` (``cc.c``).  A connection can be used for any number of commands, one after the other.
+are those of ISC's ``lib/isccc`` (``cc.c``).
 
 A command carries the time until which it may be carried out: the end of the caller's deadline by named's clock, which
 the answer to ``null`` tells.  So a command that reaches named late, after an interruption, is not carried out any more.

@@ -49,11 +49,6 @@ class JournalEntry(NamedTuple):
     former_primary: str = ''
 
     @property
-    def is_first_transfer(self) -> bool:
-        """Whether there were no contents before, which need no difference then."""
-        return self.kind is ChangeKind.REFRESH and self.begins_anew and not self.present
-
-    @property
     def former_soa(self) -> dict[str, Any] | None:
         """The SOA before, where it has changed in more than the serial."""
         values = {name: getattr(self.former, name) for name in _SOA}
@@ -98,9 +93,13 @@ class Journal:
 
     def write(self, tx: Tx, changes: Sequence[JournalEntry], now: datetime) -> list[Domain]:
         """Write the versions that changes of domains make, before the edits; the domains with new journal fields."""
-        small = [entry for entry in changes if _is_needed(entry) or _is_to_sign(entry) or not entry.is_first_transfer
-                 and len(entry.edits.new_records) + len(entry.edits.gone_records)
-                 + len(entry.edits.gone_sets) <= self._kept]
+        small = []
+        for entry in changes:
+            # The first transfer from a master comes after no contents, and needs no difference.
+            is_first = entry.kind is ChangeKind.REFRESH and entry.begins_anew and not entry.present
+            size = len(entry.edits.new_records) + len(entry.edits.gone_records) + len(entry.edits.gone_sets)
+            if not is_first and size <= self._kept or _is_to_sign(entry) or _oldest_needed(entry.domain) is not None:
+                small.append(entry)
         of_set = {set_id: number for number, entry in enumerate(small) for set_id in entry.edits.gone_sets}
         of_record = {record_id: number for number, entry in enumerate(small)
                      for record_id in (*entry.edits.gone_records, *entry.edits.touched_records)}
@@ -177,19 +176,16 @@ def _is_to_sign(entry: JournalEntry) -> bool:
 
 def _packed(entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord], most: int) -> bytes | None:
     """A difference of *most* records at most, or one that is needed, packed; None for a larger one."""
-    if len(gone) + len(added) > most and not _is_needed(entry):
+    is_needed = _oldest_needed(entry.domain) is not None
+    if len(gone) + len(added) > most and not is_needed:
         return None
     packed = differences.pack(gone, added, Turns().between)
     if len(packed) <= _MOST_OCTETS:
         return packed
-    if _is_needed(entry):
+    if is_needed:
         raise Refused('too_large_to_wait', f'The change of {entry.domain.name} is too large to wait until its pool is '
                                            'unfrozen; make it in parts.', 409)
     return None
-
-
-def _is_needed(entry: JournalEntry) -> bool:
-    return _oldest_needed(entry.domain) is not None
 
 
 def _oldest_needed(domain: Domain) -> int | None:

@@ -26,6 +26,8 @@ from designate_pool.protocol.rules import ServerLimit, Violation
 
 #: Recordsets at a name from which on their types are counted; for each there may be signatures.
 _MANY_TYPES = 40
+#: Octets of a recordset from which on its message is measured.
+_MANY_OCTETS = 10_000
 
 
 @dataclasses.dataclass(slots=True)
@@ -114,8 +116,11 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
         gone = set(edits.gone_records)
         edits.touched_records = [record_id for record_id in dict.fromkeys(edits.touched_records)
                                  if record_id not in gone]
-    if not from_master:
-        _check_rules(domain, by_key.values(), wanted, limits)
+    for change, violation in () if from_master else violations(domain.name, by_key.values(), wanted, limits):
+        field = f'{change.prefix}{violation.field}'
+        if violation.rule.id == 'tlsa-port':  # clients know the type of the error from Designate
+            raise BadInput(why=f'{field}: {violation.why}')
+        raise InvalidField(field=field, why=violation.why)
     return edits
 
 
@@ -219,7 +224,9 @@ def violations(zone: str, present: Iterable[RecordSet], wanted: Sequence[WantedR
     names = {name for name, rtype in every if rtype in rules.PLACED}
     if any(rtype == 'DNAME' for _, rtype in every):
         names.update(name for name, _ in every)
-    names.update(change.name for change in wanted if _has_many_octets(change.rdatas))
+    # The records of one recordset may be too many for a DNS message.
+    names.update(change.name for change in wanted if change.rdatas is not KEEP and len(change.rdatas) > 1
+                 and sum(len(rdata.wire) for rdata in change.rdatas) > _MANY_OCTETS)
     if any(limit.what == 'types' for limit in limits):
         names.update(name for name, count in Counter(name for name, _ in every).items() if count > _MANY_TYPES)
     turns.give()
@@ -254,17 +261,3 @@ def violations(zone: str, present: Iterable[RecordSet], wanted: Sequence[WantedR
                     if change.type == 'DNAME' and lies_in(name, change.name):
                         yield change, violation._replace(name=change.name, type='DNAME', field='type',
                                                          why=str(violation))
-
-
-def _has_many_octets(rdatas: Any) -> bool:
-    """Whether the records of one recordset may be too many for a DNS message."""
-    return rdatas is not KEEP and len(rdatas) > 1 and sum(len(rdata.wire) for rdata in rdatas) > 10_000
-
-
-def _check_rules(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet],
-                 limits: Sequence[ServerLimit]) -> None:
-    for change, violation in violations(domain.name, present, wanted, limits):
-        field = f'{change.prefix}{violation.field}'
-        if violation.rule.id == 'tlsa-port':  # clients know the type of the error from Designate
-            raise BadInput(why=f'{field}: {violation.why}')
-        raise InvalidField(field=field, why=violation.why)
