@@ -141,7 +141,7 @@ class Domain:
     :ivar purged: of a deleted one: whether its contents are deleted too, so that it cannot be restored
     :ivar masters: of a secondary domain, ``address:port`` of each with commas between; '' for a primary one
     :ivar soa_names: of a secondary domain: the primary and the mailbox in its SOA, as its master has them; of a signed
-        one, as they were signed
+        one, as they were signed, and of one that is being signed, in pieces, and not published so yet
     :ivar transferred_at: of a secondary domain: when it got its serial from a master; None before the first transfer
     :ivar awaits_transfer: whether a secondary one, new or expired, is not served until a master has been reached
     :ivar given_name: *name* as its creator wrote it, with upper case; None for the same
@@ -278,6 +278,11 @@ class Domain:
     def awaits_first_transfer(self) -> bool:
         """Whether it is a secondary domain that no server was ever given."""
         return self.is_secondary and self.transferred_at is None
+
+    @property
+    def has_signer(self) -> bool:
+        """Whether its changes concern the signer: it is signed, or that is being prepared."""
+        return self.is_signed or bool(self.soa_names) and not self.is_secondary
 
     @property
     def is_going(self) -> bool:

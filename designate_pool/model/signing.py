@@ -140,6 +140,8 @@ class ZoneSigning:
     :ivar why: why it is held, or what it waits for; None for neither
     :ivar skipped: by server id: why no key event waits for it
     :ivar ds_seen: by server of the parent: when it was asked, and the DS records that it had, as text
+    :ivar prepared_to: of a domain that is not published signed yet: up to which name its records are signed, in order
+        of their text; None when none is, and what there is of a former time is to be deleted first
     """
 
     domain_id: str
@@ -154,3 +156,4 @@ class ZoneSigning:
     skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
     ds_seen: Mapping[str, tuple[str, Sequence[str] | None]] = dataclasses.field(default_factory=dict)
     serial: int | None = None
+    prepared_to: str | None = None

@@ -101,6 +101,13 @@ def plan(keys: Sequence[SigningKey], policy: KeyPolicy, facts: KeyFacts, now: da
     return list(_Plan(keys, policy, facts, now).steps())
 
 
+def at_first(keys: Sequence[SigningKey]) -> Sequence[SigningKey]:
+    """The keys of a zone, with the states that they have in the first version that is signed."""
+    if any(key.state in key_records.IN_ZONE for key in keys):
+        return keys
+    return [dataclasses.replace(key, state=_first_state(key)) if key.state is KeyState.MADE else key for key in keys]
+
+
 def zone_state(keys: Iterable[SigningKey], is_leaving: bool) -> SigningState:
     """How far the signing of a zone with these keys has come."""
     states = {key.state for key in keys if key.role != KeyRole.ZSK and key.state in key_records.IN_ZONE}
@@ -138,8 +145,7 @@ class _Plan:
     def made(self, key: SigningKey) -> Iterator[KeyStep]:
         """The first keys sign at once: caches have nothing of the zone that would need another one."""
         if not any(other.state in key_records.IN_ZONE for other in self.keys):
-            state = KeyState.ACTIVE if key.role == KeyRole.ZSK else KeyState.PUBLISHED
-            yield self._become(key, state, publish_at=self.time)
+            yield self._become(key, _first_state(key), publish_at=self.time)
         elif rolling := self._of_role(key, *_ROLLING):
             yield self._wait(key, f'the rollover of the key {rolling[0].tag}')
         else:
@@ -256,6 +262,10 @@ class _Plan:
     def _of_role(self, key: SigningKey, *states: KeyState) -> list[SigningKey]:
         """The other keys of the same role in *states*."""
         return [other for other in self.keys if other.role == key.role and other.id != key.id and other.state in states]
+
+
+def _first_state(key: SigningKey) -> KeyState:
+    return KeyState.ACTIVE if key.role == KeyRole.ZSK else KeyState.PUBLISHED
 
 
 _STEPS = {KeyState.MADE: _Plan.made, KeyState.PUBLISHED: _Plan.published, KeyState.READY: _Plan.ready,

@@ -1,13 +1,13 @@
-"""Signs zones, as a whole and change by change.
+"""Signs zones change by change, and name by name those that are not signed yet.
 
-The invariant: signing a change leads to the chain, and to the set of signed RRsets, that signing the whole zone leads
-to; signatures of RRsets that have not changed are kept.
+The invariant: whatever the order in which a zone was signed and changed, its chain and the set of signed RRsets are the
+same; signatures of RRsets that have not changed are kept.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
 from designate_pool.protocol.names_and_rdata import type_number
@@ -21,38 +21,12 @@ _RRSIG_HEAD = struct.Struct('!HBBIIIH')
 _OWNED = struct.Struct('!HHI')
 
 
-def sign_zone(apex: str, records: Iterable[ZoneRecord], soa: ZoneRecord, keys: KeySet, times: Validity,
-              denial: str) -> Iterator[SignedRecord]:
-    """All signed records of a zone, one after the other, as they are made.
-
-    :param records: the zone's own, without the SOA
-    :param denial: ``NSEC`` or ``NSEC3``
-    """
-    rrsets = chain.group(records)
-    added = _apex_rrsets(soa, keys, denial)
-    rrsets.setdefault(apex, {}).update(chain.group(added)[apex])
-    yield from (SignedRecord(apex, rtype, '', ttl or 0, wire) for _, rtype, ttl, wire in added if rtype != 'SOA')
-    keyed = sorted((canonical.chain_key(name), name) for name in rrsets)
-    names = [name for _, name in chain.visible(keyed, apex, rrsets)]
-    signing = _Signing(apex, keys, times)
-    for name in names:
-        for rtype in sorted(chain.signed_types(name, apex, rrsets[name])):
-            yield from signing.signatures(name, rtype, *rrsets[name][rtype])
-    if denial != NSEC:
-        names = list(dict.fromkeys(above for name in names for above in (name, *chain.within(name, apex))))
-    links = sorted((chain.link_of(name, apex, denial), name) for name in names)
-    ttl = denial_ttl(soa)
-    for number, (link, name) in enumerate(links):
-        following = links[(number + 1) % len(links)][0].field
-        types = chain.bitmap(name, apex, rrsets.get(name, ()), denial)
-        yield from signing.link(link, denial, ttl, chain.chain_rdata(denial, following, types))
-
-
 def sign_change(apex: str, changed: Mapping[str, Collection[str]], soa: ZoneRecord, keys: KeySet, times: Validity,
                 denial: str, around: Neighbours) -> SignedDifference:
     """What a change does to the signed records of a zone, which are signed with the same *denial* already.
 
-    :param changed: the names and types of the RRsets that were added or removed, or have other data or another TTL
+    :param changed: the names and types of the RRsets that were added or removed, or have other data or another TTL;
+        of names without types, what is not signed yet
     :param soa: the new one, which is signed in any case
     """
     change = _Change(apex, soa, keys, denial, around)
@@ -235,6 +209,9 @@ class _Change:
         """
         touched = {*removed, *new}
         before = self.around.predecessors(touched) if touched else {}
+        if not before:  # nothing was signed until now
+            first = sorted(new.values())
+            return {link.key: following.field for link, following in zip(first, first[1:] + first[:1])}
         gaps: dict[bytes, list[ChainLink]] = {}
         kept: dict[bytes, SignedRecord] = {}
         for key, record in before.items():

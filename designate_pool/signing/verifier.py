@@ -124,7 +124,7 @@ def verify_change(apex: str, difference: SignedDifference, changed: Mapping[str,
         link = links.get(owner)
         defects += checks.of_link(owner, {link.wire} if link else None, None, types)
     # Only of well-formed records it can be said where they lead.
-    return defects or _broken_chain(difference, checks.denial, apex)
+    return defects or _broken_chain(difference, checks.denial, apex, bool(former))
 
 
 def _misplaced(difference: SignedDifference, before: Collection[SignedRecord]) -> list[str]:
@@ -137,8 +137,9 @@ def _misplaced(difference: SignedDifference, before: Collection[SignedRecord]) -
            if record.record in staying]
 
 
-def _broken_chain(difference: SignedDifference, denial: str, apex: str) -> list[str]:
-    """Whether the new records of the chain lead from where the former ones began to where these ended, in order."""
+def _broken_chain(difference: SignedDifference, denial: str, apex: str, was_signed: bool) -> list[str]:
+    """Whether the new records of the chain lead from where the former ones began to where these ended, in order; the
+    first ones all around."""
     def key(owner: str) -> object:
         return _labels(owner) if denial == 'NSEC' else owner
 
@@ -161,7 +162,7 @@ def _broken_chain(difference: SignedDifference, denial: str, apex: str) -> list[
     for (start, record), (after, other) in zip(links, links[1:] + links[:1]):
         if _is_between(start, after, key(_link(record.wire, denial, apex)[0])):
             defects.append(f'{denial} of {record.name} passes over {other.name}.')
-    former, new = paths(difference.gone), paths(difference.added)
+    former, new = paths(difference.gone) if was_signed else {(apex, apex)}, paths(difference.added)
     if former != new:
         defects += [f'The {denial} records from {start} no longer lead to {end}.'
                     for start, end in sorted(former - new)]

@@ -582,6 +582,7 @@ table(
     sa.Column('why', sa.String(1024)),
     sa.Column('skipped', long_text(), nullable=False),
     sa.Column('ds_seen', long_text(), nullable=False),
+    sa.Column('prepared_to', domain_name()),
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
     sa.Index(None, 'next_event_at'),

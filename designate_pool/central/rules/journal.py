@@ -58,8 +58,7 @@ class JournalEntry(NamedTuple):
 
 
 class SignedChange(NamedTuple):
-    """The records of the signer that a change removes and adds, and the domain after it, which is signed if it has any
-    of them."""
+    """The records of the signer that a change removes and adds, and the domain after it."""
 
     gone: Sequence[SignedRecord]
     added: Sequence[SignedRecord]
@@ -112,10 +111,7 @@ class Journal:
             written[entry.domain.id] = gone, added
         to_sign = [(entry, *written[entry.domain.id]) for entry in small if _is_to_sign(entry)]
         if to_sign:
-            assert self._signer is not None
-            signed = self._signer.sign(tx, to_sign, now)
-            signed_records.replace(tx, {key: SignedDifference(change.gone, change.added)
-                                        for key, change in signed.items()})
+            signed = self.sign(tx, to_sign, now)
             changes = [entry._replace(domain=signed[entry.domain.id].domain) if entry.domain.id in signed else entry
                        for entry in changes]
         else:
@@ -123,6 +119,14 @@ class Journal:
         new = [self._version(entry, written.get(entry.domain.id), signed.get(entry.domain.id)) for entry in changes]
         versions.write(tx, new, now)
         return [self._extended(tx, entry, version) for entry, version in zip(changes, new)]
+
+    def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
+             now: datetime) -> Mapping[str, SignedChange]:
+        """Have changes signed, and store what the signer makes of them, but no version."""
+        assert self._signer is not None
+        signed = self._signer.sign(tx, changes, now)
+        signed_records.replace(tx, {key: SignedDifference(change.gone, change.added) for key, change in signed.items()})
+        return signed
 
     def _version(self, entry: JournalEntry, written: tuple[Sequence[ZoneRecord], Sequence[ZoneRecord]] | None,
                  signed: SignedChange | None) -> NewVersion:
@@ -135,7 +139,7 @@ class Journal:
             packed = _packed(entry, *written, self._kept)
         signed_size = 0
         signed_packed: bytes | None = b''
-        if signed is not None:
+        if signed is not None and (entry.domain.is_signed or entry.former.is_signed):
             signed_size = len(signed.gone) + len(signed.added)
             signed_packed = _packed(entry, [record.record for record in signed.gone],
                                     [record.record for record in signed.added], self._most)
@@ -150,7 +154,7 @@ class Journal:
         # Servers that have the contents before under the former serial cannot use the difference from it.
         is_turned_back = (release := former.release) is not None and release.turned_back is not None
         if (is_turned_back or None in (new.difference, new.signed_difference) or new.former_soa or entry.begins_anew
-                or size > self._most or not self._most):
+                or domain.is_signed is not former.is_signed or size > self._most or not self._most):
             domain = dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0)
         else:
             # A program that writes no versions may have changed the domain meanwhile.
@@ -171,7 +175,7 @@ class Journal:
 
 
 def _is_to_sign(entry: JournalEntry) -> bool:
-    return entry.domain.is_signed or entry.former.is_signed
+    return entry.domain.has_signer or entry.former.has_signer
 
 
 def _packed(entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord], most: int) -> bytes | None:

@@ -18,7 +18,7 @@ from designate_pool.central.rules import domains as domain_rules
 from designate_pool.central.rules import journal
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
-from designate_pool.central.signing import parent_ds
+from designate_pool.central.signing import parent_ds, zone_signer
 from designate_pool.central.signing.parent_ds import OwnParent
 from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.errors import PoolError
@@ -40,8 +40,8 @@ CLAIM, MOST = timedelta(minutes=5), 20
 LOOK, LOOK_AGAIN = timedelta(seconds=5), timedelta(minutes=10)
 #: Claims before other housekeeping has its turn.
 _MOST_CLAIMS = 20
-#: Versions that follow each other at once, before other zones have their turn.
-_MOST_VERSIONS = 200
+#: Pieces of work that follow each other at once, before other zones have their turn; and what a request waits for.
+_MOST_PIECES, IN_REQUEST = 200, 10
 
 
 class KeyEvents:
@@ -64,26 +64,26 @@ class KeyEvents:
             claimed = self._storage.run(zone_signing.claim_due, self._by, now, now + CLAIM, MOST)
             for state in claimed:
                 try:
-                    self.advance_or_note(state.domain_id)
+                    self.advance_or_note(state.domain_id, _MOST_PIECES)
                 finally:
                     self._storage.run(zone_signing.release, state.domain_id, self._by)
             if len(claimed) < MOST:
                 break
 
-    def advance_or_note(self, domain_id: str) -> None:
+    def advance_or_note(self, domain_id: str, most: int) -> None:
         """As :meth:`advance`; when that fails, note why, and try again in a minute."""
         try:
-            self.advance(domain_id)
+            self.advance(domain_id, most)
         except Exception as error:  # other zones go on
             logs.failure(LOG, error, 'the signing of the zone %s does not go on; tried again in a minute',
                          domain_id)
             self._storage.run(_postpone, domain_id, self._storage.now(),
                               str(error) if isinstance(error, PoolError) else 'an error that the log of Central has')
 
-    def advance(self, domain_id: str) -> None:
-        """Do what is due for one zone."""
+    def advance(self, domain_id: str, most: int) -> None:
+        """Do what is due for one zone, in *most* pieces at most."""
         former = self._storage.read(domains.get, domain_id)
-        for _ in range(_MOST_VERSIONS):
+        for _ in range(most):
             if not transactions.run(self._storage, self._advance, domain_id, self._storage.now()):
                 break
         domain = self._storage.read(domains.get, domain_id)
@@ -116,9 +116,9 @@ class KeyEvents:
         return done
 
     def _advance(self, tx: Tx, domain_id: str, now: datetime) -> bool:
-        """Do what is due in one version; whether more is due."""
+        """Do what is due in one version, or a piece of it; whether more is due."""
         domain, state = domains.lock(tx, domain_id), zone_signing.state_of(tx, domain_id)
-        if state is not None and state.state is SigningState.HELD:
+        if state is not None and state.state is SigningState.HELD and state.prepared_to is None:
             zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=None, resign_at=None), now)
             return False
         if domain is None or state is None or domain.is_going:
@@ -126,20 +126,32 @@ class KeyEvents:
             return False
         policy = self._signer.policy(state.policy)
         zone_keys = zone_signing.keys_of(tx, [domain_id])[domain_id]
+        is_held = state.state is SigningState.HELD
+        if (is_held or not domain.is_signed) and (domain.freeze is not None or domain.release_state is not None):
+            _postpone(tx, domain_id, now, 'its pool is frozen' if domain.freeze is not None else
+                      'a change of it is being released in stages')
+            return False
         if domain.freeze is not None:
             return self._renew_in_frozen_pool(tx, domain, state, zone_keys, policy, now)
         is_leaving = state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
         parent = parent_ds.own_parent(tx, domain, policy)
         facts = facts_of(tx, domain, state, zone_keys, parent)
-        steps = key_states.plan(zone_keys, key_policy(policy, zone_keys, parent), facts, now)
+        if is_held:
+            return self._resume(tx, domain, state, zone_keys, policy, now)
+        # What keys wait for begins with the first version that is signed.
+        is_first = not domain.is_signed and not is_leaving and any(key.state in keys.IN_ZONE for key in zone_keys)
+        steps = [] if is_first else key_states.plan(zone_keys, key_policy(policy, zone_keys, parent), facts, now)
         due = [step for step in steps if step.is_due]
         changed = [step.key for step in due if step.former is not None and step.key is not None]
-        zone_signing.save_keys(tx, changed, now)
         made = [self._made(step.role, state.algorithm, zone_keys) for step in due if step.former is None]
-        zone_signing.add_keys(tx, domain_id, made, now)
         by_id = {key.id: key for key in changed}
         after = [by_id.get(key.id, key) for key in zone_keys]
         after += [key for key, _ in made]
+        is_signed = any(key.state in keys.IN_ZONE for key in after)
+        if is_signed and not domain.is_signed and self._prepare(tx, domain, state, after, policy, now):
+            return True
+        zone_signing.save_keys(tx, changed, now)
+        zone_signing.add_keys(tx, domain_id, made, now)
         stage = key_states.zone_state(after, is_leaving)
         if stage is not state.state:
             LOG.info('%s: %s, was %s', domain.name, stage, state.state)
@@ -151,19 +163,21 @@ class KeyEvents:
                                     skipped={server: why for server, why in state.skipped.items()
                                              if not _serves(facts, server)})
         zone_signing.save_state(tx, state, now)
-        is_signed = any(key.state in keys.IN_ZONE for key in after)
         due_signatures = is_signed and domain.is_signed and _has_due(tx, domain_id, after, policy, now)
         has_new_states = any(key.state is not step.former.state for step in due
                              if (key := step.key) is not None and step.former is not None)
-        if is_signed != domain.is_signed or is_signed and (has_new_states or due_signatures):
+        is_unsigned = not is_signed and is_leaving and domain.has_signer
+        if is_unsigned or is_signed and (not domain.is_signed or has_new_states or due_signatures):
             new = self._write(tx, domain, is_signed, now)
-            state = dataclasses.replace(state, serial=new.serial)
+            state = dataclasses.replace(state, serial=new.serial, prepared_to=None)
         else:
             new = None
         goes_on = bool(made) or new is not None and (is_signed or bool(due))
         if not is_signed and is_leaving and not goes_on:
-            zone_signing.delete_state(tx, domain_id)
-            return False
+            goes_on = bool(signed_records.purge(tx, [domain_id], zone_signer.MOST_RENEWED))
+            if not goes_on:
+                zone_signing.delete_state(tx, domain_id)
+                return False
         zone_signing.save_state(tx, dataclasses.replace(
             state, next_event_at=_next(steps, facts, parent, goes_on, now),
             resign_at=_resign_at(tx, domain_id, policy, now) if is_signed else None), now)
@@ -176,7 +190,7 @@ class KeyEvents:
         Changes that wait are on top of what servers have, whose signatures only a later version can renew: they wait
         no longer when a server that was cut off could come to serve signatures that have ended.
         """
-        if not domain.is_signed or state.resign_at is None or state.resign_at > now:
+        if state.resign_at is None or state.resign_at > now:
             _postpone(tx, domain.id, now, 'its pool is frozen')
             return False
         if domain.waits_for is not None:
@@ -200,10 +214,42 @@ class KeyEvents:
             resign_at=_resign_at(tx, domain.id, policy, now)), now)
         return is_due
 
-    def _write(self, tx: Tx, domain: Domain, is_signed: bool, now: datetime) -> Domain:
+    def _prepare(self, tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey],
+                 policy: SigningPolicy, now: datetime) -> bool:
+        """Sign one more piece of a zone that nobody gets signed yet; False when the next version can do the rest.
+
+        Its changes meanwhile are signed as they are written, so that a piece is never done again.
+        """
+        if state.prepared_to is None:
+            if signed_records.purge(tx, [domain.id], zone_signer.MOST_RENEWED):
+                zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
+                return True
+            zone_signing.save_state(tx, dataclasses.replace(state, prepared_to=''), now)
+        rest = signed_records.owners(tx, domain.id, state.prepared_to or '', zone_signer.MOST_PREPARED)
+        if len(rest) < zone_signer.MOST_PREPARED and not _has_due(tx, domain.id, zone_keys, policy, now):
+            return False
+        self._journal.sign(tx, [(JournalEntry(WHO, domain, domain, kind=ChangeKind.SIGNING), (), ())], now)
+        return True
+
+    def _resume(self, tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[SigningKey],
+                policy: SigningPolicy, now: datetime) -> bool:
+        """Renew some signatures of a zone that was held, and publish it when none is due any more."""
+        is_due = _has_due(tx, domain.id, zone_keys, policy, now)
+        if is_due:
+            self._journal.sign(tx, [(JournalEntry(WHO, domain, domain, kind=ChangeKind.SIGNING), (), ())], now)
+        else:
+            new = self._write(tx, domain, True, now, begins_anew=True)
+            state = dataclasses.replace(state, state=key_states.zone_state(zone_keys, False), since=now,
+                                        why=None, prepared_to=None, serial=new.serial)
+        zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
+        return True
+
+    def _write(self, tx: Tx, domain: Domain, is_signed: bool, now: datetime, begins_anew: bool = False) -> Domain:
         """Write a version with the keys and signatures that are due."""
-        new = dataclasses.replace(domain_rules.resign(domain, now), is_signed=is_signed)
-        new, = self._journal.write(tx, [JournalEntry(WHO, domain, new, kind=ChangeKind.SIGNING)], now)
+        new = domain_rules.resign(domain, now)
+        new = dataclasses.replace(new, is_signed=is_signed, soa_names=new.soa_names if is_signed else '')
+        new, = self._journal.write(tx, [JournalEntry(WHO, domain, new, kind=ChangeKind.SIGNING,
+                                                     begins_anew=begins_anew)], now)
         domains.save(tx, new)
         return new
 

@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 
 from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
-from designate_pool.central.rules import domains as domain_rules
-from designate_pool.central.rules.journal import Journal, JournalEntry
+from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import key_events, parent_ds, zone_signer
 from designate_pool.central.signing.key_events import KeyEvents
 from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
-from designate_pool.model import (ChangeKind, Context, Domain, Endpoint, KeyRole, KeyState, SigningKey, SigningState,
-                                  ZoneSigning, new_id)
+from designate_pool.model import (Context, Domain, Endpoint, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning,
+                                  new_id)
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.rules import Level, Rule, Violation
 from designate_pool.settings import CentralSettings, SigningPolicy
@@ -151,7 +150,7 @@ class SignedZones:
     def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
         domain_id = fields.domain_id(domain_id)
         self._run(self._changed, context, domain_id, work, args, self._storage.now())
-        self._key_events.advance_or_note(domain_id)
+        self._key_events.advance_or_note(domain_id, key_events.IN_REQUEST)
         return self.show(context, domain_id)
 
     def _changed(self, tx: Tx, context: Context, domain_id: str, work: Any, args: Sequence[Any],
@@ -188,11 +187,12 @@ class SignedZones:
                                                 f'{state.policy}.', 409)
             if state.state not in _LEAVING:
                 return
-            zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
-            zone_signing.save_state(tx, dataclasses.replace(
-                state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, ds_seen={},
-                why=None), now)
-            return
+            if domain.has_signer:
+                zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+                zone_signing.save_state(tx, dataclasses.replace(
+                    state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, ds_seen={},
+                    why=None), now)
+                return
         self._begin(tx, domain, policy_name, policy.algorithm_number, now)
 
     def _begin(self, tx: Tx, domain: Domain, policy_name: str, algorithm: int, now: datetime) -> None:
@@ -200,6 +200,8 @@ class SignedZones:
         self._refuse_unfit(tx, domain, policy.refresh)
         zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, algorithm, policy.denial, now,
                                                 next_event_at=now), now)
+        # From now on its changes concern the signer, and the SOA stays as it is.
+        domains.save(tx, dataclasses.replace(domain, soa_names=zone_signer.soa_names(tx, domain)))
 
     def _refuse_unfit(self, tx: Tx, domain: Domain, longest_expire: int) -> None:
         if domain.is_secondary:
@@ -305,14 +307,7 @@ class SignedZones:
         zone_keys = [key for key in zone_signing.keys_of(tx, [domain.id])[domain.id] if key.state in keys.IN_ZONE]
         if not force and (why := _unfit(domain, zone_keys, ds, dnskeys)):
             raise Refused('keys_differ', f'The signing of {domain.name} is still held: {why}.', 409)
-        new = domain_rules.resign(domain, now)
-        state = dataclasses.replace(state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now,
-                                    why=None)
-        zone_signing.save_state(tx, state, now)
-        new, = self.journal.write(tx, [JournalEntry(key_events.WHO, domain, new, kind=ChangeKind.SIGNING,
-                                                    begins_anew=True)], now)
-        domains.save(tx, new)
-        zone_signing.save_state(tx, dataclasses.replace(state, serial=new.serial), now)
+        zone_signing.save_state(tx, dataclasses.replace(state, prepared_to='', next_event_at=now), now)
 
     def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:
         state = _state(tx, domain)

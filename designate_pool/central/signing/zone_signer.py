@@ -37,6 +37,8 @@ LOG = logging.getLogger(__name__)
 INCEPTION = timedelta(hours=3)
 #: RRsets whose signatures one version renews: the zone's own changes wait for about half a second meanwhile.
 MOST_RENEWED = 2000
+#: RRsets that one piece signs of a zone that is not published signed yet: each has a name in the chain, too.
+MOST_PREPARED = 1000
 #: Private keys that are held in memory.
 _MOST_KEYS = 10_000
 _ALL = 2 ** 31 - 1
@@ -53,6 +55,11 @@ def refuse_pool(tx: Tx, domain: Domain) -> None:
             if what == 'signatures':
                 raise Refused('server_cannot_sign', f'The zone {domain.name} cannot be signed in the pool '
                                                     f'{domain.pool_name}, which has the server {label}: {why}.', 409)
+
+
+def soa_names(tx: Tx, domain: Domain) -> str:
+    """What :attr:`Domain.soa_names` is of a domain that is signed."""
+    return _soa_names(pools.name_servers(tx, domain.pool_id), domain)
 
 
 class ZoneSigner:
@@ -108,32 +115,40 @@ class ZoneSigner:
         ids = [entry.domain.id for entry, _, _ in changes]
         states = zone_signing.states_of(tx, ids)
         zone_keys = zone_signing.keys_of(tx, ids)
-        signers = self._signers_of(tx, [key for every in zone_keys.values() for key in every
+        signers = self._signers_of(tx, [key for every in zone_keys.values() for key in key_states.at_first(every)
                                         if key.state in keys.IN_ZONE])
         name_servers = {pool_id: pools.name_servers(tx, pool_id)
                         for pool_id in sorted({entry.domain.pool_id for entry, _, _ in changes})}
         signed: dict[str, SignedChange] = {}
         for entry, gone, added in changes:
-            domain = entry.domain
+            domain, former = entry.domain, entry.former
             state = states[domain.id]
-            if state.state is SigningState.HELD:
+            if state.state is SigningState.HELD and entry.kind is not ChangeKind.SIGNING:
                 raise Refused('signing_held', f'The zone {domain.name} cannot be changed: {state.why}.', 409)
-            if not domain.is_signed:
-                signed[domain.id] = SignedChange([*signed_records.of_zone(tx, domain.id)], [],
-                                                 dataclasses.replace(domain, soa_names=''))
+            if not domain.has_signer:  # what was signed is deleted later, in pieces
+                signed[domain.id] = SignedChange([], [], domain)
                 continue
-            domain = dataclasses.replace(domain, soa_names=f'{name_servers[domain.pool_id][0]} '
-                                                           f'{rname(domain.email).to_text()}')
+            domain = dataclasses.replace(domain, soa_names=_soa_names(name_servers[domain.pool_id], domain))
             if own := OWN_TYPES.intersection(record[1] for record in added):
                 raise Refused('has_signatures', f'The zone {domain.name} is signed here, and its signer alone makes '
                                                 f'records of the type {min(own)}.', 409)
-            if domain.pool_id != entry.former.pool_id:
+            if domain.pool_id != former.pool_id or domain.is_signed and not former.is_signed:
                 refuse_pool(tx, domain)
+            if entry.kind is ChangeKind.RESTORE or not former.is_signed and domain.ttl != former.ttl:
+                # Its signatures may have ended, or all have another TTL: everything is prepared anew.
+                domain, state = dataclasses.replace(domain, is_signed=False), dataclasses.replace(
+                    state, prepared_to=None, next_event_at=now)
+                zone_signing.save_state(tx, state, now)
+            if not domain.is_signed and state.prepared_to is None:
+                signed[domain.id] = SignedChange([], [], domain)
+                continue
             policy = self.policy(state.policy)
-            change = _ZoneChange(tx, entry._replace(domain=domain), gone, added, state, zone_keys[domain.id],
-                                 key_set(domain.name, state, zone_keys[domain.id], signers, policy), policy, now)
+            own_keys = zone_keys[domain.id] if former.is_signed else key_states.at_first(zone_keys[domain.id])
+            change = _ZoneChange(tx, entry._replace(domain=domain), gone, added, state, own_keys,
+                                 key_set(domain.name, state, own_keys, signers, policy), policy, now)
             made = change.verified()
-            _note_ttls(tx, zone_keys[domain.id], made.added, policy, now)
+            largest = 0 if former.is_signed else signed_records.largest_ttl(tx, domain)
+            _note_ttls(tx, zone_keys[domain.id], made.added, largest, policy, now)
             signed[domain.id] = SignedChange(*made, domain)
         return signed
 
@@ -154,17 +169,24 @@ class ZoneSigner:
         return signers
 
 
-def _note_ttls(tx: Tx, zone_keys: Sequence[SigningKey], added: Sequence[SignedRecord], policy: SigningPolicy,
-               now: datetime) -> None:
-    """Keep with keys the greatest TTLs that caches may have because of a version."""
+def _soa_names(name_servers: Sequence[str], domain: Domain) -> str:
+    return f'{name_servers[0]} {rname(domain.email).to_text()}'
+
+
+def _note_ttls(tx: Tx, zone_keys: Sequence[SigningKey], added: Sequence[SignedRecord], largest: int,
+               policy: SigningPolicy, now: datetime) -> None:
+    """Keep with keys the greatest TTLs that caches may have because of a version.
+
+    :param largest: of what is signed already and was not published before
+    """
     signed: dict[int | None, int] = {}
     for record in added:
         signed[record.key_tag] = max(record.ttl, signed.get(record.key_tag, 0))
     longer = []
     for key in zone_keys:
         if key.state in keys.IN_ZONE:
-            ttls = {key_states.SIGNED_TTL: signed.get(key.tag, 0), key_states.DNSKEY_TTL: policy.dnskey_ttl,
-                    key_states.DS_TTL: policy.parent_ds_ttl}
+            ttls = {key_states.SIGNED_TTL: max(largest, signed.get(key.tag, 0)),
+                    key_states.DNSKEY_TTL: policy.dnskey_ttl, key_states.DS_TTL: policy.parent_ds_ttl}
             longest = {what: max(ttl, key.longest_ttls.get(what, 0)) for what, ttl in ttls.items()}
             if longest != key.longest_ttls:
                 longer.append(dataclasses.replace(key, longest_ttls=longest))
@@ -200,12 +222,8 @@ class _ZoneChange:
 
         :raises Refused: when what was made does not verify
         """
-        domain, former = self._domain, self._entry.former
-        if not former.is_signed or former.ttl != domain.ttl or self._entry.kind is ChangeKind.RESTORE \
-                or self._entry.kind is ChangeKind.SIGNING and self._entry.begins_anew:
-            change, defects = self._whole()
-        else:
-            change, defects = self._part()
+        domain = self._domain
+        change, defects = self._made()
         if defects:
             metrics.SIGNATURES_REFUSED.labels(domain.pool_name).inc()
             LOG.error('the change of %s to serial %d is refused, since its signatures are wrong: %s', domain.name,
@@ -215,28 +233,28 @@ class _ZoneChange:
         metrics.SIGNATURES.labels(domain.pool_name).inc(sum(record.type == 'RRSIG' for record in change.added))
         return change
 
-    def _whole(self) -> tuple[SignedDifference, list[str]]:
-        """Sign everything anew."""
-        before = set(signed_records.of_zone(self._tx, self._domain.id))
-        records = list(self._around.overlaid(record for page in zone_snapshot.records_of(
-            self._tx, self._domain.id) for record in page))
-        after = list(Turns().between(signer.sign_zone(self._apex, records, self._soa, self._key_set, self._times,
-                                                      self._state.denial)))
-        made = set(after)
-        zone_signing.save_state(self._tx, dataclasses.replace(self._state, next_event_at=self._at), self._at)
-        return SignedDifference([record for record in before if record not in made],
-                                [record for record in after if record not in before]), verifier.verify_zone(
-            [self._soa, *records, *(record.record for record in after)], self._now, self._policy.refresh,
-            Turns().between)
-
-    def _part(self) -> tuple[SignedDifference, list[str]]:
-        """Sign what has changed; in a version that does nothing else, also what has to be signed anew."""
+    def _made(self) -> tuple[SignedDifference, list[str]]:
+        """Sign what has changed; when the signer does nothing else, also some of what has to be signed anew."""
         changed: dict[str, set[str]] = {}
         for name, rtype, _, _ in (*self._gone, *self._added):
             changed.setdefault(name, set()).add(rtype)
+        former, is_renewal = self._entry.former, self._entry.kind is ChangeKind.SIGNING
+        if former.ttl != self._domain.ttl:
+            for page in zone_snapshot.records_of(self._tx, self._domain.id):
+                for name, rtype, ttl, _ in page:
+                    if ttl is None:
+                        changed.setdefault(name, set()).add(rtype)
+        if is_renewal and not former.is_signed:
+            after = self._state.prepared_to or ''
+            owners = signed_records.owners(self._tx, self._domain.id, after, MOST_PREPARED)
+            for name in owners:
+                changed.setdefault(name, set())
+            zone_signing.save_state(self._tx, dataclasses.replace(
+                self._state, prepared_to=owners[-1] if owners else after, next_event_at=self._at,
+                why=f'its records are being signed, up to {owners[-1]}' if owners else None), self._at)
         around = self._around
         renewed = SignedDifference([], [])
-        if self._entry.kind is ChangeKind.SIGNING:
+        if is_renewal:
             renewed = signer.resign(self._apex, Turns().between(self._due(changed)), self._key_set,
                                     self._times)
             around = _Around(self._tx, self._domain, self._gone, self._added, renewed)
@@ -300,17 +318,6 @@ class _Around:
             self._renewed.setdefault(signed.name, []).append(signed)
         self._rrsets: dict[str, list[ZoneRecord]] = {}
         self._signed: dict[str, list[SignedRecord]] = {}
-
-    def overlaid(self, records: Iterable[ZoneRecord]) -> Iterable[ZoneRecord]:
-        """All records of the zone after the change; *records* are those before."""
-        gone = self._gone.copy()
-        for record in map(self._with_ttl, records):
-            if gone[record]:
-                gone[record] -= 1
-            else:
-                yield record
-        for added in self._added.values():
-            yield from added
 
     def rrsets_at(self, names: Collection[str]) -> Iterable[ZoneRecord]:
         missing = [name for name in names if name not in self._rrsets]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,6 +44,9 @@ _UNSIGNED_AT_NAMES = (
     .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
     .where(recordsets.c.domain_id.in_(_IDS), recordsets.c.name.in_(_NAMES), recordsets.c.deleted == ALIVE,
            recordsets.c.type != 'SOA', zone_snapshot.IS_PRESENT))
+_OWNERS = (sa.select(recordsets.c.name).where(
+    recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
+    recordsets.c.name > sa.bindparam('after')).order_by(recordsets.c.name).limit(sa.bindparam('most')))
 # Read in the index of the zone's recordsets.
 _BELOW = (sa.select(recordsets.c.name).distinct()
           .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
@@ -60,6 +63,11 @@ def signed_at(tx: Tx, names: Mapping[str, Collection[str]]) -> dict[str, list[Si
 def rrsets_at(tx: Tx, names: Mapping[str, Collection[str]]) -> dict[str, list[ZoneRecord]]:
     """The present records of users, without the SOA, at names of domains, by the domain's id."""
     return _at(tx, _UNSIGNED_AT_NAMES, names)
+
+
+def owners(tx: Tx, domain_id: str, after: str, limit: int) -> list[str]:
+    """The name of each of the domain's next recordsets, in order of their text after a name."""
+    return list(tx.execute(_OWNERS, {'domain_id': domain_id, 'after': after, 'most': limit}).scalars())
 
 
 def names_below(tx: Tx, domain_id: str, name: str, limit: int) -> list[str]:
@@ -104,12 +112,6 @@ def first_expiry(tx: Tx, domain_id: str) -> int | None:
 def largest_ttl(tx: Tx, domain: Domain) -> int:
     """The largest TTL of a domain's recordsets, in seconds."""
     return max(domain.ttl, tx.execute(_LARGEST_TTL, {'domain_id': domain.id}).scalar() or 0)
-
-
-def of_zone(tx: Tx, domain_id: str) -> Iterator[SignedRecord]:
-    """All records of a zone, fetched as they are consumed, in a transaction that writes or has one state."""
-    rows = tx.execute(_OF_ZONE, {'domain_id': domain_id}, execution_options={'yield_per': _AT_ONCE})
-    return (SignedRecord(*row) for row in rows)
 
 
 def replace(tx: Tx, changes: Mapping[str, SignedDifference]) -> None:

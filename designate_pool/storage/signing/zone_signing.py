@@ -99,7 +99,8 @@ def is_forced(state: ZoneSigning) -> bool:
 def hold(tx: Tx, pool_id: str, why: str, now: datetime) -> None:
     """Have the signed domains of a pool stay as their servers have them, until somebody resumes their signing."""
     tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(_signed_of(pool_id))).values(
-        state=SigningState.HELD, why=why, since=now, next_event_at=None, resign_at=None, updated_at=now))
+        state=SigningState.HELD, why=why, since=now, next_event_at=None, resign_at=None, prepared_to=None,
+        updated_at=now))
 
 
 def count_held(tx: Tx, pool_id: str, most: int) -> int:

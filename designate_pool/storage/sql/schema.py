@@ -477,6 +477,7 @@ zone_signing = sa.Table(
     sa.Column('why', sa.String(1024)),
     sa.Column('skipped', Json, nullable=False),
     sa.Column('ds_seen', Json, nullable=False),
+    sa.Column('prepared_to', domain_name()),
     *claim(),
     *indexes('next_event_at', 'resign_at'),
 )

@@ -108,6 +108,110 @@ def test_a_zone_is_signed_and_stays_valid_through_changes(central: Central, data
     check(database, clock, domain)
 
 
+def rows(database: Storage) -> int:
+    count = sa.select(sa.func.count()).select_from(schema.signed_records)
+    return database.read(lambda tx: tx.execute(count).scalar_one())
+
+
+@pytest.fixture
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request or a look does one small piece."""
+    for name in ('MOST_PREPARED', 'MOST_RENEWED'):
+        monkeypatch.setattr(zone_signer, name, 4)
+    for name in ('IN_REQUEST', '_MOST_PIECES'):
+        monkeypatch.setattr(key_events, name, 1)
+
+
+def large(central: Central) -> Domain:
+    """A zone of more records than one piece signs."""
+    return create(central, 'example.com.', *((f'host{number:02}.example.com.', 'A', ['192.0.2.1'])
+                                             for number in range(20)), who=RED)
+
+
+@pytest.mark.all_databases
+@pytest.mark.usefixtures('in_pieces')
+@pytest.mark.parametrize('policy', POLICIES)
+def test_a_large_zone_is_signed_in_pieces_while_it_changes_and_is_published_at_once(
+        central: Central, database: Storage, clock: Clock, caller: Caller, policy: str) -> None:
+    domain = large(central)
+    central.dnssec.enable(RED, domain.id, policy)
+    dice, seen = random.Random(5), []
+    with started(database, caller, signing_keys=KEYS, signing_policies=POLICIES) as other:
+        for number in range(60):
+            name = f'{dice.choice(["a.b.", "sub.", "zz.", "*."])}host{dice.randrange(25):02}.example.com.'
+            try:
+                change(central, domain, (name, *dice.choice([
+                    ('A', ['192.0.2.9']), ('A', []), ('NS', ['ns.example.net.']), ('NS', []), ('TXT', ['"x"'])])))
+            except errors.PoolError:
+                pass  # a rule for records
+            if number == 5:  # what was prepared has other TTLs now, and is prepared again
+                central.update_domain(RED, domain.id, {'ttl': 77})
+            if number == 8:
+                central.update_pool(WHO, {'id': domain.pool_id, 'name_servers': SERVERS[::-1]})
+            if number == 12:
+                assert refused(change, central, domain, (domain.name, 'NSEC3PARAM', ['1 0 0 -'])) == 'has_signatures'
+            lived(dice.choice([central, other]), clock, domain, 1)
+            seen.append(central.get_domain(RED, domain.id).is_signed)
+            if not seen[-1]:
+                shown = central.dnssec.show(RED, domain.id)
+                assert shown.state.state is SigningState.SIGNING and {str(key.state) for key in shown.keys} == {'made'}
+                assert types_of(published(database, domain), domain.name) == {'SOA', 'NS'}
+    assert seen == sorted(seen) and 10 < seen.index(True) < 45
+    check(database, clock, domain)
+    kinds = [version.kind for version in central.find_versions(RED, domain.id, 99)]
+    assert kinds.count(ChangeKind.SIGNING) == 1
+    central.dnssec.disable(RED, domain.id, force=True)
+    left = rows(database)
+    assert left and types_of(published(database, domain), domain.name) == {'SOA', 'NS'}
+    change(central, domain, ('last.example.com.', 'A', ['192.0.2.1']))
+    lived(central, clock, domain, 1)
+    assert 0 < rows(database) < left
+    central.dnssec.enable(RED, domain.id, policy)  # again, before all of that is deleted
+    for _ in range(80):
+        lived(central, clock, domain, 1)
+    check(database, clock, domain)
+
+
+@pytest.mark.all_databases
+@pytest.mark.usefixtures('in_pieces')
+def test_what_ends_the_signing_of_a_large_zone_half_way_leaves_nothing(central: Central, database: Storage,
+                                                                       clock: Clock) -> None:
+    domain = large(central)
+
+    def begin() -> None:
+        central.dnssec.enable(RED, domain.id)
+        for _ in range(4):
+            lived(central, clock, domain, 1)
+        assert rows(database) and not central.get_domain(RED, domain.id).is_signed
+
+    begin()
+    central.dnssec.disable(RED, domain.id)
+    for _ in range(20):
+        lived(central, clock, domain, 1)
+    assert not rows(database) and not central.get_domain(RED, domain.id).soa_names
+    assert refused(central.dnssec.show, RED, domain.id) == 'zone_not_signed'
+    begin()
+    central.frozen_pools.freeze(WHO, domain.pool_id, 'an incident')
+    left = rows(database)
+    lived(central, clock, domain, 90)
+    assert rows(database) == left
+    central.frozen_pools.unfreeze(WHO, domain.pool_id)
+    lived(central, clock, domain, 90)
+    assert rows(database) > left
+    central.delete_domain(RED, domain.id)
+    succeed(central, domain)
+    lived(central, clock, domain, 90)
+    central.restore_domain(RED, domain.id)
+    for _ in range(30):
+        lived(central, clock, domain, 1)
+    check(database, clock, domain)
+    central.delete_domain(RED, domain.id)
+    succeed(central, domain)
+    central.purge_domain(RED, domain.id)
+    Purger(database, CentralSettings()).purge()
+    assert not rows(database)
+
+
 def lived(central: Central, clock: Clock, domain: Domain, seconds: float) -> None:
     """Time passes, and what is due is done."""
     clock.now += seconds
@@ -184,6 +288,8 @@ def test_a_restored_zone_is_signed_anew_with_its_keys(central: Central, database
     clock.now += 30 * 86400
     lived(central, clock, domain, 1)
     central.restore_domain(RED, domain.id)
+    assert not central.get_domain(RED, domain.id).is_signed
+    lived(central, clock, domain, 1)
     check(database, clock, domain)
     assert {key.tag for key in central.dnssec.show(RED, domain.id).keys} == tags
     serial = central.get_domain(RED, domain.id).serial
@@ -458,7 +564,8 @@ def test_keys_with_which_a_zone_would_not_be_valid_are_refused(central: Central,
 
 @pytest.mark.all_databases
 def test_a_restored_database_signs_with_no_key_before_it_is_known_to_be_the_one_that_is_relied_on(
-        central: Central, database: Storage, clock: Clock, tmp_path: pathlib.Path) -> None:
+        central: Central, database: Storage, clock: Clock, tmp_path: pathlib.Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
     clock.now = time.time() + 60
     domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
     plain = create(central, 'example.org.', who=RED)
@@ -492,7 +599,20 @@ def test_a_restored_database_signs_with_no_key_before_it_is_known_to_be_the_one_
     check(database, clock, domain)
     assert refused(central.dnssec.resume, RED, domain.id, ds, dnskeys) == 'not_held'
     central.renew_pool(WHO, domain.pool_id)
-    assert central.dnssec.resume(RED, domain.id, {}, None, force=True).state.state is SigningState.SECURE
+    clock.now += 12 * 86400  # all signatures are due, and are renewed in pieces that no server gets
+    for name, module in (('MOST_RENEWED', zone_signer), ('IN_REQUEST', key_events), ('_MOST_PIECES', key_events)):
+        monkeypatch.setattr(module, name, 1)
+    head = published(database, domain)[0]
+    shown = central.dnssec.resume(RED, domain.id, {}, None, force=True)
+    pieces = 0
+    while shown.state.state is SigningState.HELD:
+        pieces += 1
+        assert published(database, domain)[0] == head
+        assert refused(change, central, domain, ('www.example.com.', 'A', ['192.0.2.8'])) == 'signing_held'
+        lived(central, clock, domain, 1)
+        shown = central.dnssec.show(RED, domain.id)
+    assert shown.state.state is SigningState.SECURE and 3 < pieces < 20
+    check(database, clock, domain)
 
 
 @pytest.mark.all_databases

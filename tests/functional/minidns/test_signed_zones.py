@@ -15,12 +15,11 @@ from designate_pool.central.service import Central
 from designate_pool.model import ChangeKind, Context, Domain, SignedRecord
 from designate_pool.storage import queries
 from designate_pool.storage.serving import zone_snapshot
-from designate_pool.storage.signing import signed_records
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, versions
 from testing.databases import count_statements
 from tests.fixtures.central import WHO, Clock, create
-from tests.fixtures.signing import SignedZones
+from tests.fixtures.signing import SignedZones, of_zone
 from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer
 
 pytestmark = pytest.mark.all_databases
@@ -86,7 +85,7 @@ class SignedZone(SignedZones):
         return domain
 
     def rows(self) -> set[SignedRecord]:
-        return set(self.database.run(lambda tx: list(signed_records.of_zone(tx, self.id))))
+        return set(self.database.run(lambda tx: of_zone(tx, self.id)))
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ def test_a_zone_of_10000_names_is_signed_and_unsigned_while_it_changes(tmp_path:
     with AlwaysValid(tmp_path, 2, more=10_000, pause=0.2).running() as zone:
         with zone.without('nsd'):
             zone.dnssec('POST', policy='default')
+            zone.wait_for('signed', changing=True)
             for _ in range(5):
                 zone.change()
                 zone.pool.stack.wait_for(zone.zone)

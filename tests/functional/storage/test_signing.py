@@ -19,7 +19,7 @@ from designate_pool.storage.sql.schema import domains, pools
 from designate_pool.storage.sql.secrets import SecretCipher
 from testing.databases import count_statements
 from testing.zones import EXAMPLE, insert_zone
-from tests.fixtures.signing import TAGS, chain_key, link, signature
+from tests.fixtures.signing import TAGS, chain_key, link, of_zone, signature
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=timezone.utc)
 OLD, NEW = (base64.urlsafe_b64encode(bytes([number]) * 32).decode() for number in (1, 2))
@@ -34,7 +34,7 @@ def put(storage: Storage, domain_id: str, *added: SignedRecord, gone: tuple[Sign
 
 
 def rows(storage: Storage, domain_id: str) -> set[SignedRecord]:
-    return set(storage.run(lambda tx: list(signed_records.of_zone(tx, domain_id))))
+    return set(storage.run(lambda tx: of_zone(tx, domain_id)))
 
 
 def test_records_are_replaced_by_what_they_say(storage: Storage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import random
 from collections.abc import Sequence
@@ -17,8 +18,8 @@ from designate_pool.model import SignedDifference, ZoneRecord
 from designate_pool.signing import keys, signer, verifier
 from designate_pool.signing.signed_records import KeySet
 from tests.unit.signing.zones import (APEX, AT_APEX, CONTENTS, MARGIN, NOW, PAIR, QUICK, TIMES, Contents, SignedZone,
-                                      changes_of, contents_of, key_set, made, record, records_of, said_by, soa,
-                                      unsigned_part)
+                                      changes_of, contents_of, key_set, made, record, records_of, said_by, sign_zone,
+                                      soa, unsigned_part)
 
 STEPS = st.lists(CONTENTS, max_size=4)
 
@@ -29,7 +30,7 @@ def check(contents: Contents, steps: Sequence[Contents], denial: str, keys: KeyS
     zone = SignedZone(records, denial, keys)
     for gone, added in changes_of(steps, records):
         assert zone.change(gone, added)[1] == []
-        anew = signer.sign_zone(APEX, zone.records, zone.soa, keys, TIMES, denial)
+        anew = sign_zone(APEX, zone.records, zone.soa, keys, TIMES, denial)
         assert unsigned_part(zone.signed) == unsigned_part(anew)
         if keys is PAIR:
             assert verifier.verify_zone(zone.whole(), NOW, MARGIN) == []
@@ -61,6 +62,25 @@ def test_thousands_of_changes_lead_to_what_signing_anew_does(denial: str, seed: 
     walk(seed, denial, PAIR, 6, 60)
     for number in range(5):
         walk(10 * seed + number, denial, QUICK, 30, 30)
+
+
+@pytest.mark.parametrize('keys', [PAIR, QUICK], ids=['pair', 'quick'])
+@pytest.mark.parametrize('denial', ['NSEC', 'NSEC3'])
+def test_a_zone_signed_in_pieces_that_changes_between_them_is_as_signed_at_once(denial: str, keys: KeySet) -> None:
+    for seed in range(8 if keys is PAIR else 100):
+        dice = random.Random(seed)
+        records = records_of(contents_of(dice.choice, 12)) | set(AT_APEX)
+        changes = changes_of([contents_of(dice.choice, dice.choice((1, 2, 8))) for _ in range(99)], records)
+        zone, last = SignedZone(records, denial, keys, is_signed=False), ''
+        while piece := sorted({name for name, *_ in zone.records if name > last})[:dice.choice((1, 2, 5))]:
+            assert zone.change(unsigned=piece)[1] == []
+            last = piece[-1]
+            for gone, added in itertools.islice(changes, dice.choice((0, 1, 3))):
+                assert zone.change(gone, added)[1] == []
+        anew = sign_zone(APEX, zone.records, zone.soa, keys, TIMES, denial)
+        assert unsigned_part(zone.signed) == unsigned_part(anew)
+        if keys is PAIR:
+            assert verifier.verify_zone(zone.whole(), NOW, MARGIN) == []
 
 
 @pytest.mark.parametrize('denial', ['NSEC', 'NSEC3'])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
 from designate_pool.protocol.names_and_rdata import normal_name
-from designate_pool.signing import canonical, keys, signer, verifier
+from designate_pool.signing import canonical, chain, keys, signer, verifier
 from designate_pool.signing.signed_records import KeySet, Validity
 
 APEX = 'example.org.'
@@ -71,20 +71,50 @@ def soa(serial: int = 1, ttl: int = 3600, minimum: int = 300) -> ZoneRecord:
     return record('@', 'SOA', f'ns1.{APEX} hostmaster.{APEX} {serial} 3600 600 604800 {minimum}', ttl)
 
 
+def sign_zone(apex: str, records: Iterable[ZoneRecord], soa: ZoneRecord, keys: KeySet, times: Validity,
+              denial: str) -> Iterator[SignedRecord]:
+    """All signed records of a zone, signed at once.
+
+    :param records: the zone's own, without the SOA
+    :param denial: ``NSEC`` or ``NSEC3``
+    """
+    rrsets = chain.group(records)
+    added = signer._apex_rrsets(soa, keys, denial)
+    rrsets.setdefault(apex, {}).update(chain.group(added)[apex])
+    yield from (SignedRecord(apex, rtype, '', ttl or 0, wire) for _, rtype, ttl, wire in added if rtype != 'SOA')
+    keyed = sorted((canonical.chain_key(name), name) for name in rrsets)
+    names = [name for _, name in chain.visible(keyed, apex, rrsets)]
+    signing = signer._Signing(apex, keys, times)
+    for name in names:
+        for rtype in sorted(chain.signed_types(name, apex, rrsets[name])):
+            yield from signing.signatures(name, rtype, *rrsets[name][rtype])
+    if denial != 'NSEC':
+        names = list(dict.fromkeys(above for name in names for above in (name, *chain.within(name, apex))))
+    links = sorted((chain.link_of(name, apex, denial), name) for name in names)
+    ttl = signer.denial_ttl(soa)
+    for number, (link, name) in enumerate(links):
+        following = links[(number + 1) % len(links)][0].field
+        types = chain.bitmap(name, apex, rrsets.get(name, ()), denial)
+        yield from signing.link(link, denial, ttl, chain.chain_rdata(denial, following, types))
+
+
 class SignedZone:
     """A zone with its signed records, which answers as storage does what is around a change."""
 
-    def __init__(self, records: Iterable[ZoneRecord], denial: str = 'NSEC', key_set: KeySet = PAIR) -> None:
+    def __init__(self, records: Iterable[ZoneRecord], denial: str = 'NSEC', key_set: KeySet = PAIR,
+                 is_signed: bool = True) -> None:
         self.records, self.denial, self.keys, self.soa = set(records), denial, key_set, soa()
-        self.signed = Counter(signer.sign_zone(APEX, self.records, self.soa, key_set, TIMES, denial))
+        anew = sign_zone(APEX, self.records, self.soa, key_set, TIMES, denial)
+        self.signed = Counter(anew if is_signed else ())
 
     def change(self, gone: Iterable[ZoneRecord] = (), added: Iterable[ZoneRecord] = (), key_set: KeySet | None = None,
-               new_soa: ZoneRecord | None = None) -> tuple[SignedDifference, list[str]]:
-        """Change and sign the zone; what was done, and what the verifier says."""
+               new_soa: ZoneRecord | None = None, unsigned: Iterable[str] = ()) -> tuple[SignedDifference, list[str]]:
+        """Change and sign the zone, also what is not signed yet at some names; what was done, and what the verifier
+        says."""
         gone, added = set(gone), set(added)
         self.records = self.records - gone | added
         self.keys, self.soa = key_set or self.keys, new_soa or soa(int.from_bytes(self.soa[3][-20:-16], 'big') + 1)
-        changed: dict[str, set[str]] = {}
+        changed: dict[str, set[str]] = {name: set() for name in unsigned}
         for name, rtype, _, _ in gone ^ added:
             changed.setdefault(name, set()).add(rtype)
         difference = signer.sign_change(APEX, changed, self.soa, self.keys, TIMES, self.denial, self)
@@ -104,8 +134,8 @@ class SignedZone:
         return [self.soa, *self.records, *(one.record for one in self.signed)]
 
     def predecessors(self, chain_keys: Collection[bytes]) -> Mapping[bytes, SignedRecord]:
-        chain = sorted((one.chain_key, one) for one in self.signed if one.chain_key is not None)
-        return {key: chain[bisect.bisect_left(chain, (key,)) - 1][1] for key in chain_keys}
+        links = sorted((one.chain_key, one) for one in self.signed if one.chain_key is not None)
+        return {key: links[bisect.bisect_left(links, (key,)) - 1][1] for key in chain_keys if links}
 
     def signed_at(self, names: Collection[str]) -> Iterable[SignedRecord]:
         return [one for one in self.signed if one.name in names]
