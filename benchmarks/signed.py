@@ -12,8 +12,10 @@ import pathlib
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
@@ -53,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             load = Load(system.central, 4, options.records)
             measure_changes(system, load, options.zones, options.changes, result)
             renew(system, load, options.renewed, key, result)
+            turn_on_large(system, load, options.large, result)
     result.finish(options.json)
     return 0
 
@@ -161,15 +164,53 @@ def renew(system: System, load: Load, count: int, key: str, result: report.Repor
     result.add(f'signatures of {_MANY} zones renewed, scaled: processor', _MANY * processor / count / 3600, 'h')
 
 
+def turn_on_large(system: System, load: Load, records: int, result: report.Report) -> None:
+    """A large zone is turned on and off, while it and another zone are changed all the time."""
+    large, other = load.create(['large.example.', 'beside.example.'])
+    for first in range(0, records, 1000):
+        system.central.apply_changes(CLIENT, large.id, [
+            {'name': f'name{number}.{large.name}', 'type': 'A', 'records': ['192.0.2.1']}
+            for number in range(first, first + 1000)])
+    has_ended = threading.Event()
+
+    def changed(domain: Domain) -> float:
+        """The seconds that the slowest change took."""
+        slowest = 0.0
+        while not has_ended.is_set():
+            started = time.monotonic()
+            load.change(domain)
+            slowest = max(slowest, time.monotonic() - started)
+        return slowest
+
+    for is_on in (True, False):
+        has_ended.clear()
+        with ThreadPoolExecutor(2) as clients:
+            slowest = [clients.submit(changed, domain) for domain in (large, other)]
+            started = time.monotonic()
+            if is_on:
+                system.central.dnssec.enable(CLIENT, large.id)
+            else:
+                system.central.dnssec.disable(CLIENT, large.id, force=True)
+            while system.central.get_domain(CLIENT, large.id).is_signed is not is_on:
+                system.central.dnssec.run_due()
+            seconds = time.monotonic() - started
+            has_ended.set()
+        what = f'a zone of {records} records turned {"on" if is_on else "off"}'
+        result.add(what, seconds, 's')
+        for domain, one in zip(('of it', 'of another zone'), slowest):
+            result.add(f'{what}: slowest change {domain}', 1000 * one.result(), 'ms')
+
+
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = report.arguments(
         'signed', 'What signed zones cost, beside unsigned ones.',
         zones=(20, 'of either kind, that are changed by turns'), records=(10, 'of each zone'),
         changes=(200, 'of zones of either kind'), alone=(1000, 'zones that are signed without a database'),
+        large=(10_000, 'of the zone that is signed in pieces'),
         renewed=(500, 'zones whose signatures are all renewed'))
     options = parser.parse_args(argv)
     if options.quick:
-        options.zones, options.changes, options.alone, options.renewed = 5, 20, 100, 30
+        options.zones, options.changes, options.alone, options.renewed, options.large = 5, 20, 100, 30, 2000
     return options
 
 
