@@ -12,69 +12,28 @@ from collections.abc import Iterator
 import pytest
 
 from designate_pool.model import Endpoint, TsigKey
-from testing.databases import upgraded_sqlite
-from testing.processes import Startable, free_port, wait_until
-from testing.stack import QUICK, Stack
+from testing.processes import free_port, wait_until
 from tests.fixtures.nameservers import SecondaryServer
+from tests.fixtures.staged import StagedPool
 
 NAMES = ('canary', 'second', 'third', 'fourth')
 
 
-class Staged(Startable):
+class Staged(StagedPool):
     """A pool of four servers: a canary, then a half of them, then all."""
 
     def __init__(self, folder: pathlib.Path, **manager: str) -> None:
         keys = [TsigKey(f'{name}.example.com.', 'hmac-sha256', base64.b64encode(name.encode() * 8).decode())
                 for name in NAMES]
-        self.servers = {name: SecondaryServer(folder / name, keep=True, keys=[key]) for name, key in zip(NAMES, keys)}
+        self.servers: dict[str, SecondaryServer] = {
+            name: SecondaryServer(folder / name, keep=True, keys=[key]) for name, key in zip(NAMES, keys)}
         port = free_port()
         sections = [server.section(str(uuid.uuid4()), [Endpoint('127.0.0.1', port)],
                                    call_timeout=4, tsig_key=f'{key.name}:{key.algorithm}:{key.secret}')
                     for server, key in zip(self.servers.values(), keys)]
         canary = f'secondary:127.0.0.1:{self.servers["canary"].port}'
-        self.stack = Stack(folder / 'stack', sections, upgraded_sqlite(folder / 'pool.sqlite'), manager={
-            **QUICK, 'release': f'canary {canary}; 50 %; all', 'release_bake': '1.5', **manager}, minidns_port=port)
-
-    def start(self) -> Staged:
-        for server in self.servers.values():
-            server.start()
-        self.stack.start()
-        return self
-
-    def stop(self) -> None:
-        self.stack.stop()
-        for server in self.servers.values():
-            server.remove()
-
-    def serving(self, name: str, address: str) -> list[str]:
-        """Who serves the zone with this address now."""
-        return [each for each, server in self.servers.items() if server.addresses(name) == [address]]
-
-    def begin(self, name: str, address: str = '192.0.2.1') -> tuple[str, str]:
-        zone = self.stack.import_zone(f'$ORIGIN {name}\n'
-                                      '@ 300 IN SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 300\n'
-                                      f'www 300 IN A {address}\n')
-        found = self.stack.request('GET', f'/v2/zones/{zone}/recordsets?type=A', 200)['recordsets']
-        return zone, found[0]['id']
-
-    def create(self, name: str) -> tuple[str, str]:
-        zone, www = self.begin(name)
-        self.stack.wait_for(zone)
-        return zone, www
-
-    def watch(self, zone: str, name: str, address: str, seconds: float = 30) -> list[list[str]]:
-        """Who serves the address, each time that it changes, until the zone is ACTIVE."""
-        seen: list[list[str]] = []
-
-        def is_active() -> bool:
-            has_ended = self.stack.zone(zone)['status'] == 'ACTIVE'
-            now = self.serving(name, address)
-            if not seen or seen[-1] != now:
-                seen.append(now)
-            return has_ended
-
-        wait_until(is_active, f'{name} is ACTIVE with {address}', seconds)
-        return seen
+        super().__init__(folder, port, self.servers, sections, release=f'canary {canary}; 50 %; all',
+                         **{'release_bake': '1.5', **manager})
 
 
 @pytest.fixture(scope='module')
