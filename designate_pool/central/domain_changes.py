@@ -205,7 +205,7 @@ def _save_deleted(tx: Tx, deletions: Sequence[tuple[Context, Domain, Domain]], n
     plans.drop_all(tx, ids, 'the zone is being deleted', now)
     zone_transfers.withdraw_active(tx, ids)
     for pool_id in sorted({domain.pool_id for domain in deleted}):
-        pools.hold(tx, pool_id)
+        pools.hold(tx, pool_id, *(former for _, former, _ in deletions if former.pool_id == pool_id))
         catalog.bump(tx, pool_id, now, [domain.id for domain in deleted if domain.pool_id == pool_id])
 
 

@@ -225,10 +225,7 @@ class Domain:
     @property
     def release(self) -> Release | None:
         """Its staged release; None for none."""
-        release = Release.parse(self.release_state)
-        # A deletion during which a freeze ended: it takes the place of what was released.
-        is_superseded = release is not None and release.version is not None and self.is_going and self.freeze is None
-        return Release() if is_superseded else release
+        return Release.parse(self.release_state)
 
     @property
     def waits_for(self) -> Freeze | None:

@@ -21,7 +21,7 @@ from designate_pool.model import (ChangeKind, Context, Domain, RecordSet, Signed
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.signing import signed_records
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, versions
+from designate_pool.storage.zones import domains, pools, versions
 from designate_pool.storage.zones.versions import NewVersion, ServedRecord
 
 #: Octets of a difference, beyond which it is not kept: a statement has them twice, and MariaDB's longest has 16 MiB.
@@ -94,6 +94,8 @@ class Journal:
         """Write the versions that changes of domains make, before the edits; the domains with new journal fields."""
         small = []
         for entry in changes:
+            if entry.former.freeze is not None and entry.former.former_pool_id is None:
+                pools.hold(tx, entry.former.pool_id, entry.former)  # or the end of the freeze would miss the change
             # The first transfer from a master comes after no contents, and needs no difference.
             is_first = entry.kind is ChangeKind.REFRESH and entry.begins_anew and not entry.present
             size = len(entry.edits.new_records) + len(entry.edits.gone_records) + len(entry.edits.gone_sets)

@@ -10,8 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.errors import UnknownPool
-from designate_pool.model import Freeze, PageRequest, Pool, ServerState, Status, new_id
+from designate_pool.errors import LostRace, UnknownPool
+from designate_pool.model import Domain, Freeze, PageRequest, Pool, ServerState, Status, new_id
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import lost_race
@@ -33,7 +33,7 @@ _WITH_ATTRIBUTES = (
     .select_from(pools.outerjoin(pool_attributes, pool_attributes.c.pool_id == pools.c.id))
     .order_by(pool_attributes.c.position, pool_attributes.c.value))
 _BY_ID = _WITH_ATTRIBUTES.where(pools.c.id == sa.bindparam('id'))
-_HOLD = sa.select(pools.c.id).where(pools.c.id == sa.bindparam('id')).with_for_update(read=True)
+_HOLD = sa.select(pools.c.id, pools.c.freeze_id).where(pools.c.id == sa.bindparam('id')).with_for_update(read=True)
 _HOLD_BY_NAME = sa.select(pools.c.id).where(pools.c.name == sa.bindparam('name')).with_for_update(read=True)
 _SHARED = _BY_ID.with_for_update(read=True, of=pools)
 _SHARED_BY_NAME = _WITH_ATTRIBUTES.where(pools.c.name == sa.bindparam('name')).with_for_update(read=True, of=pools)
@@ -80,9 +80,17 @@ def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool |
     return None if pool_id_ is None else get(tx, pool_id_)
 
 
-def hold(tx: Tx, pool_id: str) -> None:
-    """Lock the pool against changes until this transaction ends."""
-    tx.execute(_HOLD, {'id': pool_id})
+def hold(tx: Tx, pool_id: str, *locked: Domain) -> None:
+    """Lock the pool against changes until this transaction ends.
+
+    :param locked: domains of it
+    :raises LostRace: when a freeze of it has begun or ended since these were read
+    """
+    row = tx.execute(_HOLD, {'id': pool_id}).first()
+    for domain in locked:
+        freeze = Freeze.parse(domain.freeze)
+        if row is not None and row.freeze_id != (None if freeze is None else freeze.id):
+            raise LostRace(what=f'freeze of the pool of {domain.name}')
 
 
 def find(tx: Tx, page: PageRequest) -> list[Pool]:

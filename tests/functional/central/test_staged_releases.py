@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.central.rules import domains as rules
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Context, Domain, Outcome, RecordChange, Report, ServerStatus, Status, new_id
+from designate_pool.model import (Action, Context, Domain, Outcome, RecordChange, Report, ServerStatus, Status, freezes,
+                                  new_id)
 from designate_pool.pool_manager.periodic.releases import stage_outcome
 from designate_pool.pool_manager.reconcile import domain_state
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
@@ -172,17 +175,47 @@ def test_a_deletion_under_a_freeze_goes_on_though_there_are_no_stages_any_more(s
     assert (state.domain.action, state.domain.release_state, state.later) == (Action.DELETE, None, ())
 
 
-def test_a_deletion_during_which_a_freeze_ends_is_released(staged: Staged) -> None:
-    zone = create(staged.central, 'raced.example.')
+@pytest.mark.parametrize('verb', ['deletion', 'change'])
+@pytest.mark.parametrize('what', ['created', 'released', 'served'])
+def test_what_is_written_while_a_freeze_ends_is_released(staged: Staged, monkeypatch: pytest.MonkeyPatch, what: str,
+                                                         verb: str) -> None:
+    """The freeze ends between the reading of the zone and the writing of it, as far as the database lets it."""
+    zone = create(staged.central, 'raced.example.', ('www.raced.example.', 'A', ['192.0.2.1']))
+    if what != 'created':
+        staged.finish(zone)
+    if what == 'released':
+        zone = staged.put(zone, '192.0.2.2')
+    before = staged.all_seen(zone)
     staged.central.frozen_pools.freeze(ADMIN, staged.pool.id, 'an incident')
-    going = staged.central.delete_domain(WHO, zone.id)
-    # As if it were committed after the unfreeze had looked for what waits.
-    staged.database.run(lambda tx: tx.execute(sa.update(pools).values(freeze_id=None, freeze=None)) and None)
-    for stage in range(1, LAST):
-        state = staged.database.read(domain_state.read, staged.pool, [zone.id], [])[zone.id].domain
-        assert (state.action, state.release and state.release.stage) == (Action.DELETE, stage)
-        staged.report(going)
-    assert staged.database.read(domain_state.read, staged.pool, [zone.id], [])[zone.id].domain.release is None
+    unfreezing = threading.Thread(target=staged.central.frozen_pools.unfreeze, args=(ADMIN, staged.pool.id))
+    hold = freezes.hold
+
+    def hold_late(domain: Domain) -> dict[str, object]:
+        if unfreezing.ident is None:
+            unfreezing.start()
+            unfreezing.join(0.5)  # some databases have it wait for the end of this transaction
+        return hold(domain)
+
+    monkeypatch.setattr(rules, 'hold', hold_late)
+    if verb == 'deletion':
+        going = staged.central.delete_domain(WHO, zone.id)
+    else:
+        zone = staged.put(zone, '192.0.2.3')
+    unfreezing.join()
+    newest: Seen = (None, frozenset(), False) if verb == 'deletion' else (zone.serial, frozenset({'192.0.2.3'}), True)
+    if what == 'created' and verb == 'deletion' and staged.seen(zone, 1) == newest:
+        pass  # it was tried again after the freeze, when the canary alone had the zone: that is not released
+    elif what == 'served' or verb == 'deletion':
+        for stage in range(1, LAST):
+            assert staged.all_seen(zone) == [newest] * stage + before[stage:]
+            staged.report(going if verb == 'deletion' else zone)
+    else:
+        assert staged.all_seen(zone) == before
+        staged.report(zone)
+        staged.report(zone)
+        assert staged.seen(zone, 1) == newest and staged.seen(zone, 2) == before[0]
+        staged.finish(zone)
+    assert staged.all_seen(zone) == [newest] * LAST
 
 
 def test_a_deletion_that_is_held_is_tried_again(staged: Staged, clock: Clock) -> None:
