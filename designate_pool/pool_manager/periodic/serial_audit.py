@@ -18,7 +18,7 @@ from typing import Any
 from designate_pool import logs
 from designate_pool.errors import PoolError
 from designate_pool.logs import OutageLog
-from designate_pool.model import Action, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status
+from designate_pool.model import Action, Answer, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -190,12 +190,16 @@ def _sum(results: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
 
 def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list[ServerStatus]:
     """The rows that are due for a poll then; none if one is due anyway, or the domain has changed meanwhile."""
-    row, domain = state.rows.get((result.server_id, Action.UPDATE)), state.on(result.server_id)
+    is_lost = result.answer is Answer.NO_ZONE
+    row, domain = state.rows.get((result.server_id, Action.UPDATE)), state.on(result.server_id, is_lost)
     if row is None or not row_transitions.is_at_rest(row) or domain is None or domain.is_going:
         return []
+    if state.on(result.server_id) is None:  # a poll would be for what it had
+        return row_transitions.provision(domain, state.rows, result.server_id, now, gone=True)
     if result.expected_serial is not None and newer(domain.serial, result.expected_serial):
         return []
-    if state.later and result.serial_number == domain.serial:  # what was asked for is for servers of other stages
+    # What was asked for is for servers of other stages, or waits for the end of a freeze.
+    if (state.later or domain.freeze is not None) and result.serial_number == domain.serial:
         return []
     scheduled = state.schedule([result.server_id], now)
     return scheduled or [row_transitions.recheck(row, now)]

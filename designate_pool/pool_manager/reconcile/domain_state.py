@@ -55,11 +55,14 @@ class DomainState:
     before: Domain | None = None
     later: Collection[str] = ()
 
-    def on(self, server_id: str) -> Domain | None:
-        """The domain as a server may have it; None if nothing is to be done there."""
+    def on(self, server_id: str, is_lost: bool = False) -> Domain | None:
+        """The domain as a server may have it; None if nothing is to be done there.
+
+        :param is_lost: whether the server is known to have lost the zone
+        """
         if server_id not in self.later:
             return self.domain
-        row = self.rows.get((server_id, Action.UPDATE))
+        row = None if is_lost else self.rows.get((server_id, Action.UPDATE))
         # One that the configuration has moved to a later stage keeps what it has.
         is_ahead = (row is not None and row.serial_number is not None and self.before is not None
                     and at_least(row.serial_number, self.before.serial) and row.serial_number != self.before.serial)

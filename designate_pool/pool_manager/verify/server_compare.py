@@ -206,7 +206,8 @@ class ServerCompare:
         while batch := list(itertools.islice(ids, BATCH)):
             with manager.reconciler.step(batch, [server_id]) as step:
                 for domain_id, state in step.states.items():
-                    domain, row = state.on(server_id), state.rows.get((server_id, Action.UPDATE))
+                    domain = state.on(server_id, is_lost=domain_id in missing)
+                    row = state.rows.get((server_id, Action.UPDATE))
                     if domain is None:
                         continue
                     if domain_id in missing:

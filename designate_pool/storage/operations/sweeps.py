@@ -36,6 +36,10 @@ _OF_POOL = _SELECT.join_from(TABLE, pools, pools.c.id == TABLE.c.pool_id).where(
 #: ACTIVE or in ERROR, and not being deleted: servers that have nothing due should serve these.
 _AT_REST = (domains.c.status.in_([Status.ACTIVE, Status.ERROR]) & (domains.c.action != Action.DELETE)
             & (domains.c.deleted == ALIVE) & (domains.c.awaits_transfer == sa.false()))
+#: Likewise, or they wait for the end of a freeze, or for their stage: that may take days.
+_SETTLED = _AT_REST | ((domains.c.release_state.is_not(None) | domains.c.held_by.is_not(None))
+                       & (domains.c.status == Status.PENDING) & (domains.c.action != Action.DELETE)
+                       & (domains.c.awaits_transfer == sa.false()))
 _HELD = (sa.select(sa.func.count()).select_from(ROWS)
          .where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
                 ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True))).scalar_subquery())
@@ -43,8 +47,8 @@ _HELD = (sa.select(sa.func.count()).select_from(ROWS)
 _LEFT = sa.select(sa.func.count()).select_from(ROWS).where(ROWS.c.domain_id == domains.c.id)
 _FORGOTTEN = ((domains.c.status == Status.DELETED) & (_LEFT.scalar_subquery() > 0)
               & (_LEFT.where(ROWS.c.next_attempt_at.is_not(None)).scalar_subquery() == 0))
-_DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_AT_REST, 1), else_=0),
-                      sa.case((_AT_REST, _HELD), (_FORGOTTEN, -1), else_=0))
+_DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_SETTLED, 1), else_=0),
+                      sa.case((_SETTLED, _HELD), (_FORGOTTEN, -1), else_=0))
             .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'))
             .order_by(domains.c.id).limit(sa.bindparam('most')))
 #: Whether the contents have signatures: the zone was signed by whoever it was transferred from.
@@ -73,7 +77,8 @@ class DomainPage:
     """A page of a pool's domains, in the order of their ids.
 
     :ivar last_id: the last id of the page; empty if it is the last page
-    :ivar domains: (id, name, serial) of those that are settled: ACTIVE, or in ERROR because some servers failed
+    :ivar domains: (id, name, serial) of those that are settled: ACTIVE, in ERROR because some servers failed, or
+        waiting for the end of a freeze or for their stage
     :ivar lacking: ids of settled domains without a row for some server
     :ivar unfinished: ids of deleted domains that have rows, none of which is due
     """

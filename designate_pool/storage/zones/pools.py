@@ -84,12 +84,12 @@ def hold(tx: Tx, pool_id: str, *locked: Domain) -> None:
     """Lock the pool against changes until this transaction ends.
 
     :param locked: domains of it
-    :raises LostRace: when a freeze of it has begun or ended since these were read
+    :raises LostRace: when a freeze of it has ended since these were read
     """
     row = tx.execute(_HOLD, {'id': pool_id}).first()
     for domain in locked:
         freeze = Freeze.parse(domain.freeze)
-        if row is not None and row.freeze_id != (None if freeze is None else freeze.id):
+        if row is not None and freeze is not None and row.freeze_id != freeze.id:
             raise LostRace(what=f'freeze of the pool of {domain.name}')
 
 

@@ -201,13 +201,26 @@ def test_a_zone_is_deleted_while_a_change_of_it_is_released(pool: Staged) -> Non
         assert not pool.serving(name, '192.0.2.1') and not pool.serving(name, '192.0.2.2')
 
 
-def test_a_release_goes_on_without_the_stages_that_are_taken_from_the_configuration(tmp_path: pathlib.Path) -> None:
+def test_a_release_goes_on_in_the_stages_that_the_configuration_has_now(tmp_path: pathlib.Path) -> None:
     with Staged(tmp_path, release_bake='3600') as pool:
+        def configure(release: str) -> None:
+            config = pool.stack.config
+            config.write_text(re.sub('^release = .*$', release, config.read_text(), flags=re.MULTILINE))
+            pool.stack.kill('all')
+            pool.stack.launch('all')
+
         name = 'unstaged.example.com.'
         zone, www = pool.begin(name)
-        wait_until(lambda: pool.serving(name, '192.0.2.1') == ['canary'], 'the canary has it')
-        config = pool.stack.config
-        config.write_text(re.sub('^release = .*$', '', config.read_text(), flags=re.MULTILINE))
-        pool.stack.kill('all')
-        pool.stack.launch('all')
-        assert pool.watch(zone, name, '192.0.2.1')[-1] == list(NAMES)
+        for count in (1, 2):
+            wait_until(lambda: pool.serving(name, '192.0.2.1') == list(NAMES[:count]), 'the stage has it')
+            pool.stack.command('zone', 'release', 'continue', name)
+        pool.stack.wait_for(zone)
+        pool.stack.set_recordset(zone, www, '192.0.2.2')
+        wait_until(lambda: pool.serving(name, '192.0.2.2') == ['canary'], 'the canary has the change')
+        # It is of the second stage from now on, keeps what it has, and is given what that may have when it loses it.
+        configure(f'release = canary secondary:127.0.0.1:{pool.servers["second"].port}; 50 %; all')
+        wait_until(lambda: pool.serving(name, '192.0.2.2') == ['canary', 'second'], 'the new canary has it')
+        pool.servers['canary'].forget_zones()
+        wait_until(lambda: pool.servers['canary'].addresses(name) == ['192.0.2.1'], 'it has the zone again')
+        configure('')
+        assert pool.watch(zone, name, '192.0.2.2')[-1] == list(NAMES)
