@@ -90,9 +90,6 @@ class DatabaseSettings:
     pool_size: int = option(
         20, 'Connections for changes that are kept open, and as many for reads. When all are in use, further work '
             'waits for one. SQLite has these for both.', min=1, max=1000)
-    max_overflow: int = option(
-        0, 'Additional connections that are opened when all of pool_size are in use, and closed after use; as many for '
-           'changes as for reads. Opening one takes far longer than a statement.', min=0, max=1000)
     secrets_key_file: str | None = option(
         None, 'File of keys, one on each line, that encrypt the secrets of TSIG keys in the database. The first key '
               'encrypts; every key decrypts. A key is 32 octets in URL-safe Base64, as "openssl rand 32 | basenc '
@@ -256,13 +253,9 @@ class MiniDnsSettings:
     transfers_in: int = option(
         4, 'Secondary zones that are refreshed from their masters at the same time; of one project, and from one '
            'master, half as many at most.', min=1, max=100)
-    transfer_in_timeout: int = option(
-        120, 'Seconds for the refresh of a secondary zone, with its transfer.', min=1, max=3600)
     transfer_in_records: int = option(
         100000, "Records that a master may send in one transfer; a transfer with more is refused. The quotas of the "
                 "zone's project apply too.", min=1, max=10000000)
-    transfer_in_bytes: int = option(
-        67108864, 'Bytes that a master may send in one transfer.', min=65536, max=4294967296)
     masters_ca: str | None = option(
         None, 'A PEM file with the authorities that sign the certificates of masters of secondary zones which are '
               'given as ADDRESS#NAME. Not set: those that the operating system trusts.')
@@ -327,8 +320,6 @@ class CentralSettings:
         604800, 'Seconds for which a zone can be restored after it was deleted, and deleted records are kept. After '
                 'that they are removed from the database, a zone once its last server has confirmed the deletion.',
         min=0)
-    count_deleted_zones: bool = option(
-        False, 'Whether deleted zones that can be restored count towards quota_zones.')
     approval_lifetime: int = option(
         604800, 'Seconds for which a change that waits for approval can be approved.', min=60)
     task_retention: int = option(
@@ -410,10 +401,8 @@ class ApiSettings:
               'work takes no processor time from requests. designate-pool-all does it in any case.')
     rate_limit: float = option(
         100, 'Requests a second that each project may send. Clients without a project are counted by address, for '
-             'IPv6 by network of 64 bits. Further requests are answered 429. Each API process counts on its own. 0: '
-             'no limit.', min=0)
-    rate_burst: int = option(
-        500, 'Only with a rate_limit: requests that a client may send at once after a pause.', min=1)
+             'IPv6 by network of 64 bits. After a pause those of five seconds may come at once. Further requests are '
+             'answered 429. Each API process counts on its own. 0: no limit.', min=0)
     threads: int = option(16, 'Requests that one process handles at the same time.', min=1, max=1000)
     threads_per_client: int = option(
         0, 'How many of these requests one project may have, or one address as long as the project of a request is '
@@ -421,10 +410,8 @@ class ApiSettings:
            'for others. 0: three quarters of threads.', min=0, max=1000)
     waits: int = option(
         100, 'Requests that may wait at the same time for the result of a change to a zone. Each has a thread '
-             'besides those of threads. Further ones are answered 503.', min=0, max=1000)
-    waits_per_project: int = option(
-        20, 'How many of these waiting requests one project may have in each API process. Requests without a project '
-            'have no such limit.', min=0, max=1000)
+             'besides those of threads. One project may have a fifth of them. Further ones are answered 503.', min=0,
+        max=1000)
     pending_imports: int = option(
         10, 'Imports of one project that may be waiting or running. Further ones are answered 429. Imports without a '
             'project are not limited.', min=0, max=1000000)

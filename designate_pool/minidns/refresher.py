@@ -61,19 +61,13 @@ class InboundContents:
         self._name = dns.name.from_text(name).canonicalize()
         self._settings = settings
         self._most_records = most_records
-        self._octets = self._message = self._name_servers = 0
+        self._message = self._name_servers = 0
         self._soa: tuple[int, str] | None = None
         # TTLs by name, type and rdata.
         self._added: dict[tuple[str, str, str], int] = {}
         self._gone: dict[tuple[str, str, str], int] = {}
         self._count = 0
         self._owners: dict[bytes, str] = {}
-
-    def received(self, octets: int) -> None:
-        """Count a message; BackendError when the master has sent too much."""
-        self._octets += octets
-        if self._octets > self._settings.transfer_in_bytes:
-            raise BackendError(why=f'the transfer has more than {self._settings.transfer_in_bytes} octets')
 
     def add(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
             names: dict[int, bytes]) -> None:
@@ -138,8 +132,8 @@ def _records(ttls: Mapping[tuple[str, str, str], int]) -> list[MasterRecord]:
 
 
 LOG = logging.getLogger(__name__)
-#: Seconds for which a master may take to answer a query.
-PATIENCE = 10.0
+#: Seconds for which a master may take to answer a query, and for a refresh with its transfer.
+PATIENCE, REFRESH_SECONDS = 10.0, 120.0
 #: Seconds that a claim is longer than a refresh may take, for Central to store what was transferred.
 _MARGIN = 60.0
 #: Projects in one turn, after which the next one begins.
@@ -244,7 +238,7 @@ class SecondaryRefresher:
         full = {project for project, count in projects.items() if count >= most}
         crowded = sorted(master for master, count in masters.items() if count >= most)
         self._is_limited = bool(full or crowded)
-        seconds = self._settings.transfer_in_timeout + _MARGIN
+        seconds = REFRESH_SECONDS + _MARGIN
         tasks: list[RefreshTask] = []
         if 0 < len(self._served) < _MOST_SERVED:
             tasks = self._central.claim_refreshes(WHO, self._pool_name, seconds, 1, sorted(full | self._served),
@@ -287,7 +281,7 @@ class SecondaryRefresher:
 
     def _refresh(self, task: RefreshTask) -> None:
         """Transfer from the first master that has a newer serial; all are asked, as one may be behind another."""
-        deadline = Deadline(self._settings.transfer_in_timeout)
+        deadline = Deadline(REFRESH_SECONDS)
         confirmed, errors = None, []
         for master in task.masters:
             self._busy[task.claim] = task.project_id, Master.parse(master).endpoint.host
@@ -301,7 +295,7 @@ class SecondaryRefresher:
                 confirmed = confirmed or master
                 errors.append(f'{master}: {str(error).rstrip(".")}')
             except TimeoutError:
-                errors.append(f'{master}: the time for a refresh, {self._settings.transfer_in_timeout:g} s, is over')
+                errors.append(f'{master}: the time for a refresh, {REFRESH_SECONDS:g} s, is over')
         if confirmed is not None:
             self._central.confirm_refresh(WHO, task.domain_id, task.claim, confirmed)
         else:
@@ -357,7 +351,7 @@ class SecondaryRefresher:
         """The difference from the serial *have*, or the whole zone where the master sends that."""
         contents = InboundContents(name, self._settings)
         incoming = IxfrInbound(ixfr_query(name, have), have, contents.add, contents.remove)
-        _receive(peer, incoming, contents, deadline)
+        _receive(peer, incoming, deadline)
         if incoming.is_difference is None:
             raise BackendError(why=f'it answers with serial {incoming.serial} alone')
         return contents.result(incoming.serial, have if incoming.is_difference else None)
@@ -366,7 +360,7 @@ class SecondaryRefresher:
         # A zone that has been larger than the quota may be transferred again; Central counts what it has.
         contents = InboundContents(task.name, self._settings, task.most_records if task.serial is None else -1)
         incoming = AxfrInbound(axfr_query(task.name), contents.add)
-        _receive(peer, incoming, contents, deadline)
+        _receive(peer, incoming, deadline)
         return contents.result(incoming.serial, None)
 
     def _loop(self) -> None:
@@ -397,8 +391,8 @@ def _first_answer(peer: TcpPeer, name: str, seconds: float) -> dns.message.Messa
         raise BackendUnreachable(why='no DNS server answers there; the log of MiniDNS says more') from None
 
 
-def _receive(peer: TcpPeer, incoming: AxfrInbound, contents: InboundContents, deadline: Deadline) -> None:
-    refusal = receive(peer, incoming, Patience(PATIENCE, deadline), contents.received)
+def _receive(peer: TcpPeer, incoming: AxfrInbound, deadline: Deadline) -> None:
+    refusal = receive(peer, incoming, Patience(PATIENCE, deadline))
     if refusal is not None:
         word = dns.rcode.to_text(refusal)
         raise BackendRefused(why=f'it refuses the transfer ({word}): its configuration has to allow it to the key, or '

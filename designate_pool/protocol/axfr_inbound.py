@@ -121,7 +121,7 @@ def ixfr_query(name: str, serial: int) -> dns.message.Message:
 
 
 def receive(peer: TcpPeer, incoming: AxfrInbound, deadline: Deadline,
-            received: Callable[[int], object]) -> dns.rcode.Rcode | None:
+            received: Callable[[int], object] = lambda octets: None) -> dns.rcode.Rcode | None:
     """Feed *incoming* with the transfer from *peer*, up to its end; the RCODE if the server refuses it.
 
     :param received: called with the size of each message in octets; if it returns True, the rest is not received

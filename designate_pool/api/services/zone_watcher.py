@@ -26,6 +26,8 @@ LOG = logging.getLogger(__name__)
 PACES = ((1.0, 0.025), (10.0, 0.1), (float('inf'), 0.4))
 #: Seconds between two checks whether the client is still connected.
 PRESENCE = 1.0
+#: One project may have one of so many shares of the waits.
+_SHARES = 5
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -86,9 +88,9 @@ class ZoneWatcher:
                 raise ServiceUnavailable(service='the API', why='it stops', seconds=5)
             if len(self._waits) >= self._settings.waits:
                 raise TooManyWaits(limit=self._settings.waits)
-            of_project = sum(wait.project_id == project_id for wait in self._waits)
-            if project_id and of_project >= self._settings.waits_per_project:
-                raise TooManyWaits(limit=self._settings.waits_per_project, whose='of the project ')
+            share = max(1, self._settings.waits // _SHARES)
+            if project_id and sum(wait.project_id == project_id for wait in self._waits) >= share:
+                raise TooManyWaits(limit=share, whose='of the project ')
             self._waits.add(wait)
             self._changed.notify_all()
         try:

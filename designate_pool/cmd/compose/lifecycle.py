@@ -130,7 +130,7 @@ def _configure(conf: cfg.ConfigOpts, argv: Sequence[str], parts: Sequence[str],
 def _open_storage(settings: load.Settings, parts: Sequence[str]) -> Storage:
     """The database, after a check that it is one for these services."""
     storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
-                      max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
+                      secrets_keys=settings.database.secrets_keys)
     migrate.check(storage)
     storage.read(stored_pools.check_known, settings.pool_manager.pool_name, '[service:pool_manager] pool_name')
     default_id = settings.central.default_pool_id

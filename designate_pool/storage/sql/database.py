@@ -153,7 +153,6 @@ class Storage:
 
     :param url: SQLAlchemy's form, ``sqlite:///file``, ``mysql://…`` (PyMySQL), ``postgresql://…`` (psycopg2)
     :param pool_size: connections kept; SQLite takes it as well, a connection serves one thread at a time
-    :param max_overflow: connections beyond *pool_size*, closed after use
     :param patience: seconds after which a transient error is raised; a single wait for a lock or a connection is no
         longer than this
     :param secrets_keys: keys for secrets, see :class:`designate_pool.storage.sql.secrets.SecretCipher`
@@ -165,7 +164,7 @@ class Storage:
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
-    def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE,
+    def __init__(self, url: str, pool_size: int = 20, patience: float = PATIENCE,
                  secrets_keys: Sequence[str] = (), clock: DatabaseClock | None = None) -> None:
         self._patience = patience
         parsed = _parse(url)
@@ -173,9 +172,9 @@ class Storage:
         self._outage = OutageLog(LOG, 'the database at %s does not answer: %s', 'the database at %s answers again')
         self._away_at = float('-inf')
         self.clock = clock or DatabaseClock()
-        self.connections = pool_size + max_overflow
+        self.connections = pool_size
         # Every transaction is ended here, so no ROLLBACK is needed when a connection is returned.
-        make = functools.partial(make_engine, url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
+        make = functools.partial(make_engine, url, patience=patience, pool_size=pool_size, max_overflow=0,
                                  pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None)
         secrets = SecretCipher(secrets_keys)
         self.engine = make(execution_options={'secrets': secrets})

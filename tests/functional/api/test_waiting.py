@@ -259,17 +259,17 @@ def test_a_zone_that_nobody_has_or_that_another_project_had(system: System, zone
 
 
 def test_no_project_takes_all_the_places_of_those_who_wait(system: System, zone: Domain) -> None:
-    few = ZoneWatcher(system.storage, ApiSettings(waits=3, waits_per_project=2))
+    few = ZoneWatcher(system.storage, ApiSettings(waits=10))
     few.start()
     wanted = WaitTarget(zone.id, zone.serial)
-    with concurrent.futures.ThreadPoolExecutor(3) as threads:
-        for number, project in enumerate(('ours', 'ours', 'theirs'), 1):
+    with concurrent.futures.ThreadPoolExecutor(10) as threads:
+        for number, project in enumerate(('ours', 'ours', *('', 'theirs') * 2, *('',) * 4), 1):
             threads.submit(few.wait, wanted, 60, project_id=project)
             wait_until(lambda number=number: len(few) == number, 'it waits')
             if number == 2:
                 with pytest.raises(TooManyWaits, match='2 requests of the project are waiting'):
                     few.wait(wanted, 60, project_id='ours')
-        with pytest.raises(TooManyWaits, match='3 requests are waiting'):
+        with pytest.raises(TooManyWaits, match='10 requests are waiting'):
             few.wait(wanted, 60)
         few.stop()
 

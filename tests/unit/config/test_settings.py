@@ -131,11 +131,11 @@ def test_sections_of_libraries_are_left_alone(read: Read) -> None:
 
 
 def test_a_section_twice_in_a_file_but_not_in_two_files(read: Read) -> None:
-    twice = '[database]\npool_size = 3\n', '[database]\nmax_overflow = 4\n'
+    twice = '[service:api]\nthreads = 3\n', '[service:api]\nwaits = 4\n'
     settings = load.read_settings(read(*twice))
-    assert (settings.database.pool_size, settings.database.max_overflow) == (3, 4)
+    assert (settings.api.threads, settings.api.waits) == (3, 4)
     [line] = mistakes(read(''.join(twice)))
-    assert line.startswith('[database] the section occurs more than once in ')
+    assert line.startswith('[service:api] the section occurs more than once in ')
 
 
 def test_an_api_that_others_reach_must_be_meant(read: Read) -> None:

@@ -116,5 +116,3 @@ def test_too_much() -> None:
     assert len(received(*records, settings=MiniDnsSettings(transfer_in_records=3)).added) == 3
     with pytest.raises(BackendError, match='more than 2 records'):
         received(*records, settings=MiniDnsSettings(transfer_in_records=2))
-    with pytest.raises(BackendError, match='more than 100 octets'):
-        received(*records, settings=MiniDnsSettings(transfer_in_bytes=100))
