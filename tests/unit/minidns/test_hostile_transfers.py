@@ -41,7 +41,6 @@ def receive(incoming: AxfrInbound, contents: InboundContents, query: dns.message
     for message in itertools.islice(replies(query, is_later), 1000):
         assert isinstance(message, bytes)
         incoming.feed(message)
-        contents.received(len(message))
     return contents.result(incoming.serial, None) if incoming.ended else None
 
 

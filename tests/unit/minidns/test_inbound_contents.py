@@ -34,7 +34,6 @@ def received(*records: str, have: int | None = None, settings: MiniDnsSettings =
     message = dns.message.make_response(incoming.query)
     message.answer = [dns.rrset.from_text(*each.split(None, 4)) for each in records]  # type: ignore[arg-type]
     wire = message.to_wire()
-    contents.received(len(wire))
     incoming.feed(wire)
     assert incoming.ended
     return contents.result(incoming.serial, have)
