@@ -307,7 +307,8 @@ class SignedZones:
         zone_keys = [key for key in zone_signing.keys_of(tx, [domain.id])[domain.id] if key.state in keys.IN_ZONE]
         if not force and (why := _unfit(domain, zone_keys, ds, dnskeys)):
             raise Refused('keys_differ', f'The signing of {domain.name} is still held: {why}.', 409)
-        zone_signing.save_state(tx, dataclasses.replace(state, prepared_to='', next_event_at=now), now)
+        zone_signing.save_state(tx, dataclasses.replace(state, prepared_to='', next_event_at=now,
+                                                        why='its signatures are being renewed'), now)
 
     def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:
         state = _state(tx, domain)

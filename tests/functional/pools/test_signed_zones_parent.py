@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 
@@ -63,9 +64,46 @@ def test_keys_wait_for_what_the_servers_of_the_parent_have(parent: Parent, tmp_p
         for server in pool.stack.servers_state().values():
             pool.stack.command('server', 'resync', server['name'], '--contents', '--fix')
         pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=0)
+        lose_the_database(pool, zone, parent, tmp_path)
         zone.ask('DELETE')
         zone.wait_for('ds_leaving')
         parent.delegate()
         wait_until(lambda: pool.stack.request('GET', f'/v2/zones/{zone.id}/dnssec').get('type') == 'zone_not_signed',
                    'it is unsigned', 60)
         pool.stack.must_be_sound()
+
+
+def lose_the_database(pool: Mixed, zone: SignedZone, parent: Parent, folder: pathlib.Path) -> None:
+    """It is restored from before a KSK was made that the servers have: the zone stays as they have it until the
+    database has the keys that these, and the parent, rely on."""
+    stack, live, backup, files = pool.stack, folder / 'pool.sqlite', folder / 'backup.sqlite', folder / 'keys'
+
+    def keys() -> dict[int, str]:
+        return {key['tag']: key['role'] for key in zone.ask('GET', status=200)['keys']}
+
+    offered, known = zone.ask('GET', status=200)['ds'], keys()
+    with contextlib.closing(sqlite3.connect(live)) as source, contextlib.closing(sqlite3.connect(backup)) as copy:
+        source.backup(copy)
+    zone.ask('POST', '/tasks/roll', role='KSK')
+    pool.wait(lambda: len(keys()) > len(known), 'there is another KSK')
+    zone.valid('www')
+    files.mkdir()
+    made, = (path for path in stack.manage('dnssec', 'export', NAME, str(files)).split()
+             if int(path.split('+')[-1].removesuffix('.private')) not in known)
+    stack.stop()
+    for suffix in ('-wal', '-shm'):
+        live.with_name(live.name + suffix).unlink(missing_ok=True)
+    shutil.copy(backup, live)
+    stack.manage('pool', 'renew', 'default')
+    stack.launch(*stack.programs)
+    assert zone.ask('GET', status=200)['state'] == 'held'
+    assert stack.request('PATCH', f'/v2/zones/{zone.id}', 409, json={'ttl': 3})['type'] == 'signing_held'
+    assert 'which the database lacks' in stack.manage('dnssec', 'resume', NAME, code=1)
+    stack.manage('dnssec', 'import', NAME, made)
+    parent.delegate('4711 13 2 ' + 'ab' * 32)
+    assert 'not every server of the parent has the DS' in stack.manage('dnssec', 'resume', NAME, code=1)
+    parent.delegate(*offered)
+    assert stack.manage('dnssec', 'resume', NAME) == f'{NAME} secure\n'
+    zone.valid('www', 'none')
+    zone.change('resumed', 'A', '192.0.2.9')
+    zone.valid('resumed')
