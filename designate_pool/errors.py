@@ -34,7 +34,8 @@ class PoolError(Exception):
             setattr(self, name, value)
 
     def __str__(self) -> str:
-        return (type(self).__doc__ or '').strip().format(**self.kwargs)
+        text = (type(self).__doc__ or '').strip().format(**self.kwargs)
+        return text[:-1] if text.endswith('..') else text  # after the name of a zone
 
 
 class Refused(PoolError):

@@ -63,8 +63,8 @@ def check_locked(tx: Tx, context: Context, domain_id: str, locked: tuple[Domain 
     if serial is None and domain.is_going and not or_going:
         raise DomainBeingDeleted(domain=domain.name)
     if for_records and domain.is_secondary:
-        raise Forbidden(what=f'change the records of {domain.name}', why='it is a secondary zone, and has those of its '
-                                                                         'masters')
+        raise Forbidden(what=f'change the records of {domain.name}', type='secondary_zone',
+                        why='it is a secondary zone, and has those of its masters')
     if serial is not None:
         return dataclasses.replace(domain, serial=serial), True
     check_changeable(context, domain, of_recordset, or_locked)

@@ -30,6 +30,7 @@ Exit codes:
   2    wrong usage; of 'plan --detailed-exitcode', 'compare' and 'report': there are differences
   3    with --wait: ERROR
   4    with --wait: timeout
+  5    with --wait: the change waits, since its pool is frozen
   130  Ctrl-C
 """
 
@@ -63,10 +64,17 @@ class Shell(app.App):
 
     def get_fuzzy_matches(self, cmd: str) -> list[str]:
         """The three commands nearest to what was typed; all of a group whose name alone was typed."""
-        group = f'{" ".join(self._words)} '
-        return [name for name in COMMANDS if name.startswith(group)] or heapq.nsmallest(
-            3, COMMANDS, key=lambda name: utils.damerau_levenshtein(
-                ' '.join(self._words[:len(name.split())]), name, utils.COST))
+        words = self._words
+        if matches := [name for name in COMMANDS if name.startswith(f'{" ".join(words)} ')]:
+            return matches
+        begins = any(name.startswith(f'{words[0]} ') for name in COMMANDS)
+
+        def distance(name: str) -> int:
+            without_noun = '' if begins else name.partition(' ')[2]  # 'explain' is 'zone explain'
+            return min(int(utils.damerau_levenshtein(' '.join(words[:len(part.split())]), part, utils.COST))
+                       for part in (name, without_noun) if part)
+
+        return heapq.nsmallest(3, COMMANDS, key=distance)
 
     @functools.cached_property
     def settings(self) -> connection.ApiConnection:

@@ -47,8 +47,8 @@ class Table(TableFormatter):
     def emit_list(self, column_names: Sequence[str], data: Iterable[Sequence[Any]], stdout: TextIO,
                   parsed_args: argparse.Namespace) -> None:
         table: list[Sequence[Any]] = [*zip(*[column_names, *data])]
-        if not (parsed_args.long or parsed_args.columns):
-            table = self._brief(table)
+        if not parsed_args.columns:
+            table = self._arranged(table, parsed_args.long)
         if stdout.isatty() and not (parsed_args.max_width or parsed_args.fit_width):
             parsed_args.max_width = sys.maxsize  # cliff would make the names narrower too
             table = _fitted(table, shutil.get_terminal_size().columns)
@@ -57,11 +57,13 @@ class Table(TableFormatter):
         super().emit_list(names, rows, drawn, parsed_args)
         _write(drawn, stdout)
 
-    def _brief(self, table: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-        """The columns without those of ``--long``; the names first."""
-        table = [column for column in table if column[0] not in self._long_columns]
+    def _arranged(self, table: Iterable[Sequence[Any]], is_long: bool) -> list[Sequence[Any]]:
+        """The columns, the names first; without those of ``--long`` unless it *is_long*."""
+        table = [column for column in table if is_long or column[0] not in self._long_columns]
         names = [column for column in table if column[0] in _NAMES]
         others = [column for column in table if column[0] not in _NAMES]
+        if is_long:
+            return names + others
         if names:
             return names + [column for column in others if not _is_id(column[0])]
         return [[name, *(value and value[:_DIGITS] for value in values)] if _is_id(name) else [name, *values]
@@ -139,9 +141,9 @@ def _is_id(column: str) -> bool:
 
 
 def _fitted(table: Sequence[Sequence[Any]], width: int) -> list[Sequence[Any]]:
-    """The columns of a table, the widest of them, but for the first, broken so that lines of *width* take it."""
+    """The columns of a table, the widest broken so that lines of *width* take it; not the first, nor ids."""
     sizes = [max(terminal.width_of(line) for cell in column for line in str(cell).split('\n')) for column in table]
-    least = [max(_NARROWEST, len(column[0])) for column in table]
+    least = [max(size if _is_id(column[0]) else _NARROWEST, len(column[0])) for size, column in zip(sizes, table)]
     while sum(sizes) + 3 * len(sizes) + 1 > width and (
             broken := [at for at in range(1, len(sizes)) if sizes[at] > least[at]]):
         sizes[max(broken, key=sizes.__getitem__)] -= 1

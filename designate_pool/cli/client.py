@@ -34,6 +34,8 @@ _HINTS = {
     'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",
     'server_not_found': "'designate-pool server list' shows the servers there are.",
     'wrong_server_state': "'designate-pool server list' shows the state of each.",
+    'server_silent': "Look whether it runs; 'designate-pool-manage config check' asks it, and says what to do.",
+    'secondary_zone': "Change them at a master; 'designate-pool zone refresh' transfers them now.",
     'bad_configuration': 'Nothing has changed; correct the file and reload again.',
     'plan_not_found': "'designate-pool plan list' shows the plans there are.",
     'wrong_plan_state': "'designate-pool plan list' shows the state of each; 'designate-pool plan' makes a new one.",
@@ -89,8 +91,8 @@ def with_hint(message: str, type: str, request_id: str = 'the request') -> str:
 def cli_error(error: PoolError) -> CliError:
     """*error* with a hint on what to do."""
     if isinstance(error, ApiUnreachable):
-        return CliError(f'{error} Look whether designate-pool-api is running and whether --url or DESIGNATE_POOL_URL '
-                        'is right.')
+        return CliError(f'{error} Look whether designate-pool-api (or -all) is running and whether --url or '
+                        'DESIGNATE_POOL_URL is right.')
     has_hint = isinstance(error, (ApiRefused, PlanNotFound, PlanMoved, WrongPlanState))
     return CliError(with_hint(str(error), error.type) if has_hint else str(error))
 
@@ -292,7 +294,7 @@ class Client(ApiRequests):
                       if recordset['name'].lower() == name.lower()]
         if not recordsets:
             raise ApiRefusal(404, {'type': 'recordset_not_found',
-                                   'message': f'There is no recordset {name}{" " + rtype.upper() if rtype else ""}'})
+                                   'message': f'There is no recordset {name}{f" {rtype.upper()}." if rtype else ""}'})
         if len(recordsets) > 1:
             types = ', '.join(sorted(recordset['type'] for recordset in recordsets))
             raise CliError(f'{name} has recordsets of several types ({types}); name the type after the name.')

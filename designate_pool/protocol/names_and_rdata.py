@@ -99,7 +99,7 @@ def normal_name(name: str, field: str | None = None) -> str:
             raise InvalidField(field=field, why='the final dot is missing')
         return parsed.canonicalize().to_text()
     except dns.exception.DNSException as error:
-        raise InvalidField(field=field, why=f'not a domain name ({sentence(error)})') from error
+        raise InvalidField(field=field, why=f'not a domain name ({sentence(error)}): {name}') from error
 
 
 def parse_name(text: str) -> dns.name.Name:

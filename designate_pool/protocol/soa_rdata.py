@@ -84,7 +84,7 @@ def check_email(field: str, value: str) -> str:
     """*value* if it is an address that the SOA can hold (RFC 1035 section 8)."""
     local, at, host = value.rpartition('@')
     if not at or not _LOCAL_PART.fullmatch(local):
-        raise InvalidField(field=field, why='not an e-mail address')
+        raise InvalidField(field=field, why=f'not an e-mail address: {value}')
     if not host.isascii():
         raise InvalidField(field=field, why=why_not_ascii(host))
     try:
@@ -92,7 +92,7 @@ def check_email(field: str, value: str) -> str:
             raise ValueError
         rname(value)
     except (dns.exception.DNSException, ValueError):
-        raise InvalidField(field=field, why='not an e-mail address that an SOA record can hold') from None
+        raise InvalidField(field=field, why=f'not an e-mail address that an SOA record can hold: {value}') from None
     return value
 
 

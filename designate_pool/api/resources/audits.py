@@ -44,7 +44,8 @@ SOME = 100
 _ROUND = AnswerForm('AuditRound', {
     'started_at': MOMENT,
     'seconds': SECONDS,
-    **{name: COUNT.of(f'counts.{name}') for name in ('domains', 'pairs', 'asked', 'unanswered', 'findings')},
+    'zones': COUNT.of('counts.domains'),
+    **{name: COUNT.of(f'counts.{name}') for name in ('pairs', 'asked', 'unanswered', 'findings')},
     'coverage': AnswerField({'type': 'number', 'minimum': 0, 'maximum': 1}).of(
         lambda sweep: round(sweep.counts.coverage, 4)),
 })

@@ -39,7 +39,7 @@ SERVER = AnswerForm('Server', _SERVER, {'self': lambda server: f'/v2/servers/{da
 _WHY = {'zone_name': TEXT, 'why': TEXT}
 SERVER_REPORT = AnswerForm('ServerReport', {
     **_SERVER,
-    'domains': COUNT.about('Zones of its pool.'),
+    'zones': COUNT.of('domains').about('Zones of its pool.'),
     'rows': maybe(COUNT).about('Operations on record for it, done ones too; null if not counted.'),
     'waiting': COUNT.about('Operations still to be done on it.'),
     'failing': COUNT.about('The waiting operations that are in ERROR.'),

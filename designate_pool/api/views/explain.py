@@ -209,7 +209,8 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime,
         if what := shown['unrepaired'].get(each['name']):
             done = f'Serial {each["serial"]} is recorded, but a comparison found: {what}'
         signs = 'its serials are its own: it signs' if each['signs'] else None
-        is_older = shown['action'] != 'DELETE' and each['serial'] is not None and newer(shown['serial'], each['serial'])
+        is_older = (shown['action'] != 'DELETE' and not (shown['freeze'] or shown['release'])
+                    and each['serial'] is not None and newer(shown['serial'], each['serial']))
         lacks = f'it lacks the renewed signatures of serial {shown["serial"]}' if is_older else None
         return '; '.join(filter(None, (done, lacks, signs, silent, resting))) + '.'
     resting = resting or next((f'no {_NEEDED[name][0]} runs' for name in missing), None)
@@ -258,7 +259,7 @@ def what_to_do(each: Mapping[str, Any]) -> str | None:
     name = each['name']
     if each['state'] == 'maintenance':
         return f"when it is ready again: 'designate-pool server resume {name}'"
-    if not each['counts']:
+    if not each['counts'] and each['state'] != 'joining':
         return None
     if each['plan_id']:
         return ADVICE[Reason.PARKED].format(plan=each['plan_id'].replace('-', '')[:8])
@@ -276,6 +277,9 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: 
         if server['what_to_do']:
             names_of.setdefault(server['what_to_do'], []).append(server['name'])
     sentences = [f'{", ".join(names)}: {what}.' for what, names in names_of.items()]
+    if (secondary := shown.get('secondary')) and secondary['last_error'] and shown['action'] != 'DELETE':
+        sentences.append("Look whether a master runs and lets MiniDNS transfer the zone; 'designate-pool zone refresh "
+                         f"{shown['zone_name']}' asks the masters now.")
     if sentences or all(server['current'] for server in counting(shown)):
         return sentences
     asked = {server['name']: longest for server in servers if (longest := _asked_for(server, now)) is not None}

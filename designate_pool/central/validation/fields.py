@@ -124,8 +124,8 @@ def version_at(field: str, value: Any, now: datetime) -> int | datetime:
             raise ValueError
         return _moment(reference, now, -1)
     except (ValueError, OverflowError):
-        raise InvalidField(field=field, why='not a serial, nor a time such as 2030-01-31T12:00 or 2h or 3d'
-                           ) from None
+        raise InvalidField(field=field, why='not a serial, nor a time such as 2030-01-31T12:00 or 2h or 3d: '
+                           f'{reference}') from None
 
 
 def end_at(field: str, value: Any, now: datetime) -> datetime:
@@ -133,7 +133,7 @@ def end_at(field: str, value: Any, now: datetime) -> datetime:
     try:
         end = _moment(text(field, value), now, 1)
     except (ValueError, OverflowError):
-        raise InvalidField(field=field, why='not a time such as 2030-01-31T12:00 or 2h or 3d') from None
+        raise InvalidField(field=field, why=f'not a time such as 2030-01-31T12:00 or 2h or 3d: {value}') from None
     if end <= now:
         raise InvalidField(field=field, why='is not in the future')
     return end

@@ -69,7 +69,7 @@ def record_type(field: str, value: Any) -> str:
     try:
         rtype = dns.rdatatype.from_text(value)
     except (dns.exception.DNSException, ValueError):
-        raise InvalidField(field=field, why='not a record type') from None
+        raise InvalidField(field=field, why=f'not a record type: {value}') from None
     why = rules.refused_type(rtype)
     if why is not None:
         raise InvalidField(field=field, why=why)
@@ -114,7 +114,7 @@ def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
     try:
         wire = parsed.to_wire()
     except dns.name.NeedAbsoluteNameOrOrigin:
-        raise InvalidField(field=field, why='a name in it is not absolute: the final dot is missing') from None
+        raise InvalidField(field=field, why=f"a name in '{parsed}' is not absolute: the final dot is missing") from None
     assert wire is not None
     if len(wire) > 65535:
         raise InvalidField(field=field, why='longer than 65535 octets')

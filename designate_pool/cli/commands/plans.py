@@ -105,7 +105,9 @@ class _Change(TextCommand):
 
     def text(self, found: Json) -> str:
         lines = [f'Change {found["id"]} of {found["zone_name"]} is {found["state"]}, asked by {found["asked_by"]}: '
-                 f'{found["why"]}.', f'  can be approved until {found["expires_at"][:19]}']
+                 f'{found["why"]}.']
+        if found['state'] == 'PARKED':
+            lines.append(f'  can be approved until {found["expires_at"][:19]}')
         for change in found['changes']:
             lines += ['', f'{change["name"]} {change["type"]}']
             lines += [f'  {sign} {json.dumps(state, sort_keys=True)}'

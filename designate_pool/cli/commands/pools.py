@@ -11,7 +11,7 @@ from designate_pool.cli.client import POOL, Json
 
 #: Seconds that a change of all zones of a pool may take.
 LONG = 660.0
-AUDIT_COLUMNS = ('kind', 'round', 'started_at', 'seconds', 'domains', 'asked', 'unanswered', 'findings', 'coverage')
+AUDIT_COLUMNS = ('kind', 'round', 'started_at', 'seconds', 'zones', 'asked', 'unanswered', 'findings', 'coverage')
 FINDING_COLUMNS = ('found_at', 'zone_name', 'server_name', 'found', 'done', 'mended', 'request_id')
 NAMESERVER_COLUMNS = ('hostname', 'priority')
 

@@ -159,7 +159,7 @@ class CatchUpProgress:
                                   WaitOutcome(DELETED_MEANWHILE, f'{self._name} was removed by someone else.'))
         self._most = max(self._most, shown['waiting'])
         if shown['filling']:
-            done, total, text = shown['filled'], shown['domains'], filling(shown)
+            done, total, text = shown['filled'], shown['zones'], filling(shown)
         else:
             done, total, text = self._most - shown['waiting'], self._most, 'nothing is waiting'
         if shown['waiting']:
@@ -237,7 +237,7 @@ class MaintenanceProgress:
 
 
 def filling(shown: Json) -> str:
-    return f'{shown["filled"]} of {shown["domains"]} zones started'
+    return f'{shown["filled"]} of {shown["zones"]} zones started'
 
 
 def state_of(shown: Json) -> str:
@@ -249,10 +249,10 @@ def state_of(shown: Json) -> str:
 COMPARE_SECONDS = 660.0
 #: A server is filled as fast as it fetches its zones.
 WAIT_SECONDS = 3600.0
-LIST_COLUMNS = ('name', 'id', 'state', 'domains', 'waiting', 'failing', 'note')
+LIST_COLUMNS = ('name', 'id', 'state', 'zones', 'waiting', 'failing', 'note')
 COLUMNS = ('id', 'name', 'driver', 'host', 'port', 'verify', 'state', 'state_since', 'silent_since', 'joined_at',
            'filled', 'dismissed', 'delete_zones', 'note', 'reason', 'version', 'created_at', 'updated_at')
-REPORT_COLUMNS = (*COLUMNS, 'domains', 'rows', 'waiting', 'failing', 'in_hand', 'oldest_due_at', 'failures')
+REPORT_COLUMNS = (*COLUMNS, 'zones', 'rows', 'waiting', 'failing', 'in_hand', 'oldest_due_at', 'failures')
 RESYNC_COLUMNS = ('total', 'missing', 'behind', 'extra', 'extra_complete', 'other', 'unchecked', 'mending', 'deleted')
 #: Longer than one driver call: that is what may be under way on a server.
 MAINTENANCE_SECONDS = 60.0
@@ -276,7 +276,7 @@ class ListServers(Lister):
 class ShowServer(ResourceCommand, ShowOne):
     """Show a server with its state and some of the operations that fail on it.
 
-    domains: zones of its pool. rows: operations on record for it, done ones too; waiting: those still to be done;
+    zones: those of its pool. rows: operations on record for it, done ones too; waiting: those still to be done;
     failing: the waiting ones in ERROR; in_hand: the waiting ones under way; oldest_due_at: when the oldest of them was
     due. verify: the addresses that are asked which serials it serves, if not its own. filled: zones started on it while
     it joins. dismissed: drained by command, so that it stays out although its section is still there. delete_zones:

@@ -74,7 +74,7 @@ def _servers(servers: Sequence[Json] | None, now: datetime, width: int, paint: P
     for server in servers:
         oldest = '-' if server['oldest_due_at'] is None else _due(server['oldest_due_at'], now)
         name = f'{server["pool"]}: {server["name"]}' if 'pool' in server else server['name']
-        counts = (str(server[name_]) for name_ in ('domains', 'waiting', 'failing'))
+        counts = (str(server[name_]) for name_ in ('zones', 'waiting', 'failing'))
         silent = server['silent_since'] and f'silent since {moment(server["silent_since"]):%H:%M:%S}'
         rows.append((name, silent or server['state'], *counts, oldest))
     sizes = [max(len(cell) for cell in column) for column in zip(*rows)]
@@ -108,7 +108,7 @@ def _failing(servers: Sequence[Json] | None) -> list[str]:
 def _zones(zones: Json | None, paint: Paint) -> list[str]:
     if zones is None:
         return []
-    counts = [f'{zones["domains"]} in all' if zones['domains'] is not None else '']
+    counts = [f'{zones["count"]} in all' if zones['count'] is not None else '']
     for status in ('PENDING', 'ERROR'):
         part = zones[status]
         count = f'{part["count"]}{"+" if part["more"] else ""}'
@@ -269,9 +269,9 @@ class ShowStatus(TextCommand):
                 overview[name] = fetch()
         with _refusable(overview['refused'], 'zones'):
             # Every server shows how many zones its pool has.
-            pools = {server['pool_id']: server['domains'] for server in overview['servers'] or ()}
-            domains = sum(pools.values()) if pools else None
-            overview['zones'] = {'domains': domains, **{status: self._zones(status) for status in ('PENDING', 'ERROR')}}
+            pools = {server['pool_id']: server['zones'] for server in overview['servers'] or ()}
+            count = sum(pools.values()) if pools else None
+            overview['zones'] = {'count': count, **{status: self._zones(status) for status in ('PENDING', 'ERROR')}}
         return overview
 
     def _servers(self) -> Any:

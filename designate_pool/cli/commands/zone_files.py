@@ -234,7 +234,7 @@ class ValidateZone(Lister):
         """Of a zone file, whose zone is that of its SOA, for servers with these *limits*."""
         with _open(file, self.app.stdin, name) as (content, places):
             text = _text(file, content)
-        errors = ZoneFileErrors(lambda found: CliError('; '.join(
+        errors = ZoneFileErrors(lambda found: CliError('\n'.join(
             places.in_files(f'{where}: {why}') for where, why in found)))
         zone = _owner_of_soa(text.split('\n'))
         contents: dict[str, dict[str, tuple[int, dict[str, None]]]] = {}

@@ -66,8 +66,10 @@ class CreateZone(_ChangeZone):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {'name': of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
                 'description': parsed_args.description}
+        if parsed_args.type == 'SECONDARY' and not parsed_args.masters:
+            raise CliError('A secondary zone needs --master.')
         if parsed_args.type == 'SECONDARY':
-            body |= {'type': parsed_args.type, 'masters': parsed_args.masters or []}
+            body |= {'type': parsed_args.type, 'masters': parsed_args.masters}
         elif parsed_args.masters:
             raise CliError('Only a secondary zone has masters; give --type SECONDARY too.')
         elif parsed_args.email is None:

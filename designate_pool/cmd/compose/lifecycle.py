@@ -266,11 +266,11 @@ class Heartbeat:
         self._task = runtime.spawn(self._loop, name='heartbeat')
 
     def stop(self) -> None:
-        """Write that the services are down, unless the database is away."""
+        """Write that the services are down, unless they have not been up, or the database is away."""
         self._stopped.set()
         if self._task is not None:
             self._task.join(15)
-        if not self._outage:
+        if self._task is not None and not self._outage:
             self._write_status(heartbeats.DOWN)
 
     def _loop(self) -> None:

@@ -285,8 +285,8 @@ def check_minidns(where: Endpoint, over_tls: bool, seconds: float) -> list[Findi
             _ask(where, None, seconds)
     except (OSError, BackendError) as error:
         return [Finding(f'it does not answer DNS from here: {_words(error)}',
-                        "start designate-pool-minidns; where it runs, compare the servers' primaries with listen and "
-                        'listen_tls of [service:minidns]', serious=False)]
+                        "start designate-pool-minidns (or -all); where it runs, compare the servers' primaries with "
+                        'listen and listen_tls of [service:minidns]', serious=False)]
     return []
 
 

@@ -50,9 +50,9 @@ def bound_socket(family: int, kind: socket.SocketKind, host: str, port: int, reu
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, kind == socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, reuse_port)
         sock.bind((host, port))
-    except OSError:
+    except OSError as error:
         sock.close()
-        raise
+        raise OSError(error.errno, f'{error.strerror}: {host} port {port}') from error
     return sock
 
 

@@ -57,7 +57,8 @@ class ServerCompare:
             self._manager, stage=self._manager.pool.stages[server_id])}
         listing = worker.backend.list_zones(list(dict.fromkeys([*domains, *server_zones.deleted_names(self._manager)])))
         if not listing.result.ok:
-            raise WrongServerState(server=worker.server.label, state='silent', why=listing.result.error)
+            raise WrongServerState(server=worker.server.label, state='silent', why=listing.result.error,
+                                   type='server_silent')
         comparison = self._differences(worker, self._reread_ahead(worker, domains, listing), listing)
         if contents:
             wrong = {*comparison.missing, *(name for name, _, _ in comparison.behind)}

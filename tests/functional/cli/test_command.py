@@ -95,7 +95,7 @@ def test_who_may_see_other_projects_zones_is_told_that_there_are_some(place: Pla
     # The screen counts and lists those of all projects, as the list does then.
     shown = place.run('--cloud', 'olga', 'status', '-f', 'json').json
     everything = place.run('--cloud', 'olga', '--all-projects', 'zone', 'list', '-f', 'json').json
-    assert shown['zones']['domains'] == len(everything)
+    assert shown['zones']['count'] == len(everything)
     assert {each['name'] for each in shown['recent']} == {each['name'] for each in everything}
 
 

@@ -49,6 +49,13 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
     assert central.find_service_statuses(WHO, PageRequest({'hostname': 'one.*', 'service_name': 'api'}))[0].id == api.id
 
 
+def test_a_program_that_could_not_start_is_not_listed(central: Central, database: Storage) -> None:
+    running, failed = (Heartbeat(database, ['api'], 'one.example.com', 'default') for _ in range(2))
+    running._write_status('UP')
+    failed.stop()
+    assert [each.status for each in central.find_service_statuses(WHO)] == ['UP']
+
+
 @pytest.mark.all_databases
 def test_many_processes_say_it_at_once(central: Central, database: Storage, caplog: pytest.LogCaptureFixture) -> None:
     hearts = [Heartbeat(database, ['minidns', 'central', 'api'], 'one.example.com', 'default') for _ in range(4)]

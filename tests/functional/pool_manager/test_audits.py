@@ -38,7 +38,7 @@ def wait_for_clean_round(stack: Stack) -> None:
         found = last_round(stack, pool_id)
         if found != seen[-1]:
             seen.append(found)
-        return len(seen) > 2 and (found['domains'], found['asked'], found['findings'], found['coverage']) == (
+        return len(seen) > 2 and (found['zones'], found['asked'], found['findings'], found['coverage']) == (
             3, 9, 0, 1.0)
 
     wait_until(is_clean, 'a round finds nothing', 60)

@@ -68,7 +68,7 @@ def is_filled(pool: Mixed, make: str) -> None:
     expected = pool.expected()
     assert pool.serials(make, expected) == expected
     assert pool.listed(make, expected) == expected
-    assert (joined['filling'], joined['failing'], joined['domains']) == (False, 0, len(expected))
+    assert (joined['filling'], joined['failing'], joined['zones']) == (False, 0, len(expected))
 
 
 def leaves(pool: Mixed, make: str) -> None:

@@ -51,7 +51,7 @@ def test_a_server_is_compared_and_its_configuration_read_anew_by_its_own_pool_ma
     for each in pools.central.request('GET', '/v2/servers', 200)['servers']:
         compared = pools.central.request('POST', f'/v2/servers/{each["id"]}/resync', 200, json={'contents': True})
         assert (compared['missing'], compared['behind'], compared['other']) == ([], [], [])
-        assert compared['total'] == each['domains'] > 0
+        assert compared['total'] == each['zones'] > 0
     reloaded = pools.central.command('server', 'reload', '--pool', 'silver', '-f', 'json')
     assert reloaded.split() == '{ "joined": [], "changed": [], "draining": [] }'.split()
 

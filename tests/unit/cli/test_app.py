@@ -89,6 +89,7 @@ def test_help_anywhere_in_a_line(run, line, shown):
     ('recordset add example.com', ['recordset set', 'recordset list', 'recordset show']),
     ('zone lst --help', ['zone list', 'zone set', 'zone delete']),
     ('quota', ['quota show', 'quota set', 'quota unset']),
+    ('explain example.com', ['zone explain', 'zone export', 'plan']),
 ])
 def test_a_typo_lists_the_three_nearest_commands(run, line, nearest):
     ran = run(*line.split())
@@ -98,7 +99,7 @@ def test_a_typo_lists_the_three_nearest_commands(run, line, nearest):
 
 ID, AT = '0123456789abcdef0123456789abcdef', '2030-01-02T03:04:05.000000'
 VALUES = {'zone_name': 'example.com.', 'type': 'CNAME', 'records': ['a.' + 'very-long-name.' * 12], 'ttl': 86400,
-          'serial': 2030010203, 'status': 'PENDING', 'action': 'UPDATE', 'state': 'maintenance', 'domains': 10000,
+          'serial': 2030010203, 'status': 'PENDING', 'action': 'UPDATE', 'state': 'maintenance', 'zones': 10000,
           'waiting': 10, 'failing': 2, 'note': 'the server was stopped at noon ' * 5, 'current': False,
           'last_error': 'no answer from 192.0.2.1 ' * 8, 'service_name': 'pool_manager', 'hostname': 'ns1.example.com',
           'pool_name': 'default', 'kind': 'CONTENTS', 'findings': 0, 'coverage': 1.0, 'server_name': 'ns1.example.com',
@@ -138,7 +139,7 @@ def test_tables_fit_80_columns(columns, command, monkeypatch):
 
 def test_all_columns_of_a_table():
     lines = emitted(zones.LIST_COLUMNS, long=True)
-    assert lines[1].split()[1:4:2] == ['id', 'name'] and ID in lines[3]
+    assert lines[1].split()[1:4:2] == ['name', 'id'] and ID in lines[3]
     assert ID in emitted(('name', 'id'), columns=['name', 'id'])[3]
 
 

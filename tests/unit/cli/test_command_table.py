@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import socket
 import threading
 
@@ -72,6 +73,22 @@ def test_recordsets(run, zone):
     assert gone.code == 1
     assert gone.err == ("There is no recordset www.example.com. 'designate-pool recordset list ZONE' shows those there "
                         'are.\n')
+    assert run('recordset', 'show', 'example.com', 'www', 'a').err.startswith(
+        "There is no recordset www.example.com. A. 'designate-pool")
+
+
+@pytest.mark.parametrize('line, told', [
+    ('recordset create example.com www MX --record "10 mail"', "a name in '10 mail' is not absolute: the final dot is"),
+    ('recordset create example.com www NOSUCH --record 1', 'type: not a record type: NOSUCH.'),
+    ('recordset create example.com www.example.net. A --record 192.0.2.1', 'name: not inside the zone example.com.\n'),
+    ('zone create a..example --email a@example.com', '(A DNS label is empty): a..example.\n'),
+    ('zone create a.example --email nobody', 'email: not an e-mail address: nobody.'),
+    ('zone create a.example --type SECONDARY', 'A secondary zone needs --master.'),
+    ('zone revert example.com --to yesterday', 'nor a time such as 2030-01-31T12:00 or 2h or 3d: yesterday.'),
+])
+def test_what_is_refused_is_named(run, zone, line, told):
+    ran = run(*shlex.split(line))
+    assert ran.code == 1 and told in ran.err
 
 
 def test_a_name_with_several_types_needs_one(run, zone):
@@ -108,8 +125,8 @@ def test_the_api_is_not_there(run):
         url = f'http://127.0.0.1:{taken.getsockname()[1]}'
     ran = run('zone', 'list', url=url)
     assert ran.code == 1
-    assert ran.err == (f'The API at {url} does not answer: connection refused. Look whether designate-pool-api is '
-                       'running and whether --url or DESIGNATE_POOL_URL is right.\n')
+    assert ran.err == (f'The API at {url} does not answer: connection refused. Look whether designate-pool-api '
+                       '(or -all) is running and whether --url or DESIGNATE_POOL_URL is right.\n')
 
 
 @pytest.mark.parametrize('url', ['nonsense', 'ftp://192.0.2.1', 'http://', 'http://[1'])

@@ -164,8 +164,8 @@ class TestTheConfiguration:
         git.change('designate-pool-sync.yaml', 'plans: plans, ', '')
         refused = git.run('plan', code=1).err
         assert refused.splitlines()[-1] == (
-            'The API at http://127.0.0.1:9 does not answer: connection refused. Look whether designate-pool-api is '
-            'running and whether --url or DESIGNATE_POOL_URL is right.')
+            'The API at http://127.0.0.1:9 does not answer: connection refused. Look whether designate-pool-api '
+            '(or -all) is running and whether --url or DESIGNATE_POOL_URL is right.')
         assert git.run('plan', '--no-store').err == ''
 
     def test_the_pool_is_where_the_configuration_says_unless_it_is_given(self, git: Folder) -> None:

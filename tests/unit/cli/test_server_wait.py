@@ -16,7 +16,7 @@ NAME = 'fake:192.0.2.1:53'
 
 
 def server(state='active', **values):
-    return {'id': '1' * 32, 'name': NAME, 'state': state, 'filling': False, 'filled': 0, 'domains': 1000, 'rows': 0,
+    return {'id': '1' * 32, 'name': NAME, 'state': state, 'filling': False, 'filled': 0, 'zones': 1000, 'rows': 0,
             'waiting': 0, 'failing': 0, 'in_hand': 0, 'failures': [], **values}
 
 

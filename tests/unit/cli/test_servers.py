@@ -20,7 +20,7 @@ def test_list(run, central):
     central.put(SERVER_IDS[0], ServerState.JOINING, filled_to='a', filled=512, domains=1000, waiting=3, failing=1)
     central.put(SERVER_IDS[1], ServerState.DRAINING, note='drained by command', domains=1000)
     listed = run('server', 'list', '-f', 'json').json
-    assert listed[0] == {'name': ONE, 'id': str(uuid.UUID(SERVER_IDS[0])), 'state': 'joining', 'domains': 1000,
+    assert listed[0] == {'name': ONE, 'id': str(uuid.UUID(SERVER_IDS[0])), 'state': 'joining', 'zones': 1000,
                          'waiting': 3, 'failing': 1, 'note': '512 of 1000 zones started'}
     assert [(each['state'], each['note']) for each in listed[1:]] == [('draining', 'drained by command'),
                                                                       ('active', None)]

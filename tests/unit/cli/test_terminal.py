@@ -88,7 +88,7 @@ def test_ctrl_c_says_what_goes_on(run, central, zone, monkeypatch):
 
 
 def found(servers=3, failing=0, recent=5, **values):
-    rows = [{'name': f'bind9:192.0.2.{number}:53', 'state': 'active', 'silent_since': None, 'domains': 1000,
+    rows = [{'name': f'bind9:192.0.2.{number}:53', 'state': 'active', 'silent_since': None, 'zones': 1000,
              'waiting': int(number < failing), 'failing': int(number < failing),
              'oldest_due_at': '2026-05-01T11:59:00' if number < failing else None,
              'failures': [{'zone_name': 'example.com.', 'action': 'UPDATE', 'error': 'connection refused'}]
@@ -99,7 +99,7 @@ def found(servers=3, failing=0, recent=5, **values):
     services = [{'service_name': 'central', 'hostname': 'one', 'status': 'UP', 'heartbeated_at': '2026-05-01T11:59:59'},
                 {'service_name': 'minidns', 'hostname': 'two', 'status': 'DOWN',
                  'heartbeated_at': '2026-05-01T11:00:00'}]
-    zones = {'domains': 1000, 'PENDING': {'count': 100, 'more': True, 'names': ['a.example.']},
+    zones = {'count': 1000, 'PENDING': {'count': 100, 'more': True, 'names': ['a.example.']},
              'ERROR': {'count': 1, 'more': False, 'names': ['b.example.']}}
     return {'url': 'http://127.0.0.1:9001', 'version': '1.0', 'status': 'ok', 'central': 'ok', 'broker': 'ok',
             'servers': rows, 'zones': zones, 'services': services, 'recent': changes, 'findings': [], 'refused': {},

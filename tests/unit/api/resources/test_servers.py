@@ -33,7 +33,7 @@ def test_a_server_is_shown(api, central):
         'delete_zones': False, 'note': 'joins', 'reason': 'UNCHECKED', 'version': 1,
         'created_at': '2026-05-01T11:48:00.000000', 'updated_at': '2026-05-01T11:48:00.000000',
         'links': {'self': f'http://dns.example.net/v2/servers/{server_id}'},
-        'domains': 1000, 'rows': 600, 'waiting': 7, 'failing': 2, 'in_hand': 3,
+        'zones': 1000, 'rows': 600, 'waiting': 7, 'failing': 2, 'in_hand': 3,
         'oldest_due_at': '2026-05-01T12:00:00.000000',
         'failures': [{'zone_name': 'example.com.', 'action': 'CREATE', 'error': 'refused'}]}
     listed = api.simulate_get('/v2/servers', headers={'Host': 'dns.example.net'}).json

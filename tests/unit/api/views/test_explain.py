@@ -10,8 +10,8 @@ import pytest
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState, judge
 from designate_pool.api.views import explain as explaining
 from designate_pool.api.views import zone_servers
-from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, Reason, ServerState, ServerStatus,
-                                  ServiceStatus, Status)
+from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Freeze, Outcome, Reason, RefreshState,
+                                  ServerState, ServerStatus, ServiceStatus, Status, hold)
 from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -26,16 +26,16 @@ def row(server, status, serial, action=Action.UPDATE, **values):
 
 
 def explain(rows, threshold=100, states=('active',) * 3, parked=None, missing=None,
-            silent=(None,) * 3, probe_interval=None, **zone):
+            silent=(None,) * 3, probe_interval=None, refreshed=None, **zone):
     """
     :param states: of the servers; each has been in it since twelve minutes before noon
     """
-    pool = dataclasses.replace(POOL, threshold_percentage=threshold)
+    pool = dataclasses.replace(POOL, threshold_percentage=threshold, release_stages=zone.get('pool_release'))
     servers = [dataclasses.replace(server, state=ServerState(state), silent_since=since)
                for server, state, since in zip(SERVERS, states, silent)]
     domain = dataclasses.replace(ZONE, **zone)
-    return explaining.explain(zone_servers.zone_servers(domain, servers, rows, pool, '', parked), NOON, missing,
-                              probe_interval=probe_interval)
+    shown = zone_servers.zone_servers(domain, servers, rows, pool, '', parked, refreshed)
+    return explaining.explain(shown, NOON, missing, probe_interval=probe_interval)
 
 
 def test_the_record_that_is_the_likely_cause():
@@ -282,6 +282,32 @@ def test_active_while_a_server_lacks_renewed_signatures():
     assert told['summary'] == 'example.com. is ACTIVE at serial 2026050100 on every server.'
     assert (told['lacking'], told['advice'], told['degraded']) == (None, [], False)
     assert words(told)[2] == 'It serves serial 2026050100; it lacks the renewed signatures of serial 2026050102.'
+
+
+@pytest.mark.parametrize('under', [{'freeze': Freeze('f' * 32, 'an incident', NOON).text},
+                                   {'pool_release': 'canary fake:192.0.2.1:53; all'}], ids=['a freeze', 'a release'])
+def test_a_change_that_waits_is_not_told_as_signatures_that_are_lacking(under):
+    held = hold(dataclasses.replace(ZONE, serial=2026050099, **under))
+    told = explain([row(number, SUCCESS, 2026050099) for number in range(3)], status=Status.PENDING, **under, **held)
+    assert words(told)[2] == 'It serves serial 2026050099.'
+
+
+def test_a_joining_server_that_fails():
+    told = explain([row(0, SUCCESS, 2026050100), row(1, SUCCESS, 2026050100),
+                    row(2, ERROR, None, Action.CREATE, attempts=4, last_error='refused', reason=Reason.UNREACHABLE)],
+                   states=('active', 'active', 'joining'), action=Action.NONE, status=Status.ACTIVE)
+    assert told['advice'] == ['fake:192.0.2.3:53: check that the server runs and listens there, and that no firewall '
+                              'is between; the pool retries automatically.']
+
+
+@pytest.mark.parametrize('transferred', [False, True])
+def test_a_master_that_cannot_be_reached(transferred):
+    rows = [row(number, SUCCESS, 2026050100) for number in range(3 * transferred)]
+    told = explain(rows, status=Status.ACTIVE if transferred else Status.ERROR, action=Action.NONE,
+                   masters='192.0.2.9:53', awaits_transfer=not transferred,
+                   refreshed=RefreshState(ZONE.id, NOON, failures=1, last_error='192.0.2.9:53: no answer'))
+    assert told['advice'] == ["Look whether a master runs and lets MiniDNS transfer the zone; 'designate-pool zone "
+                              "refresh example.com.' asks the masters now."]
 
 
 def test_a_wait_for_renewed_signatures_is_one_for_their_contents():
