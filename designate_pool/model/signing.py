@@ -134,7 +134,8 @@ class ZoneSigning:
     :ivar policy: its name
     :ivar algorithm: of the keys, the number; *denial*: ``NSEC`` or ``NSEC3``
     :ivar since: when it got this state
-    :ivar serial: of the version that was the last to change its keys or renew signatures; None before the first
+    :ivar serial: of the version that was the last to change its keys, or renew signatures by one that is retiring; None
+        before the first
     :ivar next_event_at: when something is to be done; None for nothing before a request or a report
     :ivar resign_at: when the first signatures are to be renewed; None for no signatures
     :ivar why: why it is held, or what it waits for; None for neither

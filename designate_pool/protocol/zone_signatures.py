@@ -49,7 +49,7 @@ class ServedSignatures:
 
     :ivar keys: with their rdata
     :ivar soa_expires_at: when the last signature of the SOA expires, seconds since 1970; None if it has none
-    :ivar expires_at: when the first of all signatures that were seen expires
+    :ivar expires_at: when the first of all signatures that were seen expires; *begins_at*: since when all are valid
     :ivar faults: what is wrong with them whenever they are looked at, in words
     """
 
@@ -58,6 +58,7 @@ class ServedSignatures:
     soa_expires_at: int | None = None
     expires_at: int | None = None
     faults: tuple[str, ...] = ()
+    begins_at: int = 0
 
     @property
     def is_signed(self) -> bool:
@@ -87,7 +88,8 @@ def read_answers(answers: Sequence[dns.message.Message]) -> ServedSignatures | N
         soa[0].serial, frozenset((_id_of(key), key.to_wire() or b'') for key in keys or ()),
         max((signature.expiration for signature in signatures[dns.rdatatype.SOA]), default=None),
         min((signature.expiration for signature in all_signatures), default=None),
-        tuple(_faults(soa, keys, signatures)) if keys is not None or all_signatures else ())
+        tuple(_faults(soa, keys, signatures)) if keys is not None or all_signatures else (),
+        max((signature.inception for signature in all_signatures), default=0))
 
 
 def judge(served: Mapping[str, ServedSignatures], now: int, margin: float, must_be_signed: bool = True,
@@ -107,6 +109,8 @@ def judge(served: Mapping[str, ServedSignatures], now: int, margin: float, must_
         elif one.expires_at is not None and one.expires_at < now + margin:
             faults[server].append(f'its signatures {"have expired" if one.expires_at <= now else "expire"} at '
                                   f'{_moment(one.expires_at)}')
+        if one.begins_at > now:
+            faults[server].append(f'its signatures are not valid before {_moment(one.begins_at)}')
         if ds and not any(_names(record, zone, rdata) for record in ds for _, rdata in one.keys):
             faults[server].append('none of its keys is that of a DS record in the parent zone: '
                                   f'{", ".join(sorted(ds))}')

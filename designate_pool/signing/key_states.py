@@ -49,7 +49,7 @@ class KeyFacts(NamedTuple):
     """What is known of a zone.
 
     :ivar apex: its name
-    :ivar serial: of the version that was the last to change its keys or renew signatures
+    :ivar serial: of the version that was the last to change its keys or renew signatures by one that is retiring
     :ivar servers: the serial that each server serves that may answer, by the server's name; None when it is not known
     :ivar skipped: the names of servers, of the parent's too, that are not waited for
     :ivar largest_ttl: of its RRsets; *soa_minimum*: for how long it may be cached that something does not exist

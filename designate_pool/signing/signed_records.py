@@ -12,16 +12,18 @@ from designate_pool.model import SignedRecord, ZoneRecord
 class Validity(NamedTuple):
     """From when until when signatures are valid, in seconds since the epoch.
 
-    :ivar jitter: by how many seconds, at most, those of a name expire before *expiration*
+    :ivar jitter: by how many seconds, at most, those of a name begin and expire before that
     """
 
     inception: int
     expiration: int
     jitter: int = 0
 
-    def expiration_of(self, name: str) -> int:
-        """When signatures at *name* expire: always at the same distance, so that re-signing is spread evenly."""
-        return self.expiration - zlib.crc32(name.encode()) % (self.jitter + 1)
+    def of(self, name: str) -> tuple[int, int]:
+        """From when until when signatures at *name* are valid: always at the same distance, so that re-signing is
+        spread evenly, and equally long, so that the end tells the beginning."""
+        earlier = zlib.crc32(name.encode()) % (self.jitter + 1)
+        return self.inception - earlier, self.expiration - earlier
 
 
 class KeySigner(Protocol):

@@ -89,13 +89,13 @@ class _Signing:
 
     def signatures(self, name: str, rtype: str, ttl: int, wires: Sequence[bytes]) -> list[SignedRecord]:
         """The RRSIG records of an RRset, one for each key that signs it (RFC 4034 section 3.1.8.1)."""
-        owner, number, expires_at = canonical.name_wire(name), type_number(rtype), self._times.expiration_of(name)
+        owner, number, (begins_at, expires_at) = canonical.name_wire(name), type_number(rtype), self._times.of(name)
         start = owner + _OWNED.pack(number, 1, ttl)
         rrset = b''.join([start + len(wire).to_bytes(2, 'big') + wire for wire in wires])
         made = []
         for signer in signers_of(rtype, self._keys):
             head = _RRSIG_HEAD.pack(number, signer.algorithm, canonical.label_count(owner), ttl, expires_at,
-                                    self._times.inception, signer.tag) + self._apex
+                                    begins_at, signer.tag) + self._apex
             made.append(SignedRecord(name, RRSIG, rtype, ttl, head + signer.sign(head + rrset), None, expires_at,
                                      signer.tag))
         return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from designate_pool import logs
 from designate_pool.central import events, transactions
@@ -20,7 +20,7 @@ from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import parent_ds, zone_signer
 from designate_pool.central.signing.parent_ds import OwnParent
-from designate_pool.central.signing.zone_signer import ZoneSigner
+from designate_pool.central.signing.zone_signer import ZoneSigner, last_expiry
 from designate_pool.errors import PoolError
 from designate_pool.model import (ChangeKind, Context, Domain, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning,
                                   new_id, permitted)
@@ -56,11 +56,14 @@ class KeyEvents:
         self._casts = casts
         self._events = event_sender
         self._by = new_id()
+        self._looked_at = datetime.min.replace(tzinfo=timezone.utc)
 
     def run_due(self) -> None:
         """Do what is due for zones that no other Central is at work on, where private keys can be read."""
         for _ in range(_MOST_CLAIMS if self._signer.has_cipher else 0):
             now = self._storage.now()
+            if not timedelta() <= now - self._looked_at < timedelta(hours=1):
+                self._renew_future(now)
             claimed = self._storage.run(zone_signing.claim_due, self._by, now, now + CLAIM, MOST)
             for state in claimed:
                 try:
@@ -69,6 +72,14 @@ class KeyEvents:
                     self._storage.run(zone_signing.release, state.domain_id, self._by)
             if len(claimed) < MOST:
                 break
+
+    def _renew_future(self, now: datetime) -> None:
+        """Have signatures renewed that are not valid yet, since they were made when the clock was ahead."""
+        self._looked_at = now
+        for name, policy in self._signer.policies.items():
+            ids = self._storage.read(zone_signing.expiring_after, name, int(now.timestamp()) + last_expiry(policy))
+            if ids:
+                self._storage.run(zone_signing.renew, ids, now)
 
     def advance_or_note(self, domain_id: str, most: int) -> None:
         """As :meth:`advance`; when that fails, note why, and try again in a minute."""
@@ -169,7 +180,11 @@ class KeyEvents:
         is_unsigned = not is_signed and is_leaving and domain.has_signer
         if is_unsigned or is_signed and (not domain.is_signed or has_new_states or due_signatures):
             new = self._write(tx, domain, is_signed, now)
-            state = dataclasses.replace(state, serial=new.serial, prepared_to=None)
+            state = dataclasses.replace(state, prepared_to=None)
+            # Else keys would wait for servers anew whenever signatures are renewed, and for ever in a lively zone.
+            if state.serial is None or has_new_states or not domain.is_signed or any(
+                    key.state is KeyState.RETIRING for key in after):
+                state = dataclasses.replace(state, serial=new.serial)
         else:
             new = None
         goes_on = bool(made) or new is not None and (is_signed or bool(due))
@@ -301,7 +316,8 @@ def facts_of(tx: Tx, domain: Domain, state: ZoneSigning, zone_keys: Sequence[Sig
 
 
 def _has_due(tx: Tx, domain_id: str, zone_keys: Sequence[SigningKey], policy: SigningPolicy, now: datetime) -> bool:
-    return bool(signed_records.due(tx, domain_id, int(now.timestamp()) + policy.refresh, 1)) or any(
+    seconds = int(now.timestamp())
+    return bool(signed_records.due(tx, domain_id, seconds + policy.refresh, seconds + last_expiry(policy), 1)) or any(
         signed_records.by_key(tx, domain_id, key.tag, 1) for key in zone_keys
         if key.state is KeyState.RETIRING and key.role is not KeyRole.KSK)
 

@@ -253,6 +253,10 @@ class SignedZones:
         """Add a key, which may be one that the zone once had."""
         zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
         former = next((other for other in zone_keys if other.public == key.public), None)
+        if any(other.tag == key.tag and other is not former and other.state is not KeyState.REMOVED
+               for other in zone_keys):
+            raise Refused('key_tag_present', f'The zone {domain.name} has another key with the tag {key.tag}; make '
+                                             'another one, as signatures name their keys by the tag.', 409)
         if former is None:
             zone_signing.add_keys(tx, domain.id, [(key, self._signer.seal(key.id, private))], now)
         elif former.state is KeyState.REMOVED and former.role is key.role:

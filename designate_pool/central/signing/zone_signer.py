@@ -21,7 +21,7 @@ from designate_pool.errors import Refused, UnreadableSecret
 from designate_pool.model import (ChangeKind, Domain, KeyState, SignedDifference, SignedRecord, SigningKey,
                                   SigningState, ZoneRecord, ZoneSigning)
 from designate_pool.protocol import rules, soa_rdata
-from designate_pool.protocol.names_and_rdata import rname
+from designate_pool.protocol.names_and_rdata import lies_in, rname
 from designate_pool.settings import SigningPolicy
 from designate_pool.signing import key_states, keys, signer, verifier
 from designate_pool.signing.signed_records import KeySet, KeySigner, Validity
@@ -60,6 +60,12 @@ def refuse_pool(tx: Tx, domain: Domain) -> None:
 def soa_names(tx: Tx, domain: Domain) -> str:
     """What :attr:`Domain.soa_names` is of a domain that is signed."""
     return _soa_names(pools.name_servers(tx, domain.pool_id), domain)
+
+
+def last_expiry(policy: SigningPolicy) -> int:
+    """In how many seconds signatures expire at the latest: those that expire later are not valid yet, as they were made
+    when the clock was ahead."""
+    return policy.validity + int(INCEPTION.total_seconds())
 
 
 class ZoneSigner:
@@ -268,7 +274,8 @@ class _ZoneChange:
         # With those that would be due soon, so that a zone's signatures are renewed by few versions.
         policy = self._policy
         soon = (policy.validity - policy.refresh - policy.jitter) // 10
-        due = signed_records.due(self._tx, self._domain.id, self._now + policy.refresh + soon, MOST_RENEWED)
+        due = signed_records.due(self._tx, self._domain.id, self._now + policy.refresh + soon,
+                                 self._now + last_expiry(policy), MOST_RENEWED)
         for key in self._keys:
             if key.state in (KeyState.RETIRING, KeyState.REMOVED) and len(due) < MOST_RENEWED:
                 due += signed_records.by_key(self._tx, self._domain.id, key.tag, MOST_RENEWED - len(due))
@@ -346,7 +353,7 @@ class _Around:
             self._tx, {self._id: chain_keys}).items()}
 
     def names_below(self, name: str, limit: int | None = None) -> Iterable[str]:
-        below = {other for other in self._changed if other.endswith(f'.{name}')}
+        below = {other for other in self._changed if other != name and lies_in(other, name)}
         most = _ALL if limit is None else limit + len(below)
         stored = [other for other in signed_records.names_below(self._tx, self._id, name, most) if other not in below]
         present = {record[0] for record in self.rrsets_at(sorted(below))}

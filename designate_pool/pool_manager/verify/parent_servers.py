@@ -115,7 +115,8 @@ def _ds_at(server: Endpoint, zone: str, seconds: float) -> list[str] | None:
         answer = TcpPeer(server.host, server.port).ask(question, seconds)
     except BackendError:
         return None
-    if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA:
+    # The parent says NXDOMAIN of a zone that it does not delegate any more.
+    if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN) or not answer.flags & dns.flags.AA:
         return None
     rrset = answer.get_rrset(answer.answer, question.question[0].name, dns.rdataclass.IN, dns.rdatatype.DS)
     return sorted(f'{rdata.key_tag} {int(rdata.algorithm)} {int(rdata.digest_type)} {rdata.digest.hex()}'

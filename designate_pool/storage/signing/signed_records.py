@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import Domain, SignedDifference, SignedRecord, ZoneRecord
+from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Tx
@@ -24,15 +25,15 @@ TABLE = signed_records
 _FIELDS = SignedRecord._fields
 _COLUMNS = [TABLE.c[name] for name in _FIELDS]
 #: Rows of one statement; chains that one looks into, of which SQLite takes 500 at most.
-_AT_ONCE, _LOOKUPS = 2000, 100
+_AT_ONCE, _LOOKUPS, _ALL = 2000, 100, 2 ** 31 - 1
 _DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
 _IDS: sa.BindParameter[Any] = sa.bindparam('ids', expanding=True)
 _NAMES: sa.BindParameter[Any] = sa.bindparam('names', expanding=True)
 _SELECT = sa.select(*_COLUMNS)
 _AT_NAMES = sa.select(TABLE.c.domain_id, *_COLUMNS).where(TABLE.c.domain_id.in_(_IDS), TABLE.c.name.in_(_NAMES))
 _OF_ZONE = _SELECT.where(_DOMAIN)
-_DUE = (_OF_ZONE.where(TABLE.c.expires_at < sa.bindparam('before')).order_by(TABLE.c.expires_at)
-        .limit(sa.bindparam('most')))
+_DUE = [_OF_ZONE.where(condition).order_by(TABLE.c.expires_at).limit(sa.bindparam('most')) for condition in (
+    TABLE.c.expires_at < sa.bindparam('before'), TABLE.c.expires_at > sa.bindparam('after'))]
 _BY_KEY = _OF_ZONE.where(TABLE.c.key_tag == sa.bindparam('tag')).limit(sa.bindparam('most'))
 _FIRST_EXPIRY = sa.select(sa.func.min(TABLE.c.expires_at)).where(_DOMAIN)
 _LARGEST_TTL = sa.select(sa.func.max(recordsets.c.ttl)).where(
@@ -73,7 +74,10 @@ def owners(tx: Tx, domain_id: str, after: str, limit: int) -> list[str]:
 def names_below(tx: Tx, domain_id: str, name: str, limit: int) -> list[str]:
     """The names below *name* with present records of users, *limit* at most; it reads the names of the whole zone."""
     escaped = name.replace('|', '||').replace('%', '|%').replace('_', '|_')
-    return list(tx.execute(_BELOW, {'domain_id': domain_id, 'pattern': f'%.{escaped}', 'most': limit}).scalars())
+    ending = tx.execute(_BELOW, {'domain_id': domain_id, 'pattern': f'%.{escaped}', 'most': limit}).scalars().all()
+    below = [other for other in ending if lies_in(other, name)]
+    # Names with an escaped dot before took the places of others.
+    return below if len(below) == len(ending) or len(ending) < limit else names_below(tx, domain_id, name, _ALL)[:limit]
 
 
 def predecessors(tx: Tx, keys: Mapping[str, Collection[bytes]]) -> dict[tuple[str, bytes], SignedRecord]:
@@ -94,9 +98,14 @@ def predecessors(tx: Tx, keys: Mapping[str, Collection[bytes]]) -> dict[tuple[st
     return before
 
 
-def due(tx: Tx, domain_id: str, before: int, limit: int) -> list[SignedRecord]:
-    """The signatures of a zone that expire before a time, in seconds since the epoch; the first ones first."""
-    return [SignedRecord(*row) for row in tx.execute(_DUE, {'domain_id': domain_id, 'before': before, 'most': limit})]
+def due(tx: Tx, domain_id: str, before: int, after: int, limit: int) -> list[SignedRecord]:
+    """The signatures of a zone that expire before a time, the first ones first, and then those that expire after
+    another one; in seconds since the epoch."""
+    due_signatures: list[SignedRecord] = []
+    for query in _DUE:
+        due_signatures += [SignedRecord(*row) for row in tx.execute(query, {
+            'domain_id': domain_id, 'before': before, 'after': after, 'most': limit - len(due_signatures)})]
+    return due_signatures
 
 
 def by_key(tx: Tx, domain_id: str, key_tag: int, limit: int) -> list[SignedRecord]:

@@ -17,7 +17,7 @@ from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, count
-from designate_pool.storage.sql.schema import ALIVE, domains, pools, zone_keys, zone_signing
+from designate_pool.storage.sql.schema import ALIVE, domains, pools, signed_records, zone_keys, zone_signing
 from designate_pool.storage.sql.secrets import SecretCipher
 
 TABLE = zone_signing
@@ -40,6 +40,8 @@ _IS_IN_FROZEN_POOL = sa.exists().where(domains.c.id == TABLE.c.domain_id, domain
 _DUE = [_STATES.select.where(column <= sa.bindparam('now'), _FREE, _IS_ALIVE, *conditions).order_by(column)
         .limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True)
         for column, *conditions in ((TABLE.c.resign_at,), (TABLE.c.next_event_at, ~_IS_IN_FROZEN_POOL))]
+_EXPIRING_AFTER = sa.select(TABLE.c.domain_id).where(TABLE.c.policy == sa.bindparam('policy'), sa.exists().where(
+    signed_records.c.domain_id == TABLE.c.domain_id, signed_records.c.expires_at > sa.bindparam('after')))
 _CHANGING = ('state', 'publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at',
              'token_uri', 'longest_ttls')
 
@@ -89,6 +91,17 @@ def schedule(tx: Tx, domain_ids: Iterable[str], at: datetime) -> None:
     for part in chunks(domain_ids):
         tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part), sa.or_(
             TABLE.c.next_event_at.is_(None), TABLE.c.next_event_at > at)).values(next_event_at=at))
+
+
+def expiring_after(tx: Tx, policy: str, after: int) -> list[str]:
+    """The ids of the domains of a policy with signatures that expire after a time, in seconds since the epoch."""
+    return list(tx.execute(_EXPIRING_AFTER, {'policy': policy, 'after': after}).scalars())
+
+
+def renew(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
+    """Have signatures of these domains renewed that are due."""
+    for part in chunks(domain_ids):
+        tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part)).values(resign_at=now))
 
 
 def is_forced(state: ZoneSigning) -> bool:

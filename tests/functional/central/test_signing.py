@@ -19,9 +19,9 @@ from cryptography.fernet import Fernet
 from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
-from designate_pool.central.signing import key_events, zone_signer
-from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Endpoint, Outcome, Pool, Report, Server,
-                                  SignedDifference, SigningState, Status, ZoneRecord)
+from designate_pool.central.signing import key_events, parent_ds, zone_signer
+from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Endpoint, KeyRole, Outcome, Pool, Report,
+                                  Server, SignedDifference, SigningKey, SigningState, Status, ZoneRecord)
 from designate_pool.pool_manager.server_registry import write_servers
 from designate_pool.protocol import soa_rdata
 from designate_pool.settings import CentralSettings, SigningPolicy
@@ -88,7 +88,7 @@ def test_a_zone_is_signed_and_stays_valid_through_changes(central: Central, data
     assert signed.status is Status.ACTIVE and signed.is_signed and signed.serial != domain.serial
     check(database, clock, domain)
     dice = random.Random(3)
-    names = ['www', 'a.b', 'b', '*.w', 'x.y.z', 'sub', 'host.sub', 'c']
+    names = ['www', 'a.b', 'b', '*.w', 'x.y.z', r'odd\.y.z', 'sub', 'host.sub', 'c']
     datas = {'A': ['192.0.2.1', '192.0.2.2'], 'NS': ['ns.example.net.', 'host.sub.example.com.'],
              'MX': ['10 Mail.example.net.'], 'TXT': ['"x"', r'"\000"'], 'DS': [f'1 13 2 {"ab" * 32}']}
     for _ in range(40):
@@ -558,8 +558,14 @@ def test_keys_with_which_a_zone_would_not_be_valid_are_refused(central: Central,
                        ([(ksk[0], zsk[1])], 'invalid_object'), ([(ksk[0], '; nothing')], 'invalid_object')):
         assert refused(central.dnssec.import_keys, RED, domain.id, files) == why
         assert refused(central.dnssec.show, RED, domain.id) == 'zone_not_signed'
+    by_tag: dict[int, tuple[bytes, bytes]] = {}
+    while by_tag.setdefault(tag := keys.tag_of((pair := keys.generate('ZSK'))[0]), pair) is pair:
+        pass  # until two have one tag
+    zsk, same_tag = ((private, public) for dnskey, key in (by_tag[tag], pair) for _, public, private in [
+        keys.bind_files(domain.name, SigningKey('', KeyRole.ZSK, 13, tag, dnskey), key)])
     central.dnssec.import_keys(RED, domain.id, [ksk, zsk])
     assert refused(central.dnssec.import_keys, RED, domain.id, [ed25519]) == 'other_algorithm'
+    assert refused(central.dnssec.import_keys, RED, domain.id, [same_tag]) == 'key_tag_present'
 
 
 @pytest.mark.all_databases
@@ -941,6 +947,49 @@ def test_signatures_are_valid_elsewhere_when_the_clock_is_wrong(central: Central
     policy = POLICIES['default']
     assert verifier.verify_zone(published(database, domain), int(right),
                                 policy.validity - policy.jitter - 300) == []
+
+
+def test_a_key_is_rolled_though_signatures_are_renewed_more_often_than_its_ttl(
+        database: Storage, clock: Clock, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: dict[str, int] = {}
+    monkeypatch.setattr(parent_ds, 'served_by', lambda tx, domain: {'ns1': served.get(domain.id)})
+    policy = dataclasses.replace(POLICIES['default'], dnskey_ttl=2 * 86400)
+    with started(database, caller, signing_keys=KEYS, signing_policies={'default': policy}) as central:
+        domain = create(central, 'example.com.', who=RED)
+        central.dnssec.enable(RED, domain.id)
+        for half_day in range(40):
+            change(central, domain, (f'host{half_day}.example.com.', 'A', ['192.0.2.1']))
+            lived(central, clock, domain, 12 * HOUR)
+            served[domain.id] = central.get_domain(RED, domain.id).serial
+            lived(central, clock, domain, 6)
+            if half_day == 30:
+                former = {key.tag for key in central.dnssec.show(RED, domain.id).keys}
+                central.dnssec.roll(RED, domain.id, 'ZSK')
+        assert 'ZSK published' not in states(central, domain)
+        assert {key.tag for key in central.dnssec.show(RED, domain.id).keys} != former
+        check(database, clock, domain)
+
+
+@pytest.mark.all_databases
+@pytest.mark.parametrize('ahead', [3 * 86400, 300 * 86400])
+def test_signatures_that_begin_in_the_future_are_renewed_when_the_clock_is_right_again(
+        central: Central, database: Storage, clock: Clock, ahead: float) -> None:
+    domain = secured(central, clock)
+    other = secured(central, clock, 'example.org.')  # of which only one RRset is signed meanwhile
+    right = clock.now
+    clock.now += ahead
+    change(central, domain, ('www.example.com.', 'A', ['192.0.2.7']))
+    central.dnssec.run_due()
+    change(central, other, ('new.example.org.', 'A', ['192.0.2.7']))
+    clock.now = right + 60
+    assert verifier.verify_zone(published(database, other), int(clock.now), 0)
+    lived(central, clock, domain, 60)
+    for each in (domain, other):
+        check(database, clock, each)
+    before = central.get_domain(RED, domain.id).serial
+    for _ in range(3):
+        lived(central, clock, domain, 3000)
+    assert central.get_domain(RED, domain.id).serial == before
 
 
 def test_a_zone_without_its_keys_keeps_the_others_from_no_new_name_servers(

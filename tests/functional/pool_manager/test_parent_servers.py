@@ -60,7 +60,8 @@ def test_a_zone_without_ds_has_none_and_is_told_from_a_server_that_does_not_say(
         parents: tuple[Parent, Parent]) -> None:
     one, _ = parents
     silent = Endpoint('127.0.0.1', free_port('127.0.0.1'))
-    assert probe_ds('plain.example.com.', parents=[endpoint(one), silent]) == {endpoint(one): [], silent: None}
+    for name in ('plain', 'gone'):  # one that is delegated, and one that is not
+        assert probe_ds(f'{name}.example.com.', parents=[endpoint(one), silent]) == {endpoint(one): [], silent: None}
     # A server that serves another zone than the parent says nothing of it.
     assert probe_ds('signed.example.org.', parents=[endpoint(one)]) == {endpoint(one): None}
 

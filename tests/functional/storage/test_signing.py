@@ -15,7 +15,7 @@ from designate_pool.model import (Freeze, KeyRole, KeyState, SignedDifference, S
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.signing import signed_records, zone_signing
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.sql.schema import domains, pools
+from designate_pool.storage.sql.schema import domains, pools, recordsets
 from designate_pool.storage.sql.secrets import SecretCipher
 from testing.databases import count_statements
 from testing.zones import EXAMPLE, insert_zone
@@ -58,8 +58,9 @@ def test_signatures_are_found_by_when_they_expire_and_by_their_key(storage: Stor
     made = [signature(f'{number}.a.example.', 'A', 'a.example.', 1000 + number, tag=TAGS[number % 2])
             for number in range(4)]
     put(storage, key, *made, link('0.a.example.', 'a.example.'))
-    assert storage.read(signed_records.due, key, 1003, 10) == made[:3]
-    assert storage.read(signed_records.due, key, 1003, 2) == made[:2]
+    assert storage.read(signed_records.due, key, 1003, 9000, 10) == made[:3]
+    assert storage.read(signed_records.due, key, 1003, 9000, 2) == made[:2]
+    assert storage.read(signed_records.due, key, 1001, 1002, 10) == [made[0], made[3]]
     assert set(storage.read(signed_records.by_key, key, TAGS[1], 10)) == {made[1], made[3]}
     assert storage.read(signed_records.first_expiry, key) == 1000
     assert storage.read(signed_records.first_expiry, zone(storage, 'b')) is None
@@ -95,6 +96,13 @@ def test_what_users_have_at_names_and_below_them_is_read(storage: Storage) -> No
     assert below and all(name.endswith('.a.example.') for name in below) and len(below) == len(set(below))
     assert len(storage.read(signed_records.names_below, key, 'a.example.', 1)) == 1
     assert storage.read(signed_records.names_below, key, below[0], 1) == []
+    first, second, *_ = below
+    storage.run(lambda tx: tx.execute(recordsets.update().where(recordsets.c.name == first).values(
+        name=f'x\\.{second}')) and None)
+    assert storage.read(signed_records.names_below, key, second, 1) == []
+    storage.run(lambda tx: tx.execute(recordsets.update().where(recordsets.c.name == f'x\\.{second}').values(
+        name=f'x\\\\.{second}')) and None)
+    assert storage.read(signed_records.names_below, key, second, 1) == [f'x\\\\.{second}']
 
 
 def state(domain_id: str, **values: object) -> ZoneSigning:

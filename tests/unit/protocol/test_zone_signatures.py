@@ -86,6 +86,11 @@ def test_signatures_that_expire_soon_and_those_that_have_expired() -> None:
     assert judge({'a': served(days=2)}, NOW, DAY) == {'a': []}
 
 
+def test_signatures_that_were_made_by_a_clock_that_was_ahead() -> None:
+    found = judge({'a': served()}, NOW - 2 * DAY, DAY)
+    assert found['a'][0].startswith('its signatures are not valid before 20')
+
+
 def test_signatures_that_were_renewed_under_one_serial_and_are_not_at_the_secondaries() -> None:
     old, new = served(days=7), served(days=14)
     assert judge({'first': old, 'hidden': new, 'second': old}, NOW, DAY) == {
