@@ -37,9 +37,8 @@ _OF_POOL = _SELECT.join_from(TABLE, pools, pools.c.id == TABLE.c.pool_id).where(
 _AT_REST = (domains.c.status.in_([Status.ACTIVE, Status.ERROR]) & (domains.c.action != Action.DELETE)
             & (domains.c.deleted == ALIVE) & (domains.c.awaits_transfer == sa.false()))
 #: Likewise, or they wait for the end of a freeze, or for their stage: that may take days.
-_SETTLED = _AT_REST | ((domains.c.release_state.is_not(None) | domains.c.held_by.is_not(None))
-                       & (domains.c.status == Status.PENDING) & (domains.c.action != Action.DELETE)
-                       & (domains.c.awaits_transfer == sa.false()))
+_SETTLED = _AT_REST | ((domains.c.status == Status.PENDING) & (domains.c.action != Action.DELETE)
+                       & (domains.c.awaits_transfer == sa.false()) & pool_store.IS_HELD)
 _HELD = (sa.select(sa.func.count()).select_from(ROWS)
          .where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
                 ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True))).scalar_subquery())
