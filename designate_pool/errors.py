@@ -446,6 +446,13 @@ class UnreadableSecret(PoolError):
     type = 'unreadable_secret'
 
 
+class KeyUnavailable(UnreadableSecret):
+    """{name} cannot be used: {why}."""
+
+    code = 503
+    type = 'key_unavailable'
+
+
 class PlanNotFound(NotFound):
     """There is no plan {plan}."""
 

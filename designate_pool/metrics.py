@@ -33,7 +33,7 @@ ALIVE_AT = Gauge('designate_pool_heartbeat_timestamp_seconds', 'When a service l
 # Central, by what it signs.
 SIGNATURES = Counter('designate_pool_dnssec_signatures', 'Signatures that were made.', _POOL)
 SIGNATURES_REFUSED = Counter('designate_pool_dnssec_refused', 'Changes of signed zones that were refused since their '
-                             'signatures did not verify.', _POOL)
+                             'signatures did not verify, or a token did not sign.', _POOL)
 SIGNING_HELD = Gauge('designate_pool_dnssec_held', 'Zones whose signing is held until an operator resumes it, as after '
                      'the database was restored.', _POOL)
 ZONES_VERIFIED = Counter('designate_pool_dnssec_verified', 'Signed zones that were transferred from a server and '

@@ -279,8 +279,18 @@ class CentralSettings:
     signing_keys_file: str | None = option(
         None, 'File of keys, one on each line, that encrypt the private keys of signed zones in the database, as '
               'secrets_key_file in [database] does secrets; let it be another file, which only processes with Central '
-              'can read. Without it private keys are lost, and so it is backed up. Not set: zones cannot be signed.')
+              'can read. Without it private keys are lost, and so it is backed up. Not set: zones cannot be signed, '
+              'unless pkcs11_keys is all.')
     signing_keys: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    pkcs11_module: str | None = option(
+        None, 'The PKCS #11 module of a token that has private keys of signed zones, such as '
+              "/usr/lib/softhsm/libsofthsm2.so; it needs pip install 'designate-pool[pkcs11]'. Not set: no token.")
+    pkcs11_token: str | None = option(None, 'The label of the token.')
+    pkcs11_pin: str | None = option(None, 'The PIN of its user, better as file:PATH.', secret=True)
+    pkcs11_keys: str = option(
+        'ksk', 'Which new keys are made in the token; those that there are stay where they are.', choices=[
+            ('none', 'none'), ('ksk', 'those that the parent knows, which sign the keys of the zone: KSK and CSK'),
+            ('all', 'all: the token signs each change')])
     signing_policies: Mapping[str, SigningPolicy] = dataclasses.field(
         default_factory=lambda: {'default': SigningPolicy()})
     scheduler_filters: tuple[str, ...] = option(

@@ -24,7 +24,7 @@ def requirements() -> dict[str, str]:
     """Version ranges by the distribution's name, of what our code needs, or can make use of."""
     extras = setup()['options.extras_require']
     parts = [setup()['options']['install_requires'],
-             *(extras[name] for name in ('keystone', 'neutron', 'octodns', 'testing'))]
+             *(extras[name] for name in ('keystone', 'neutron', 'octodns', 'pkcs11', 'testing'))]
     lines = [line for part in parts for line in part.strip().splitlines()]
     return {re.split(r'[ <>=]', line)[0].lower().replace('_', '-'): line for line in lines}
 

@@ -201,17 +201,18 @@ class FrozenPools:
 
 
 class Purger:
-    """Purges, each *interval* seconds, what was deleted long ago; has *resume* complete what other Centrals began.
+    """Purges, each *interval* seconds, what was deleted long ago.
 
+    :param others: what is done as often, such as what other Centrals began
     :param soon: what does not wait so long
     """
 
     def __init__(self, storage: Storage, settings: CentralSettings,
-                 resume: Callable[[], None] = lambda: None, interval: float = INTERVAL,
+                 others: Sequence[Callable[[], None]] = (), interval: float = INTERVAL,
                  soon: Sequence[Callable[[], None]] = ()) -> None:
         self._storage = storage
         self._settings = settings
-        self._resume = resume
+        self._others = others
         self._interval = interval
         self._soon = soon
         self._next_id = ''
@@ -223,7 +224,7 @@ class Purger:
         while not self._stopping.wait(pause):
             waited += pause
             is_due = waited >= self._interval
-            for work in (*self._soon, *((self.purge, self._resume) if is_due else ())):
+            for work in (*self._soon, *((self.purge, *self._others) if is_due else ())):
                 try:
                     work()
                 except Exception as error:  # the loop, and what else there is to do, goes on whatever the database does

@@ -92,7 +92,7 @@ class Central:
         self.tlds = Entries(zone_names.TLDS, storage, self._events)
         self.blacklists = Entries(zone_names.BLACKLISTS, storage, self._events)
         self.tsigkeys = Entries(tsigkeys.TSIGKEYS, storage, self._events)
-        self.dnssec = SignedZones(storage, settings, self._casts, self._events, self._allowance)
+        self.dnssec = SignedZones(storage, settings, self._casts, self._events, self._allowance, runtime.compute)
         self._journal = self.dnssec.journal
         self._changes: RequestCombiner[RecordSetRequest, RecordSetResult] = RequestCombiner(
             lambda request: self._run(recordset_changes.change_recordset, request, self._now(), self._allowance,
@@ -104,7 +104,7 @@ class Central:
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now(), self._allowance))
         self.backlog = Backlog(storage, self._casts, self._events, self._journal)
         self.frozen_pools = FrozenPools(self, storage, self._casts, self._events, self._journal)
-        self._purger = Purger(storage, settings, self.backlog.resume,
+        self._purger = Purger(storage, settings, (self.backlog.resume, self.dnssec.empty_token),
                               soon=(self.frozen_pools.end_over, self.dnssec.run_due))
         self.changes = plans.WaitingChanges(storage, self, settings.approval_lifetime)
         self._background_work = True

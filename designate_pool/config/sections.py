@@ -141,6 +141,8 @@ def read_central(section: Section, pool_name: str, policies: Mapping[str, Signin
     project = section['managed_resource_tenant_id'] or ''
     if not 1 <= len(project) <= 36:
         section.wrong('managed_resource_tenant_id', 'a project has 1 to 36 characters')
+    if section['pkcs11_module'] and not section['pkcs11_token']:
+        section.wrong('pkcs11_token', 'it must be given with pkcs11_module')
     return section.read(CentralSettings, default_pool_name=pool_name, default_pool_id=pool_id,
                         master_networks=tuple(networks), scheduler_filters=filters, managed_resource_tenant_id=project,
                         signing_keys=_keys(section, 'signing_keys_file'), signing_policies=policies)

@@ -37,6 +37,8 @@ _ECDSA = ec.ECDSA(hashes.SHA256())
 _BIND_TIMES = {'Publish': (KeyState.PUBLISHED, 'publish_at'), 'Activate': (KeyState.ACTIVE, 'active_at'),
                'Inactive': (KeyState.RETIRING, 'retire_at'), 'Delete': (KeyState.REMOVED, 'remove_at')}
 _BIND_TIME = '%Y%m%d%H%M%S'
+#: How long public keys are.
+OCTETS = {ECDSAP256SHA256: 64, ED25519: 32}
 _DNSKEY = re.compile(r'^([^\s;]\S*)[^;\n]*\sDNSKEY\s+(\d+)\s+3\s+(\d+)\s+([^;\n]+)', re.MULTILINE)
 
 
@@ -52,7 +54,6 @@ class PrivateKey:
     """
 
     def __init__(self, key: Any, role: str) -> None:
-        flags = 256 if role == KeyRole.ZSK else 257
         self._key = key
         self.sign: Callable[[bytes], bytes]
         if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
@@ -63,12 +64,13 @@ class PrivateKey:
             public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         elif isinstance(key, rsa.RSAPrivateKey):
             self.algorithm, self.sign = RSASHA256, self._sign_rsa
-            public = _rsa_public(key.public_key().public_numbers())
+            numbers = key.public_key().public_numbers()
+            public = rsa_public(numbers.e, numbers.n)
             if not SHORTEST_RSA <= key.key_size <= 4096:
                 raise _unfit(f'RSA keys have {SHORTEST_RSA} to 4096 bits, and this one has {key.key_size}')
         else:
             raise _unfit('it is no key of RSA, ECDSA P-256 or Ed25519')
-        self.public = flags.to_bytes(2, 'big') + bytes((3, self.algorithm)) + public
+        self.public = dnskey(role, self.algorithm, public)
         self.tag = tag_of(self.public)
 
     def to_der(self) -> bytes:
@@ -102,6 +104,11 @@ def generate(role: str, algorithm: int = ECDSAP256SHA256, tags: Collection[int] 
     while (key := PrivateKey(_MAKERS[algorithm](), role)).tag in tags:
         pass
     return key.public, key.to_der()
+
+
+def dnskey(role: str, algorithm: int, public: bytes) -> bytes:
+    """The rdata of the DNSKEY record of a public key."""
+    return (256 if role == KeyRole.ZSK else 257).to_bytes(2, 'big') + bytes((3, algorithm)) + public
 
 
 def load(private: bytes, role: str) -> PrivateKey:
@@ -222,9 +229,9 @@ def _octets(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _rsa_public(numbers: rsa.RSAPublicNumbers) -> bytes:
-    """RFC 3110 section 2: the exponent's length and the exponent, and the modulus."""
-    exponent, modulus = (number.to_bytes((number.bit_length() + 7) // 8, 'big') for number in (numbers.e, numbers.n))
+def rsa_public(*numbers: int) -> bytes:
+    """A public key of exponent and modulus: the exponent's length, and both (RFC 3110 section 2)."""
+    exponent, modulus = (number.to_bytes((number.bit_length() + 7) // 8, 'big') for number in numbers)
     length = bytes((len(exponent),)) if len(exponent) < 256 else b'\0' + len(exponent).to_bytes(2, 'big')
     return length + exponent + modulus
 

@@ -59,8 +59,8 @@ class KeyEvents:
         self._looked_at = datetime.min.replace(tzinfo=timezone.utc)
 
     def run_due(self) -> None:
-        """Do what is due for zones that no other Central is at work on, where private keys can be read."""
-        for _ in range(_MOST_CLAIMS if self._signer.has_cipher else 0):
+        """Do what is due for zones that no other Central is at work on, where keys can be made."""
+        for _ in range(_MOST_CLAIMS if self._signer.makes_keys else 0):
             now = self._storage.now()
             if not timedelta() <= now - self._looked_at < timedelta(hours=1):
                 self._renew_future(now)
@@ -153,16 +153,19 @@ class KeyEvents:
         is_first = not domain.is_signed and not is_leaving and any(key.state in keys.IN_ZONE for key in zone_keys)
         steps = [] if is_first else key_states.plan(zone_keys, key_policy(policy, zone_keys, parent), facts, now)
         due = [step for step in steps if step.is_due]
-        changed = [step.key for step in due if step.former is not None and step.key is not None]
-        made = [self._made(step.role, state.algorithm, zone_keys) for step in due if step.former is None]
+        lacking = next((step.role for step in due if step.former is None), None)
+        if lacking is not None:  # alone: what failed later would leave it in the token
+            made = self._signer.make_key(domain.name, lacking, state.algorithm, {key.tag for key in zone_keys})
+            zone_signing.add_keys(tx, domain_id, [made], now)
+            zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
+            return True
+        changed = [step.key for step in due if step.key is not None]
         by_id = {key.id: key for key in changed}
         after = [by_id.get(key.id, key) for key in zone_keys]
-        after += [key for key, _ in made]
         is_signed = any(key.state in keys.IN_ZONE for key in after)
         if is_signed and not domain.is_signed and self._prepare(tx, domain, state, after, policy, now):
             return True
         zone_signing.save_keys(tx, changed, now)
-        zone_signing.add_keys(tx, domain_id, made, now)
         stage = key_states.zone_state(after, is_leaving)
         if stage is not state.state:
             LOG.info('%s: %s, was %s', domain.name, stage, state.state)
@@ -187,7 +190,7 @@ class KeyEvents:
                 state = dataclasses.replace(state, serial=new.serial)
         else:
             new = None
-        goes_on = bool(made) or new is not None and (is_signed or bool(due))
+        goes_on = new is not None and (is_signed or bool(due))
         if not is_signed and is_leaving and not goes_on:
             goes_on = bool(signed_records.purge(tx, [domain_id], zone_signer.MOST_RENEWED))
             if not goes_on:
@@ -267,11 +270,6 @@ class KeyEvents:
                                                      begins_anew=begins_anew)], now)
         domains.save(tx, new)
         return new
-
-    def _made(self, role: KeyRole, algorithm: int, others: Sequence[SigningKey]) -> tuple[SigningKey, str]:
-        public, private = keys.generate(role, algorithm, {key.tag for key in others})
-        key = SigningKey(new_id(), role, algorithm, keys.tag_of(public), public)
-        return key, self._signer.seal(key.id, private)
 
 
 def key_policy(policy: SigningPolicy, zone_keys: Sequence[SigningKey], parent: OwnParent) -> KeyPolicy:

@@ -15,6 +15,7 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import key_events, parent_ds, zone_signer
 from designate_pool.central.signing.key_events import KeyEvents
+from designate_pool.central.signing.key_token import KeyToken
 from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
@@ -56,10 +57,11 @@ class SignedZones:
     """See :mod:`designate_pool.central.signing.signed_zones`."""
 
     def __init__(self, storage: Storage, settings: CentralSettings, casts: CastQueue,
-                 event_sender: events.EventSender, allowance: Allowance) -> None:
+                 event_sender: events.EventSender, allowance: Allowance, compute: Callable[..., Any]) -> None:
         self._storage = storage
         self._run = functools.partial(transactions.run, storage)
-        self._signer = ZoneSigner(settings.signing_policies, settings.signing_keys)
+        self._token = KeyToken(settings, compute) if settings.pkcs11_module else None
+        self._signer = ZoneSigner(settings.signing_policies, settings.signing_keys, self._token)
         #: The journal, whose versions of signed zones are signed.
         self.journal = Journal(settings.journal_records, settings.history_records, self._signer)
         self._key_events = KeyEvents(storage, self._signer, self.journal, casts, event_sender, allowance)
@@ -91,7 +93,7 @@ class SignedZones:
 
         :raises Refused: when it cannot be
         """
-        self._signer.require_cipher()
+        self._signer.require_cipher(not self._signer.makes_keys)
         if policy not in self._signer.policies:
             raise InvalidField(field='policy', why=f'there is no section [dnssec_policy:{policy}]')
         return self._change(context, domain_id, self._enable, policy)
@@ -146,6 +148,13 @@ class SignedZones:
         """
         self._signer.require_cipher()
         return self._change(context, domain_id, self._import, files, policy)
+
+    def empty_token(self) -> None:
+        """Delete from the token of this Central the keys that no zone has any more."""
+        for key_id, uri in self._storage.read(zone_signing.unused_in_token).items() if self._token is not None else ():
+            if self._token is not None and self._token.uri_of(key_id) == uri:
+                self._token.destroy(key_id)
+                self._storage.run(zone_signing.forget_token, key_id)
 
     def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
         domain_id = fields.domain_id(domain_id)
@@ -232,25 +241,30 @@ class SignedZones:
         state = _state(tx, domain)
         states = {key.state for key in zone_signing.keys_of(tx, [domain.id])[domain.id] if key.role == role}
         if state.state in _LEAVING or KeyState.ACTIVE not in states or not states & key_states.FOLLOWING:
-            self._add(tx, domain, keys.generate(_role(role), state.algorithm, _tags(tx, domain)), role, now)
+            self._add(tx, domain, _role(role), None, now)
 
-    def _add(self, tx: Tx, domain: Domain, made: tuple[bytes, bytes], role: str, now: datetime) -> None:
-        """Have a key follow that of its role."""
+    def _add(self, tx: Tx, domain: Domain, role: KeyRole, imported: tuple[bytes, bytes] | None, now: datetime) -> None:
+        """Have a key follow that of its role: a new one, or one whose public and private part are given."""
         state = _state(tx, domain)
         zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
         if state.state in _LEAVING or not any(key.role == role and key.state is KeyState.ACTIVE for key in zone_keys):
             raise Refused('no_active_key', f'The zone {domain.name} has no active {role} that could be followed.', 409)
         if any(key.role == role and key.state is KeyState.MADE for key in zone_keys):
             raise Refused('key_waits', f'A new {role} of {domain.name} waits for the rollover before it.', 409)
-        public, private = made
-        if public[3] != state.algorithm:
-            raise Refused('other_algorithm', f'The keys of {domain.name} are of algorithm {state.algorithm}, and the '
-                                             f'new {role} is of algorithm {public[3]}.', 409)
-        self._store(tx, domain, SigningKey(new_id(), _role(role), public[3], keys.tag_of(public), public), private, now)
+        if imported is None:
+            made = self._signer.make_key(domain.name, role, state.algorithm, {key.tag for key in zone_keys})
+        else:
+            public, private = imported
+            if public[3] != state.algorithm:
+                raise Refused('other_algorithm', f'The keys of {domain.name} are of algorithm {state.algorithm}, and '
+                                                 f'the new {role} is of algorithm {public[3]}.', 409)
+            key = SigningKey(new_id(), role, public[3], keys.tag_of(public), public)
+            made = key, self._signer.seal(key.id, private)
+        self._store(tx, domain, *made, now)
         zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
 
-    def _store(self, tx: Tx, domain: Domain, key: SigningKey, private: bytes, now: datetime) -> None:
-        """Add a key, which may be one that the zone once had."""
+    def _store(self, tx: Tx, domain: Domain, key: SigningKey, private: str | None, now: datetime) -> None:
+        """Add a key, which may be one that the zone once had, with its private part as it is stored."""
         zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
         former = next((other for other in zone_keys if other.public == key.public), None)
         if any(other.tag == key.tag and other is not former and other.state is not KeyState.REMOVED
@@ -258,7 +272,7 @@ class SignedZones:
             raise Refused('key_tag_present', f'The zone {domain.name} has another key with the tag {key.tag}; make '
                                              'another one, as signatures name their keys by the tag.', 409)
         if former is None:
-            zone_signing.add_keys(tx, domain.id, [(key, self._signer.seal(key.id, private))], now)
+            zone_signing.add_keys(tx, domain.id, [(key, private)], now)
         elif former.state is KeyState.REMOVED and former.role is key.role:
             zone_signing.save_keys(tx, [dataclasses.replace(key, id=former.id)], now)
         else:
@@ -267,7 +281,10 @@ class SignedZones:
     def _export(self, tx: Tx, context: Context, domain_id: str) -> list[tuple[str, str, str]]:
         domain = queries.own_domain(tx, context, domain_id)
         zone_keys = [key for key in zone_signing.keys_of(tx, [domain_id])[domain_id]
-                     if key.state is not KeyState.REMOVED and key.token_uri is None]
+                     if key.state is not KeyState.REMOVED]
+        if in_token := [f'{key.tag} ({key.token_uri})' for key in zone_keys if key.token_uri is not None]:
+            raise Refused('key_in_token', f'The keys of {domain.name} cannot be exported: {", ".join(in_token)} is '
+                                          'in a token, which gives no private key away.', 409)
         private = self._signer.private_parts(tx, [key.id for key in zone_keys])
         LOG.info('%s: %s exports the keys %s', domain.name, context.user, [key.tag for key in zone_keys])
         return [keys.bind_files(domain.name, key, private[key.id]) for key in zone_keys]
@@ -286,11 +303,11 @@ class SignedZones:
                 dataclasses.replace(key, state=KeyState.RETIRING, retire_at=now)
                 for key in zone_keys if key.state is KeyState.ACTIVE and key.role in active], now)
             for key, private in imported:
-                self._store(tx, domain, key, private, now)
+                self._store(tx, domain, key, self._signer.seal(key.id, private), now)
             return
         if state is not None:
             for key, private in imported:
-                self._add(tx, domain, (key.public, private), key.role, now)
+                self._add(tx, domain, key.role, (key.public, private), now)
             return
         if {key.role for key, _ in imported} != set(roles) or any(
                 sum(key.role is role and key.state is KeyState.ACTIVE for key, _ in imported) > 1 for role in roles):
@@ -300,7 +317,7 @@ class SignedZones:
         if len({key.algorithm for key, _ in imported}) != 1:
             raise Refused('other_algorithm', f'The keys of {domain.name} have to be of one algorithm.', 409)
         for key, private in imported:
-            self._store(tx, domain, key, private, now)
+            self._store(tx, domain, key, self._signer.seal(key.id, private), now)
         self._begin(tx, domain, policy_name, imported[0][0].algorithm, now)
 
     def _resume(self, tx: Tx, context: Context, domain: Domain, ds: Mapping[Endpoint, Sequence[str] | None],
@@ -405,7 +422,3 @@ def _read(domain: Domain, private: str, public: str, roles: Sequence[KeyRole],
         raise InvalidField(field='private_key', why=f'by its times the key {keys.tag_of(dnskey)} is not in the zone')
     return dataclasses.replace(life, id=new_id(), role=role, algorithm=dnskey[3], tag=keys.tag_of(dnskey),
                                public=dnskey), der
-
-
-def _tags(tx: Tx, domain: Domain) -> set[int]:
-    return {key.tag for key in zone_signing.keys_of(tx, [domain.id])[domain.id]}

@@ -16,10 +16,11 @@ from datetime import datetime, timedelta
 
 from designate_pool import metrics
 from designate_pool.central.rules.journal import JournalEntry, SignedChange
+from designate_pool.central.signing.key_token import KeyToken, TokenKey
 from designate_pool.deadline import Turns
-from designate_pool.errors import Refused, UnreadableSecret
-from designate_pool.model import (ChangeKind, Domain, KeyState, SignedDifference, SignedRecord, SigningKey,
-                                  SigningState, ZoneRecord, ZoneSigning)
+from designate_pool.errors import KeyUnavailable, Refused, UnreadableSecret
+from designate_pool.model import (ChangeKind, Domain, KeyRole, KeyState, SignedDifference, SignedRecord, SigningKey,
+                                  SigningState, ZoneRecord, ZoneSigning, new_id)
 from designate_pool.protocol import rules, soa_rdata
 from designate_pool.protocol.names_and_rdata import lies_in, rname
 from designate_pool.settings import SigningPolicy
@@ -72,12 +73,16 @@ class ZoneSigner:
     """The signer of the journal.
 
     :param policies: by name
-    :param private_keys: keys of :class:`SecretCipher` for private keys; none where no zone may be signed
+    :param private_keys: keys of :class:`SecretCipher` for private keys; none where none may be stored
+    :ivar makes_keys: whether it can make those of every role
     """
 
-    def __init__(self, policies: Mapping[str, SigningPolicy], private_keys: Sequence[str]) -> None:
+    def __init__(self, policies: Mapping[str, SigningPolicy], private_keys: Sequence[str],
+                 token: KeyToken | None = None) -> None:
         self.policies = policies
-        self.has_cipher = bool(private_keys)
+        self.token = token
+        self._has_cipher = bool(private_keys)
+        self.makes_keys = self._has_cipher or token is not None and KeyRole.ZSK in token.roles
         self._cipher = SecretCipher(private_keys, '[service:central] signing_keys_file')
         self._signers: collections.OrderedDict[str, KeySigner] = collections.OrderedDict()
         self._lock = threading.Lock()
@@ -92,9 +97,18 @@ class ZoneSigner:
                                                'Central.', 409)
         return self.policies[name]
 
-    def require_cipher(self) -> None:
+    def make_key(self, zone: str, role: KeyRole, algorithm: int,
+                 tags: Collection[int]) -> tuple[SigningKey, str | None]:
+        """A new key of a zone whose others have these tags, and its private part as it is stored; None in a token."""
+        if self.token is not None and role in self.token.roles:
+            return self.token.generate(zone, role, algorithm, tags), None
+        public, private = keys.generate(role, algorithm, tags)
+        key = SigningKey(new_id(), role, algorithm, keys.tag_of(public), public)
+        return key, self.seal(key.id, private)
+
+    def require_cipher(self, is_needed: bool = True) -> None:
         """Refuse to go on where private keys cannot be encrypted."""
-        if not self.has_cipher:
+        if is_needed and not self._has_cipher:
             raise Refused('no_signing_keys_file', 'Zones cannot be signed here: [service:central] signing_keys_file is '
                                                   'not set.', 409)
 
@@ -121,8 +135,8 @@ class ZoneSigner:
         ids = [entry.domain.id for entry, _, _ in changes]
         states = zone_signing.states_of(tx, ids)
         zone_keys = zone_signing.keys_of(tx, ids)
-        signers = self._signers_of(tx, [key for every in zone_keys.values() for key in key_states.at_first(every)
-                                        if key.state in keys.IN_ZONE])
+        signers = self._signers_of(tx, [(entry.domain.name, key) for entry, _, _ in changes for key in (
+            key_states.at_first(zone_keys[entry.domain.id])) if key.state in keys.IN_ZONE])
         name_servers = {pool_id: pools.name_servers(tx, pool_id)
                         for pool_id in sorted({entry.domain.pool_id for entry, _, _ in changes})}
         signed: dict[str, SignedChange] = {}
@@ -152,18 +166,23 @@ class ZoneSigner:
             own_keys = zone_keys[domain.id] if former.is_signed else key_states.at_first(zone_keys[domain.id])
             change = _ZoneChange(tx, entry._replace(domain=domain), gone, added, state, own_keys,
                                  key_set(domain.name, state, own_keys, signers, policy), policy, now)
-            made = change.verified()
+            try:
+                made = change.verified()
+            except KeyUnavailable:
+                metrics.SIGNATURES_REFUSED.labels(domain.pool_name).inc()
+                raise
             largest = 0 if former.is_signed else signed_records.largest_ttl(tx, domain)
             _note_ttls(tx, zone_keys[domain.id], made.added, largest, policy, now)
             signed[domain.id] = SignedChange(*made, domain)
         return signed
 
-    def _signers_of(self, tx: Tx, zone_keys: Sequence[SigningKey]) -> dict[str, KeySigner]:
-        """The signers of keys, by the key's id."""
+    def _signers_of(self, tx: Tx, zone_keys: Sequence[tuple[str, SigningKey]]) -> dict[str, KeySigner]:
+        """The signers of keys, each with its zone, by the key's id."""
         with self._lock:
-            signers = {key.id: self._signers[key.id] for key in zone_keys if key.id in self._signers}
-        missing = {key.id: key for key in zone_keys if key.id not in signers}
+            signers = {key.id: self._signers[key.id] for _, key in zone_keys if key.id in self._signers}
+        missing = {key.id: key for _, key in zone_keys if key.id not in signers}
         if missing:
+            signers |= {key.id: TokenKey(self.token, zone, key) for zone, key in zone_keys if key.token_uri is not None}
             for key_id, private in self.private_parts(tx, missing).items():
                 signers[key_id] = keys.load(private, missing[key_id].role)
             if lacking := sorted(str(key.tag) for key in missing.values() if key.id not in signers):

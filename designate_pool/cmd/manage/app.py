@@ -17,13 +17,15 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.api.auth import keystone, policy
 from designate_pool.backends.base import Backend, check_permissions
+from designate_pool.central.signing.key_token import KeyToken
 from designate_pool.cmd.compose import services
 from designate_pool.cmd.manage import api_tokens, config_check, invariants_check, zone_keys
 from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
 from designate_pool.config import concurrency_choice, load, pools, sink, source, values
 from designate_pool.config.errors import ConfigErrors
-from designate_pool.errors import BadConfiguration, DomainNotFound, InvalidField, PoolError, PoolNotFound
+from designate_pool.errors import (BadConfiguration, DomainNotFound, InvalidField, KeyUnavailable, PoolError,
+                                   PoolNotFound)
 from designate_pool.minidns import acl
 from designate_pool.model import TLS_PORT, Context, Domain, Endpoint, Finding, Option, PageRequest, Pool
 from designate_pool.pool_manager.periodic import signature_audit
@@ -32,7 +34,7 @@ from designate_pool.protocol import tls, tsig
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
-from designate_pool.settings import KEYSTONE, MiniDnsSettings
+from designate_pool.settings import KEYSTONE, CentralSettings, MiniDnsSettings
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx, sqlite_files
@@ -106,9 +108,11 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
                    if (finding := check_permissions(f'[{section}] {option}', path)) is not None]
     about_files += _open_secrets(conf, settings.database.connection, {
         '[database] secrets_key_file': settings.database.secrets_key_file,
-        '[service:central] signing_keys_file': settings.central.signing_keys_file})
+        '[service:central] signing_keys_file': settings.central.signing_keys_file,
+        '[service:central] pkcs11_pin': values.secret_file(conf['service:central'].pkcs11_pin or '')})
     about_files += api_tokens.check_access(settings.api, conf)
     about_files += _check_tls(settings.minidns)
+    about_files += _check_token(settings.central)
     report = config_check.check(pool, drivers, about_files, settings.database.connection,
                                 settings.pool_manager.poll_timeout, Threads(),
                                 {TLS_PORT, *(endpoint.port for endpoint in settings.minidns.listen_tls)})
@@ -309,6 +313,16 @@ def _check_tls(minidns: MiniDnsSettings) -> list[Finding]:
         return [Finding(f'MiniDNS does not start here: {words}', 'correct it where MiniDNS runs', serious=False)]
     key = minidns.tls_key and check_permissions('[service:minidns] tls_key', minidns.tls_key)
     return [key] if key else []
+
+
+def _check_token(central: CentralSettings) -> list[Finding]:
+    """Whether Central could use keys in its token."""
+    try:
+        if central.pkcs11_module:
+            KeyToken(central, Threads().compute).check()
+    except (BadConfiguration, KeyUnavailable) as error:
+        return [Finding(f'Central would not sign with keys in its token: {error}', 'correct it where Central runs')]
+    return []
 
 
 def _settings(conf: cfg.ConfigOpts) -> load.Settings:

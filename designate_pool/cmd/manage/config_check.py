@@ -234,7 +234,7 @@ def _plain(result: CheckResult) -> dict[str, Any]:
 
 
 #: Options of libraries that are secret, and URLs with a password.
-_SECRET_NAME = re.compile('password|secret')
+_SECRET_NAME = re.compile('password|secret|_pin$')
 _PASSWORD_IN_URL = re.compile(r'://[^/@\s]*:[^/@\s]+@')
 
 

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from designate_pool.model import Status
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.signing import signed_records
+from designate_pool.storage.signing.zone_signing import IN_TOKEN
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks, delete_all
 from designate_pool.storage.sql.schema import (ALIVE, domains, managed_records, plans, pool_manager_status, records,
@@ -87,10 +88,11 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int, history: datetime) -> 
     if removed >= limit:
         return removed
     newer = domains.alias()
+    in_token = sa.exists().where(zone_keys.c.domain_id == domains.c.id, IN_TOKEN)
     older = sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
     has_versions = sa.exists().where(zone_versions.c.domain_id == domains.c.id)
     gone = tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), older, _DELETED_AT < history,
-                                                    ~has_versions)).scalars().all()
+                                                    ~has_versions, ~in_token)).scalars().all()
     delete_all(tx, domains.c.id, gone)
     return removed + len(gone)
 
@@ -102,7 +104,9 @@ def purge_contents(tx: Tx, ids: list[str], limit: int, with_versions: bool = Fal
         return removed
     for table in (records, recordsets, managed_records, plans, zone_tasks, zone_transfer_requests,
                   zone_transfer_accepts, zone_shares, zone_keys, *([zone_versions] if with_versions else [])):
-        rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids))
+        # A token has to delete its key before.
+        rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids),
+                                                           *([~IN_TOKEN] if table is zone_keys else []))
                                .limit(limit - removed)).scalars())
         delete_all(tx, table.c.id, rows)
         removed += len(rows)

@@ -22,6 +22,7 @@ from designate_pool.storage.sql.secrets import SecretCipher
 
 TABLE = zone_signing
 _LONGEST = 1024
+IN_TOKEN = zone_keys.c.token_uri.is_not(None)
 #: In the place of a server of the parent: who ended signing without waiting for them.
 FORCED = 'forced by '
 #: The same: who has said what they have.
@@ -193,9 +194,22 @@ def private_of(tx: Tx, key_ids: Iterable[str]) -> dict[str, str]:
     ).tuples()}
 
 
+def unused_in_token(tx: Tx) -> dict[str, str]:
+    """The keys in tokens that no domain has any more, by id: as :attr:`SigningKey.token_uri`."""
+    return {key: uri for key, uri in tx.execute(
+        sa.select(zone_keys.c.id, zone_keys.c.token_uri).join(domains, domains.c.id == zone_keys.c.domain_id).where(
+            IN_TOKEN, sa.or_(zone_keys.c.state == KeyState.REMOVED, domains.c.purged))).tuples()}
+
+
+def forget_token(tx: Tx, key_id: str) -> None:
+    """Note that a key is in no token any more."""
+    tx.execute(sa.update(zone_keys).where(zone_keys.c.id == key_id).values(token_uri=None))
+
+
 def expire_keys(tx: Tx, before: datetime, limit: int) -> int:
-    """Delete keys that were removed from their zones before a time, *limit* at most; how many there were."""
-    old = tx.execute(sa.select(zone_keys.c.id).where(zone_keys.c.state == KeyState.REMOVED,
+    """Delete keys that were removed from their zones before a time, *limit* at most, and are in no token; how many
+    there were."""
+    old = tx.execute(sa.select(zone_keys.c.id).where(zone_keys.c.state == KeyState.REMOVED, ~IN_TOKEN,
                                                      zone_keys.c.remove_at < before).limit(limit)).scalars().all()
     tx.execute(sa.delete(zone_keys).where(zone_keys.c.id.in_(old)))
     return len(old)

@@ -134,7 +134,7 @@ def test_what_was_interrupted_is_resumed_though_nothing_can_be_purged(
     monkeypatch.setattr(purge, 'purge', fails)
     monkeypatch.setattr(central.backlog, 'resume_renewals', fails)
     monkeypatch.setattr(central.backlog, 'delete_from_former_pools', left)
-    keeper = Purger(database, CentralSettings(deleted_retention=1000), central.backlog.resume, interval=0)
+    keeper = Purger(database, CentralSettings(deleted_retention=1000), (central.backlog.resume,), interval=0)
     deadline = threading.Timer(10, keeper.stop)
     deadline.start()
     keeper.loop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import subprocess
+import sys
 
 import pytest
 from cryptography.fernet import Fernet
@@ -13,9 +14,12 @@ from oslo_config import cfg
 from designate_pool.cmd.manage import app as program
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Inline
+from designate_pool.settings import SigningPolicy
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.central import create, started
+from tests.fixtures import softhsm
+from tests.fixtures.central import WHO, create, started
+from tests.fixtures.softhsm import PIN, SoftHsm
 
 
 def test_keys_go_from_files_to_files_and_only_their_owner_can_read_them(
@@ -58,3 +62,40 @@ def test_keys_go_from_files_to_files_and_only_their_owner_can_read_them(
                        (('import', 'example.com', *files), 'already')):
         code, text = run(*words)
         assert code == 1 and why in text, text
+
+
+def test_keys_in_a_token_stay_there_and_a_token_that_cannot_be_used_is_found(
+        tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    url, config = f'sqlite:///{tmp_path}/pool.sqlite', tmp_path / 'pool.conf'
+    migrate.upgrade(url)
+    (tmp_path / 'pin').write_text(PIN)
+
+    def run(*words: str, **options: str) -> str:
+        named = SoftHsm.settings(pkcs11_pin=f'file:{tmp_path}/pin', pkcs11_keys='all') | options
+        config.write_text('\n'.join((f'[database]\nconnection = {url}\n[service:central]', *(
+            f'{name} = {value}' for name, value in named.items() if value),
+            '[backend:fake:11111111-1111-4111-8111-111111111111]', 'host = 127.0.0.1\n')))
+        program.main(['--config-file', str(config), *words], cfg.ConfigOpts())
+        printed = capsys.readouterr()
+        return printed.out + printed.err
+
+    with softhsm.new(tmp_path), contextlib.closing(Storage(url)) as storage:
+        with started(storage, Direct(Inline().workers(1, 'casts')), **SoftHsm.settings(
+                pkcs11_keys='all', signing_policies={'default': SigningPolicy()})) as central:
+            central.dnssec.enable(WHO, create(central, 'example.com.').id)
+        text = run('dnssec', 'export', 'example.com.', str(tmp_path))
+        assert 'cannot be exported' in text and text.count('pkcs11:token=zone%20keys;id=') == 2, text
+        found = run('config', 'check')
+        assert 'PKCS #11' not in found and '[service:central] pkcs11_pin' in found
+        (tmp_path / 'pin').chmod(0o600)
+        found = run('config', 'check')
+        assert '[service:central] pkcs11_pin' not in found
+        assert '[service:central] pkcs11_pin' in run('config', 'check', pkcs11_pin=PIN)  # in a file that all may read
+        for options, why in (({'pkcs11_token': 'none'}, 'NoSuchToken'), ({'pkcs11_module': '/none.so'}, '/none.so'),
+                             ({'pkcs11_token': ''}, 'pkcs11_token: it must be given with pkcs11_module')):
+            assert why in run('config', 'check', **options)
+        (tmp_path / 'pin').write_text('0000')
+        assert 'PinIncorrect' in run('config', 'check')
+    monkeypatch.setitem(sys.modules, 'pkcs11', None)
+    for words in (('config', 'check'), ('dnssec', 'export', 'example.com.', str(tmp_path))):
+        assert "pip install 'designate-pool[pkcs11]'" in run(*words)

@@ -171,10 +171,25 @@ def test_all_of_a_deleted_zone_is_purged_with_it_page_by_page(storage: Storage) 
     key = zone(storage)
     put(storage, key, *(signature(f'{number}.a.example.', 'A', 'a.example.', 1) for number in range(30)))
     storage.run(zone_signing.save_state, state(key), NOW)
-    storage.run(zone_signing.add_keys, key, [(SigningKey(new_id(), KeyRole.CSK, 13, 1, b'\1'), 'text')], NOW)
+    in_token, leaving = (SigningKey(new_id(), KeyRole.CSK, 13, 1, b'\1', token_uri='pkcs11:x') for _ in range(2))
+    storage.run(zone_signing.add_keys, key, [(SigningKey(new_id(), KeyRole.CSK, 13, 1, b'\1'), 'text'),
+                                             (in_token, None)], NOW)
+    storage.run(zone_signing.add_keys, zone(storage, 'b'), [(leaving, None), (dataclasses.replace(
+        leaving, id=new_id()), None)], NOW)
+    storage.run(zone_signing.save_keys, [dataclasses.replace(leaving, state=KeyState.REMOVED, remove_at=NOW)], NOW)
+    assert storage.read(zone_signing.unused_in_token) == {leaving.id: 'pkcs11:x'}
     storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == key).values(
         deleted=key, status=Status.DELETED, deleted_at=NOW, purged=True)) and None)
     assert storage.run(purge.purge_contents, [key], 20) == 20 and len(rows(storage, key)) == 10
     assert storage.run(purge.purge_contents, [key], 1000) > 10
-    assert rows(storage, key) == set() and storage.read(zone_signing.keys_of, [key]) == {key: []}
+    assert rows(storage, key) == set() and storage.read(zone_signing.keys_of, [key]) == {key: [in_token]}
     assert storage.read(zone_signing.state_of, key) is None
+    # What is in a token stays until that has deleted it.
+    assert storage.run(zone_signing.expire_keys, NOW + timedelta(1), 10) == 0
+    assert storage.read(zone_signing.unused_in_token) == {leaving.id: 'pkcs11:x', in_token.id: 'pkcs11:x'}
+    for each in (leaving, in_token):
+        storage.run(zone_signing.forget_token, each.id)
+    assert storage.read(zone_signing.unused_in_token) == {}
+    assert storage.run(zone_signing.expire_keys, NOW + timedelta(1), 10) == 1
+    storage.run(purge.purge_contents, [key], 20)
+    assert storage.read(zone_signing.keys_of, [key]) == {key: []}
