@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from designate_pool.errors import BadConfiguration, KeyUnavailable
-from designate_pool.model import KeyRole, SigningKey, new_id
 from designate_pool.logs import OutageLog
+from designate_pool.model import KeyRole, SigningKey, new_id
 from designate_pool.settings import CentralSettings
 from designate_pool.signing import keys
 
