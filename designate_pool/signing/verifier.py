@@ -325,12 +325,12 @@ def _add(zone: dict[str, _RRsets], record: ZoneRecord) -> None:
         rrsets[rtype] = ttl or 0, {wire}
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(20_000)
 def _wire(name: str) -> bytes:
     return dns.name.from_text(name).canonicalize().to_wire() or b''
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(20_000)
 def _labels(name: str) -> Labels:
     return dns.name.from_text(name).canonicalize().labels[-2::-1]
 
@@ -349,7 +349,7 @@ def _type(number: int) -> str:
     return dns.rdatatype.to_text(dns.rdatatype.RdataType(number))
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(20_000)
 def _hashed(name: str, apex: str) -> str:
     """The name of the NSEC3 record of *name*."""
     return f'{dns.dnssec.nsec3_hash(name, None, 0, dns.dnssectypes.NSEC3Hash.SHA1).lower()}.{apex}'
@@ -361,7 +361,7 @@ def _canonical(rtype: str, wire: bytes) -> bytes:
     return dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), wire, 0, len(wire)).to_digestable()
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(20_000)
 def _link(wire: bytes, denial: str, apex: str) -> tuple[str, frozenset[int]]:
     """The owner of the next record of the chain, and the types that are listed.
 

@@ -148,6 +148,11 @@ def test_a_large_zone_is_signed_in_pieces_while_it_changes_and_is_published_at_o
                 central.update_domain(RED, domain.id, {'ttl': 77})
             if number == 8:
                 central.update_pool(WHO, {'id': domain.pool_id, 'name_servers': SERVERS[::-1]})
+            if number == 10:
+                second = central.create_pool(WHO, {'name': 'second', 'name_servers': ['ns1.example.net.']})
+                database.run(write_servers, Pool('second', servers=(Server('2' * 32, 'bind9', '192.0.2.53'),)), False,
+                             False, clock.moment())
+                central.move_domain(WHO, domain.id, second.id)
             if number == 12:
                 assert refused(change, central, domain, (domain.name, 'NSEC3PARAM', ['1 0 0 -'])) == 'has_signatures'
             lived(dice.choice([central, other]), clock, domain, 1)
