@@ -83,8 +83,7 @@ class KeyToken:
 
         :param name: of the key, for the error
         """
-        signature: bytes = self._call(name, self._sign, bytes.fromhex(key.id), key.algorithm, data)
-        return signature
+        return self._call(name, self._sign, bytes.fromhex(key.id), key.algorithm, data)
 
     def destroy(self, key_id: str) -> None:
         """Delete a key, if the token has it."""
@@ -113,21 +112,18 @@ class KeyToken:
 
     def _repeated(self, work: Callable[..., Any], *args: Any) -> Any:
         """Do it with the session that is open, and if that fails, with a new one."""
-        if self._place in _OPEN:
-            with contextlib.suppress(self._library.PKCS11Error):
-                return self._tried(work, *args)
-        return self._tried(work, *args)
-
-    def _tried(self, work: Callable[..., Any], *args: Any) -> Any:
+        is_new = self._place not in _OPEN
         try:
-            if self._place not in _OPEN:
+            if is_new:
                 _OPEN[self._place] = self._session(), {}
             return work(*_OPEN[self._place], *args)
         except self._library.PKCS11Error:
             _OPEN.clear()
             with contextlib.suppress(self._library.PKCS11Error):
                 self._library.lib(self._place[0]).finalize()
-            raise
+            if is_new:
+                raise
+        return self._repeated(work, *args)
 
     def _session(self) -> Any:
         if self._wrong_pin is not None:

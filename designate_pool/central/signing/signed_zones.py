@@ -93,7 +93,8 @@ class SignedZones:
 
         :raises Refused: when it cannot be
         """
-        self._signer.require_cipher(not self._signer.makes_keys)
+        if not self._signer.makes_keys:
+            self._signer.require_cipher()
         if policy not in self._signer.policies:
             raise InvalidField(field='policy', why=f'there is no section [dnssec_policy:{policy}]')
         return self._change(context, domain_id, self._enable, policy)
@@ -151,8 +152,10 @@ class SignedZones:
 
     def empty_token(self) -> None:
         """Delete from the token of this Central the keys that no zone has any more."""
-        for key_id, uri in self._storage.read(zone_signing.unused_in_token).items() if self._token is not None else ():
-            if self._token is not None and self._token.uri_of(key_id) == uri:
+        if self._token is None:
+            return
+        for key_id, uri in self._storage.read(zone_signing.unused_in_token).items():
+            if self._token.uri_of(key_id) == uri:
                 self._token.destroy(key_id)
                 self._storage.run(zone_signing.forget_token, key_id)
 

@@ -106,9 +106,9 @@ class ZoneSigner:
         key = SigningKey(new_id(), role, algorithm, keys.tag_of(public), public)
         return key, self.seal(key.id, private)
 
-    def require_cipher(self, is_needed: bool = True) -> None:
+    def require_cipher(self) -> None:
         """Refuse to go on where private keys cannot be encrypted."""
-        if is_needed and not self._has_cipher:
+        if not self._has_cipher:
             raise Refused('no_signing_keys_file', 'Zones cannot be signed here: [service:central] signing_keys_file is '
                                                   'not set.', 409)
 
