@@ -5,6 +5,7 @@ Every version is valid by itself, so a program that ends between two leaves noth
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Sequence
@@ -88,14 +89,16 @@ class KeyEvents:
         except Exception as error:  # other zones go on
             logs.failure(LOG, error, 'the signing of the zone %s does not go on; tried again in a minute',
                          domain_id)
+            with contextlib.suppress(Exception):  # the same one, if keys are not why
+                self.advance(domain_id, most, of_keys=False)
             self._storage.run(_postpone, domain_id, self._storage.now(),
                               str(error) if isinstance(error, PoolError) else 'an error that the log of Central has')
 
-    def advance(self, domain_id: str, most: int) -> None:
-        """Do what is due for one zone, in *most* pieces at most."""
+    def advance(self, domain_id: str, most: int, of_keys: bool = True) -> None:
+        """Do what is due for one zone, in *most* pieces at most; without *of_keys* signatures alone are renewed."""
         former = self._storage.read(domains.get, domain_id)
         for _ in range(most):
-            if not transactions.run(self._storage, self._advance, domain_id, self._storage.now()):
+            if not transactions.run(self._storage, self._advance, domain_id, self._storage.now(), of_keys):
                 break
         domain = self._storage.read(domains.get, domain_id)
         # Of a version whose commit was not heard of, too.
@@ -126,7 +129,7 @@ class KeyEvents:
             zone_signing.schedule(tx, [domain.id], now + LOOK)
         return done
 
-    def _advance(self, tx: Tx, domain_id: str, now: datetime) -> bool:
+    def _advance(self, tx: Tx, domain_id: str, now: datetime, of_keys: bool) -> bool:
         """Do what is due in one version, or a piece of it; whether more is due."""
         domain, state = domains.lock(tx, domain_id), zone_signing.state_of(tx, domain_id)
         if state is not None and state.state is SigningState.HELD and state.prepared_to is None:
@@ -146,12 +149,16 @@ class KeyEvents:
             return self._renew_in_frozen_pool(tx, domain, state, zone_keys, policy, now)
         is_leaving = state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
         parent = parent_ds.own_parent(tx, domain, policy)
+        longer = {key.id: dataclasses.replace(key, longest_ttls={**key.longest_ttls, key_states.DS_TTL: parent.ttl})
+                  for key in zone_keys if key.longest_ttls.get(key_states.DS_TTL, 0) < parent.ttl}
+        zone_keys = [longer.get(key.id, key) for key in zone_keys]
         facts = facts_of(tx, domain, state, zone_keys, parent)
         if is_held:
             return self._resume(tx, domain, state, zone_keys, policy, now)
         # What keys wait for begins with the first version that is signed.
         is_first = not domain.is_signed and not is_leaving and any(key.state in keys.IN_ZONE for key in zone_keys)
-        steps = [] if is_first else key_states.plan(zone_keys, key_policy(policy, zone_keys, parent), facts, now)
+        steps = key_states.plan(zone_keys, key_policy(policy, zone_keys, parent), facts, now) \
+            if of_keys and not is_first else []
         due = [step for step in steps if step.is_due]
         lacking = next((step.role for step in due if step.former is None), None)
         if lacking is not None:  # alone: what failed later would leave it in the token
@@ -160,12 +167,12 @@ class KeyEvents:
             zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
             return True
         changed = [step.key for step in due if step.key is not None]
-        by_id = {key.id: key for key in changed}
+        by_id = {**longer, **{key.id: key for key in changed}}
         after = [by_id.get(key.id, key) for key in zone_keys]
         is_signed = any(key.state in keys.IN_ZONE for key in after)
         if is_signed and not domain.is_signed and self._prepare(tx, domain, state, after, policy, now):
             return True
-        zone_signing.save_keys(tx, changed, now)
+        zone_signing.save_keys(tx, [*by_id.values()], now)
         stage = key_states.zone_state(after, is_leaving)
         if stage is not state.state:
             LOG.info('%s: %s, was %s', domain.name, stage, state.state)
@@ -278,8 +285,7 @@ def key_policy(policy: SigningPolicy, zone_keys: Sequence[SigningKey], parent: O
     lifetimes = {KeyRole.KSK: policy.ksk_lifetime, KeyRole.CSK: policy.ksk_lifetime, KeyRole.ZSK: policy.zsk_lifetime}
     return KeyPolicy(roles_of(policy, zone_keys), {role: seconds for role, seconds in lifetimes.items() if seconds},
                      policy.dnskey_ttl, policy.propagation_delay,
-                     max(policy.parent_ds_ttl, 0 if parent.domain is None else parent.domain.ttl),
-                     digests=policy.digests)
+                     max(policy.parent_ds_ttl, parent.ttl), digests=policy.digests)
 
 
 def roles_of(policy: SigningPolicy, zone_keys: Sequence[SigningKey]) -> Sequence[KeyRole]:

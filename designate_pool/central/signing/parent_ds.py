@@ -38,12 +38,14 @@ class OwnParent(NamedTuple):
         does not serve them yet
     :ivar why: why the service does not put them into it; '' if it does, or there is none
     :ivar rows: of the records that the service has put there
+    :ivar ttl: of the DS records, in seconds
     """
 
     domain: Domain | None = None
     ds: Mapping[str, Sequence[str] | None] = {}
     why: str = ''
     rows: Sequence[ManagedRecord] = ()
+    ttl: int = 0
 
 
 def served_by(tx: Tx, domain: Domain) -> dict[str, int | None]:
@@ -77,7 +79,8 @@ def own_parent(tx: Tx, domain: Domain, policy: SigningPolicy) -> OwnParent:
                               [record.serial_number for record in records] or [parent.content_serial or parent.serial])
     return OwnParent(parent, {f'the zone {parent.name}': texts, **{
         label: texts if served is not None and at_least(served, serial) else None
-        for label, served in served_by(tx, parent).items()}}, '', rows)
+        for label, served in served_by(tx, parent).items()}}, '', rows, max(
+            parent.ttl, at_name['DS'].ttl or 0 if 'DS' in at_name else 0))
 
 
 def keep(tx: Tx, context: Context, domain: Domain, wanted: Collection[str], policy: SigningPolicy, now: datetime,
@@ -86,7 +89,7 @@ def keep(tx: Tx, context: Context, domain: Domain, wanted: Collection[str], poli
 
     :raises designate_pool.errors.PoolError: when the parent cannot be changed, as one that is locked
     """
-    parent, _, _, rows = own_parent(tx, domain, policy)
+    parent, _, _, rows, _ = own_parent(tx, domain, policy)
     over = [row for row in rows if parent is None or row.domain_id != parent.id]
     if over:
         domains.lock_many(tx, sorted({row.domain_id for row in over}))

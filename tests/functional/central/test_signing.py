@@ -743,6 +743,28 @@ def test_a_key_that_signs_all_is_rolled(central: Central, database: Storage, clo
     assert last.tag != former.tag and last.state.value == 'active'
 
 
+def test_a_key_that_cannot_be_published_keeps_no_signatures_from_being_renewed(
+        central: Central, database: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = secured(central, clock)
+    key_set = zone_signer.key_set
+
+    def without_ksk(*arguments: Any) -> KeySet:
+        found = key_set(*arguments)
+        if len(found.dnskeys) > 2:  # what signs the keys is away
+            raise errors.ServiceUnavailable(service='the token', why='no answer')
+        return found
+
+    monkeypatch.setattr(zone_signer, 'key_set', without_ksk)
+    central.dnssec.roll(RED, domain.id, 'ZSK')
+    for _ in range(30):
+        lived(central, clock, domain, 86400)
+        check(database, clock, domain)
+    assert 'no answer' in str(central.dnssec.show(RED, domain.id).state.why)
+    monkeypatch.undo()
+    lived(central, clock, domain, 86400)
+    assert states(central, domain) == ['KSK active', 'ZSK active', 'ZSK published']
+
+
 def test_keys_are_made_where_they_can_be_encrypted_alone(central: Central, database: Storage, clock: Clock,
                                                          caller: Caller) -> None:
     domain = create(central, 'example.com.', who=RED)
@@ -820,6 +842,32 @@ def test_keys_wait_for_every_server_of_the_parent_zone(central: Central, databas
     central.dnssec.skip_server(RED, child.id, server.label, 'it is switched off')
     lived(central, clock, child, 2 * HOUR)
     lived(central, clock, child, 2 * HOUR)
+    assert not central.get_domain(RED, child.id).is_signed
+
+
+def test_the_ttl_that_a_user_has_given_the_ds_is_waited_for(central: Central, database: Storage,
+                                                            clock: Clock) -> None:
+    parent = create(central, 'example.com.', ('sub.example.com.', 'NS', ['ns1.example.net.']), who=RED)
+    change(central, parent, ('sub.example.com.', 'DS', [f'1 13 2 {"ab" * 32}']), ttl=5 * 86400)
+    child = create(central, 'sub.example.com.', who=RED)
+    central.dnssec.enable(RED, child.id)
+    for _ in range(14):
+        lived(central, clock, child, 12 * HOUR)
+    assert states(central, child) == ['KSK active', 'ZSK active']
+    central.dnssec.roll(RED, child.id, 'KSK')
+    for _ in range(8):
+        lived(central, clock, child, 12 * HOUR)
+    assert states(central, child) == ['KSK active', 'KSK ds-seen', 'ZSK active']
+    for _ in range(4):
+        lived(central, clock, child, 12 * HOUR)
+    assert states(central, child) == ['KSK active', 'ZSK active']
+    central.dnssec.disable(RED, child.id)
+    change(central, parent, ('sub.example.com.', 'DS', []))  # the user's own
+    for _ in range(9):
+        lived(central, clock, child, 12 * HOUR)
+    assert not ds_in(central, parent, child) and central.get_domain(RED, child.id).is_signed
+    for _ in range(3):
+        lived(central, clock, child, 12 * HOUR)
     assert not central.get_domain(RED, child.id).is_signed
 
 
