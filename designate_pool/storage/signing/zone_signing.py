@@ -77,13 +77,16 @@ def report_ds(tx: Tx, seen: Mapping[str, Mapping[str, Sequence[str] | None]], no
 
     A domain whose signing is to end without waiting for them stays as it is.
 
-    :param seen: by domain id, of those that may be signed: by server; None for one that did not answer
+    :param seen: by domain id, of those that may be signed: by server; None for one that did not answer, of which stays
+        what it had, or what a user has said
     """
     for domain_id, state in states_of(tx, seen).items():
         former = {server: ds for server, (_, ds) in state.ds_seen.items()}
-        if former != seen[domain_id] and not is_forced(state):
+        confirmed = next((ds for server, ds in former.items() if server.startswith(CONFIRMED)), None)
+        new = {server: former.get(server, confirmed) if ds is None else ds for server, ds in seen[domain_id].items()}
+        if former != new and not is_forced(state):
             tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id).values(
-                ds_seen={server: (now.isoformat(), ds) for server, ds in seen[domain_id].items()}, next_event_at=now,
+                ds_seen={server: (now.isoformat(), ds) for server, ds in new.items()}, next_event_at=now,
                 updated_at=now))
 
 

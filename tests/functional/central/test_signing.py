@@ -723,6 +723,26 @@ def test_signing_that_ends_a_second_time_waits_for_the_ds_again(central: Central
     check(database, clock, domain)
 
 
+def test_what_a_user_has_said_of_a_server_of_the_parent_that_does_not_answer_stays(
+        central: Central, database: Storage, clock: Clock) -> None:
+    domain = secured(central, clock)
+    here, unreachable = '192.0.2.53:53', '[2001:db8::53]:53'
+
+    def report(*ds: str) -> None:
+        database.run(zone_signing.report_ds, {domain.id: {here: ds, unreachable: None}}, clock.moment())
+        lived(central, clock, domain, 60)
+
+    central.dnssec.disable(RED, domain.id)
+    report()
+    assert central.dnssec.show(RED, domain.id).state.why == f'the DS to be gone at {unreachable}'
+    central.dnssec.confirm_ds(RED, domain.id, False)
+    report(*central.dnssec.show(RED, domain.id).ds, f'1 13 2 {"ab" * 32}')
+    assert central.dnssec.show(RED, domain.id).state.why == f'the DS to be gone at {here}'
+    for _ in range(3):
+        report()
+    assert not central.get_domain(RED, domain.id).is_signed
+
+
 def test_a_key_that_signs_all_is_rolled(central: Central, database: Storage, clock: Clock,
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zone_signer, 'MOST_RENEWED', 5)
