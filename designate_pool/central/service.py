@@ -641,7 +641,7 @@ class Central:
             raise DomainNotFound(domain=domain.id)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
-        if unknown := self._apply_reports(context, *requests.reports(reports)):
+        if unknown := self._apply_reports(context, *reports):
             LOG.warning('ignored: reports about zones that do not exist: %s', ', '.join(unknown))
 
     def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:

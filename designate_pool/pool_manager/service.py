@@ -66,7 +66,6 @@ class PoolManager:
 
     def update_domain(self, context: Context, domain: Domain) -> None:
         """Queue a domain that Central has created, changed or deleted."""
-        _check([domain], Domain, 'domain')
         self._manager.queue_changes([domain.id])
 
     create_domain = delete_domain = update_domain
@@ -79,7 +78,6 @@ class PoolManager:
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
         """Take the result of one poll, of a server named by id or address."""
-        _check([domain], Domain, 'domain')
         server_id = _server_at(name_server, [worker.server for worker in self._manager.all_workers.values()])
         if server_id is None:
             raise InvalidField(field='name_server', why=f'{name_server!r} is no server of the pool')
@@ -93,7 +91,6 @@ class PoolManager:
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         """Queue the results of polls, or pass them on to another pool manager."""
         if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
-            _check(results, PollResult, 'results')
             self._manager.queue_results(results)
             if self._others is not None and (foreign := self._manager.of_others(results)):
                 # Not all pool managers have these servers in their configuration, and this one does not know which do.
@@ -107,8 +104,6 @@ class PoolManager:
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
         """Take the results of one page of the audit of serials."""
-        _check([started_at], datetime, 'started_at')
-        _check(findings, PollResult, 'findings')
         self._periodic.serial_audit.audited(context, started_at, counts, findings)
 
     def look_for_changes(self, context: Context) -> None:
@@ -135,19 +130,17 @@ class PoolManager:
 
 
 class _PassedOn:
-    """Handles what a pool manager has passed on, perhaps unchecked."""
+    """Handles what a pool manager has passed on."""
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
         """Queue several domains."""
-        _check(domains, Domain, 'domains')
         self._manager.queue_changes(domain.id for domain in domains)
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         """Queue the results of polls."""
-        _check(results, PollResult, 'results')
         self._manager.queue_results(results)
 
 
@@ -168,14 +161,3 @@ def _addresses(server: Server) -> set[Endpoint]:
         addresses = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
         return {Endpoint(str(address[4][0]), server.port) for address in addresses}
     return set()
-
-
-def _check(values: Any, kind: type, field: str) -> None:
-    """
-    :raises InvalidField: when *values* is no list of values of this kind
-    """
-    if not isinstance(values, (list, tuple)):
-        raise InvalidField(field=field, why=f'a list is wanted, not {type(values).__name__}')
-    for value in values:
-        if not isinstance(value, kind):
-            raise InvalidField(field=field, why=f'a {kind.__name__} is wanted, not {type(value).__name__}')

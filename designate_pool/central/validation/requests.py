@@ -9,7 +9,7 @@ from typing import Any
 
 from designate_pool.central.validation import fields, masters, names_and_rdata
 from designate_pool.errors import InvalidField
-from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange, RecordSet, Report
+from designate_pool.model import AlsoNotify, Domain, Pool, RecordChange, RecordSet, Report
 from designate_pool.protocol.names_and_rdata import given_name, lies_in
 
 DEFAULT_TTL = 3600
@@ -299,14 +299,3 @@ def report(domain: Any, status: Any, serial_number: Any) -> Report:
         raise InvalidField(field='domain', why='not a zone')
     return Report(domain.id, domain.action, domain.generation, fields.outcome('status', status),
                   fields.serial_number('serial_number', serial_number), domain.pool_name)
-
-
-def reports(given: Any) -> list[Report]:
-    """The reports of ``update_statuses``."""
-    for index, entry in enumerate(fields.sequence('reports', given)):
-        if not isinstance(entry, Report):
-            raise InvalidField(field=f'reports[{index}]', why='not a report')
-        if not isinstance(entry.status, Outcome):
-            raise InvalidField(field=f'reports[{index}].status', why='not SUCCESS or ERROR')
-        fields.serial_number(f'reports[{index}].serial_number', entry.serial_number)
-    return list(given)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.errors import InvalidField, ServiceUnavailable
+from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, Status
 from designate_pool.pool_manager.dispatch.server_worker import LATELY
 from designate_pool.pool_manager.manager import Manager
@@ -200,12 +200,3 @@ def test_results_of_servers_that_only_others_have_are_passed_on(pool: ScriptedPo
     first.update_statuses(CONTEXT, [*stale, *results])
     assert broker.results == results[1:], 'nobody has a server at the former address'
     assert {pool.rows(domain)[key, Action.UPDATE].serial_number for key in SERVERS} == {domain.serial}
-
-
-def test_what_was_passed_on_is_checked(pool: ScriptedPool) -> None:
-    domain, spread = pool.create(), pool.endpoint.spread
-    for method, wrong in ((spread.change_domains, [served(domain, A)]), (spread.update_statuses, [domain]),
-                          (spread.change_domains, domain), (pool.endpoint.change_domains, [None]),
-                          (pool.endpoint.update_statuses, 'results')):
-        with pytest.raises(InvalidField, match='is wanted'):
-            method(CONTEXT, wrong)  # type: ignore[operator]
