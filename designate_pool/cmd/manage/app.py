@@ -19,7 +19,7 @@ from designate_pool.api.auth import keystone, policy
 from designate_pool.backends.base import Backend, check_permissions
 from designate_pool.central.signing.key_token import KeyToken
 from designate_pool.cmd.compose import services
-from designate_pool.cmd.manage import api_tokens, config_check, invariants_check, zone_keys
+from designate_pool.cmd.manage import api_tokens, config_check, zone_keys
 from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
 from designate_pool.config import concurrency_choice, load, pools, sink, source, values
@@ -29,7 +29,7 @@ from designate_pool.errors import (BadConfiguration, DomainNotFound, InvalidFiel
 from designate_pool.minidns import acl
 from designate_pool.model import TLS_PORT, Context, Domain, Endpoint, Finding, Option, PageRequest, Pool
 from designate_pool.pool_manager.periodic import signature_audit
-from designate_pool.pool_manager.verify import parent_servers
+from designate_pool.pool_manager.verify import invariants, parent_servers
 from designate_pool.protocol import tls, tsig
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -131,7 +131,7 @@ def check(conf: cfg.ConfigOpts) -> int:
     settings = _settings(conf)
     with contextlib.closing(Storage(settings.database.connection)) as storage, config_check.quiet_drivers():
         migrate.check(storage)
-        report = invariants_check.InvariantCheck(storage, pool, drivers, conf.command.patience).run()
+        report = invariants.InvariantCheck(storage, pool, drivers, conf.command.patience).run()
     print(report.json() if conf.command.json else report.text())
     return report.code
 
