@@ -226,9 +226,16 @@ def test_services_that_each_use_another_node_lose_nothing(cluster: GaleraCluster
     load.check()
 
 
-def test_services_go_on_when_their_node_is_killed_and_when_it_is_paused(cluster: GaleraCluster,
-                                                                        loaded: Callable[..., Load]) -> None:
+@pytest.fixture
+def proxy(cluster: GaleraCluster) -> Iterator[Proxy]:
+    """To the first node; the services end before it does."""
     proxy = Proxy(cluster.nodes[0].port)
+    yield proxy
+    proxy.stop()
+
+
+def test_services_go_on_when_their_node_is_killed_and_when_it_is_paused(
+        cluster: GaleraCluster, proxy: Proxy, loaded: Callable[..., Load]) -> None:
     url = sa.make_url(cluster.create_database()).set(port=proxy.port).render_as_string(hide_password=False)
     load = loaded(url)
     faults = [('before', 0.0)]
@@ -258,4 +265,3 @@ def test_services_go_on_when_their_node_is_killed_and_when_it_is_paused(cluster:
         load.await_changes(20)
     load.tell('Galera behind a proxy', *faults)
     load.check()
-    proxy.stop()

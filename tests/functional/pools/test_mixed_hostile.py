@@ -224,7 +224,7 @@ def test_transfers_of_masters(pool: Mixed, cases: list[str]) -> None:
 
         refused: list[str] = []
         every = list(dict.fromkeys([*cases, *TRANSFERS, *MESSAGES]))
-        whys = dict(zip(every, for_all(every, follow)))
+        whys = dict(zip(every, for_all(every, follow, clients=16)))  # who wait
         assert not [case for case in (*ACCEPTED, 'plain', 'nsec-all', 'nsec3', 'rrsig-beside-cname')
                     if whys[case]], whys
         assert not {'trailing', 'truncated-flag'} ^ {case for case in MESSAGES if not whys[case]}, whys

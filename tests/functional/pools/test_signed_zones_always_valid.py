@@ -13,7 +13,7 @@ from tests.fixtures.always_valid import AlwaysValid
 
 
 def test_nothing_invalid_is_served_while_keys_are_rolled_and_everything_dies(tmp_path: pathlib.Path) -> None:
-    with AlwaysValid(tmp_path, 1).running() as zone:
+    with AlwaysValid(tmp_path, 1, pause=0.1).running() as zone:
         zone.dnssec('POST', policy='default')
         zone.wait_for('secure')
         zone.live(30, kills=2, zsk_seconds=5, stopped=4)
