@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from testing.bind import Named
-from testing.rabbitmq import RabbitMq
 from testing.stack import Stack
 from tests.functional.clusters.load import Load
 
 
 @pytest.fixture
-def loaded(tmp_path: pathlib.Path, rabbitmq: RabbitMq) -> Iterator[Callable[..., Load]]:
+def loaded(tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Load]]:
     """Starts the services with two BINDs: ``loaded(database_url)``, and returns a load that is not running yet."""
     with contextlib.ExitStack() as end:
         def start(database_url: str, transport_url: str = '', options: str = '') -> Load:
@@ -25,7 +24,8 @@ def loaded(tmp_path: pathlib.Path, rabbitmq: RabbitMq) -> Iterator[Callable[...,
                 end.callback(each.remove)
                 each.start()
             sections = [each.section(str(uuid.uuid4()), call_timeout=4) for each in servers]
-            stack = Stack(tmp_path / 'stack', [*sections, options], database_url, transport_url or rabbitmq.url)
+            broker = transport_url or request.getfixturevalue('rabbitmq').url
+            stack = Stack(tmp_path / 'stack', [*sections, options], database_url, broker)
             return Load(end.enter_context(stack), servers)
 
         yield start

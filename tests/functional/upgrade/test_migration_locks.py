@@ -1,7 +1,7 @@
 """Tables are upgraded while programs write: no table may be locked for longer than a second, whatever it holds.
 
 Four writers touch a row of each large table all the time, in transactions of one statement, while the next revision is
-applied to 400,000 rows in each of the tables that belong to zones.
+applied to 100,000 rows in each of the tables that belong to zones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.fixtures.next_release import add_revision
 
 pytestmark = pytest.mark.slow
 
-ROWS = 400_000
+ROWS = 100_000
 TABLES = (schema.domains, schema.records, schema.pool_manager_status, schema.zone_versions)
 #: Seconds that a write may have to wait.
 LONGEST = 1.0
