@@ -53,15 +53,16 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[[pathlib.Path], None]:
 
 #: Files that take longest, longest first.  They are begun first, so that none of them is left over at the end, when
 #: the other processes that run tests have nothing more to do.
-SLOWEST = ('test_documentation_guide', 'test_signed_zones_always_valid', 'test_planted', 'test_staged_release',
-           'test_devstack', 'test_mixed_hostile', 'test_galera', 'test_signed_zones', 'test_takeover_finish',
-           'test_documentation', 'test_rabbitmq_nodes', 'test_openapi', 'test_year', 'test_short',
-           'test_rolling_upgrade', 'test_migration_locks', 'test_documentation_servers', 'test_mixed_outages',
-           'test_devstack_running', 'test_mixed_commands', 'test_stop_without_broker', 'test_status_page',
-           'test_mixed_joining', 'test_messages', 'test_hand_edits', 'test_wheel', 'test_mixed_pool_services',
-           'test_situations_outages', 'test_signer', 'test_mixed_settings', 'test_zone_tasks_running',
-           'test_backend_catalog', 'test_situations_faults', 'test_mixed_freeze', 'test_two_pools', 'test_fed_pool',
-           'test_mixed_catalog', 'test_standby', 'test_signed_zones_parent', 'test_contents_audit', 'test_storm',
+SLOWEST = ('test_documentation_guide', 'test_documentation_guide_more', 'test_planted', 'test_mixed_hostile',
+           'test_staged_release', 'test_signed_zones_always_valid', 'test_devstack', 'test_galera',
+           'test_signed_zones', 'test_takeover_finish', 'test_documentation', 'test_rabbitmq_nodes', 'test_openapi',
+           'test_year', 'test_short', 'test_mixed_outages', 'test_rolling_upgrade', 'test_documentation_servers',
+           'test_staged_makes', 'test_devstack_running', 'test_mixed_commands', 'test_stop_without_broker',
+           'test_mixed_joining', 'test_messages', 'test_migration_locks', 'test_status_page', 'test_wheel',
+           'test_mixed_pool_services', 'test_situations_outages', 'test_hand_edits', 'test_mixed_settings',
+           'test_zone_tasks_running', 'test_backend_catalog', 'test_situations_faults', 'test_mixed_freeze',
+           'test_two_pools', 'test_fed_pool', 'test_mixed_catalog', 'test_signed_zones_parent', 'test_standby',
+           'test_signer', 'test_contents_audit', 'test_storm',
            # Those of make test.
            'test_takeover', 'test_turns', 'test_migrations', 'test_sessions', 'test_rabbitmq', 'test_http_server',
            'test_authorisation', 'test_signing', 'test_machine', 'test_written_paths', 'test_ixfr_servers',

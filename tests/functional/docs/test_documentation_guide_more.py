@@ -1,0 +1,14 @@
+"""Every other page of the operator's guide: see ``test_documentation_guide``."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fixtures import documentation
+
+
+@pytest.mark.parametrize('page', documentation.pages('guide')[1::2], ids=documentation.name)
+def test_what_a_page_tells_to_do_does_what_the_page_says(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    documentation.check(page, tmp_path)
