@@ -34,7 +34,7 @@ class PoolError(Exception):
             setattr(self, name, value)
 
     def __str__(self) -> str:
-        text = (type(self).__doc__ or '').strip().format(**self.kwargs)
+        text = (type(self).__doc__ or '').partition('\n\n')[0].strip().format(**self.kwargs)
         return text[:-1] if text.endswith('..') else text  # after the name of a zone
 
 

@@ -74,7 +74,7 @@ EXPLANATION = AnswerForm('ZoneExplanation', {
     'converged_at': maybe(MOMENT).about('When the pool first agreed on it.'),
     'request_id': maybe(TEXT).of(lambda domain: domain.request_id or None).about(
         'Of the request that gave it its serial.'),
-    'changed_by': maybe(TEXT).about('Who gave it its serial.'),
+    'changed_by': maybe(TEXT).about('Who gave it its contents.'),
     'also_notifies': TEXTS.about('Who is notified of each change besides the servers; it is not checked whether they '
                                  'heed it.'),
     'findings': many(one(FINDING)).about('What audits found of it lately and is not repaired, the newest first.'),
@@ -232,10 +232,11 @@ def explain_domain(api: Api, context: Context, domain: Domain, base: str) -> Jso
 
 
 def _changed_by(api: Api, context: Context, domain: Domain) -> str | None:
-    """Who gave a domain its serial; None also if that was in the time of another project."""
+    """Who gave a domain its contents; None also if that was in the time of another project."""
     return next((str(version.actor) for version in api.central.find_versions(context, domain.id, 5)
-                 if version.serial != version.former_serial or version.kind not in (ChangeKind.API, ChangeKind.OWNER)),
-                None) or None
+                 if version.kind is not ChangeKind.SIGNING and (
+                     version.serial != version.former_serial
+                     or version.kind not in (ChangeKind.API, ChangeKind.OWNER, ChangeKind.RELEASE))), None) or None
 
 
 def _waiting(api: Api, context: Context, domain: Domain) -> str:

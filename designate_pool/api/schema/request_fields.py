@@ -275,7 +275,7 @@ def _moment(name: str, value: Any) -> datetime:
 def _plan_id(name: str, value: Any) -> str:
     plain = str(value).replace('-', '').lower()
     if not _BEGINNING.fullmatch(plain):
-        raise InvalidField(field=name, why=str(_PLAN_ID[MESSAGE]))
+        raise InvalidField(field=name, why=f'{_PLAN_ID[MESSAGE]}: {value}')
     return plain
 
 

@@ -94,6 +94,7 @@ class PoolState:
     :ivar changes: the newest first
     :ivar audits: the rounds over all domains
     :ivar others: the servers of the other pools, by pool
+    :ivar in_error: ids and names of zones
     """
 
     name: str
@@ -104,6 +105,7 @@ class PoolState:
     audits: Sequence[Audit] = ()
     others: Mapping[str, Sequence[ServerReport]] = dataclasses.field(default_factory=dict)
     freeze: Freeze | None = None
+    in_error: Sequence[tuple[str, str]] = ()
 
 
 def pool_page(found: PoolState, base: str, now: datetime) -> str:
@@ -112,7 +114,7 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
     return page(
         f'Pool {found.name}', base, now,
         el('h1', f'Pool {found.name}'),
-        el('p', pool_summary(found.reports), class_='summary', id='summary'),
+        el('p', pool_summary(found.reports, len(found.in_error)), class_='summary', id='summary'),
         el('p', f'The pool is frozen{frozen(FREEZE.show(found.freeze))}.', class_='summary bad', id='freeze')
         if found.freeze else None,
         section('pools', 'Other pools', table(
@@ -120,7 +122,9 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
             [(el('a', name, href=f'{base}/status?pool={quote(name, "")}'), pool_summary(reports))
              for name, reports in found.others.items()])) if found.others else None,
         section('servers', 'Servers', _servers(found, now)),
-        section('failing', 'What fails', table(
+        section('failing', 'What fails', el('p', 'Zones in ERROR: ', *(
+            join(zone_link(name, domain_id, base), ' ') for domain_id, name in found.in_error))
+            if found.in_error else None, table(
             'failing', 'Operations that failed and are tried again, of each server those that are due first',
             ('Zone', 'Server', 'Operation', 'Serial there', 'Wanted', 'Tries', 'Reason', 'Next try'),
             [(zone_link(failure.name, failure.domain_id, base), labels.get(failure.server_id, failure.server_id),
@@ -128,7 +132,7 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
               '–' if failure.action is Action.DELETE else str(failure.expected_serial), failure.attempts,
               failure.error or '–',
               until(failure.next_attempt_at, now)) for failure in found.failures],
-            numbers=(3, 4, 5), empty='Nothing fails.')),
+            numbers=(3, 4, 5), empty='No operation on a server fails.' if found.in_error else 'Nothing fails.')),
         section('changes', 'Last changes', _changes(found.changes, base, now)),
         section('audits', 'Audits', table(
             'audits', 'The audit rounds, each of which checks every zone on every server',
@@ -142,8 +146,8 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
             empty='No program has reported yet.')))
 
 
-def pool_summary(reports: Sequence[ServerReport]) -> str:
-    """The state of a pool in a sentence."""
+def pool_summary(reports: Sequence[ServerReport], in_error: int = 0) -> str:
+    """The state of a pool, of whose zones some are in ERROR, in a sentence."""
     active = [report for report in reports if report.server.state is ServerState.ACTIVE]
     if not active:
         return 'No server of the pool is active.'
@@ -162,6 +166,8 @@ def pool_summary(reports: Sequence[ServerReport]) -> str:
     if behind:
         names = ', '.join(report.server.label for report in behind)
         return f'{what}; {names} still {"has" if len(behind) == 1 else "have"} work to do.'
+    if in_error:
+        return f'{what}; {"a zone is" if in_error == 1 else "some zones are"} in ERROR.'
     return f'{what}.' if silent else f'{what}, and every one has all of {of}.'
 
 

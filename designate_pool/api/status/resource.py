@@ -51,9 +51,9 @@ def show_status(api: Api, req: falcon.Request, resp: falcon.Response) -> None:
     freeze = Freeze.parse(pools[name].freeze) if name in pools else None
     programs = api.central.find_service_statuses(context, PageRequest(limit=PROGRAMS))
     server_ids = [report.server.id for report in reports]
-    changes, failures, rounds = api.storage.read(_read, name, server_ids, context.scope)
-    _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others, freeze),
-                                req.root_path, utcnow()))
+    changes, failures, rounds, in_error = api.storage.read(_read, name, server_ids, context.scope)
+    _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others, freeze,
+                                                in_error), req.root_path, utcnow()))
 
 
 @OPERATIONS.add('GET', '/status/zones', "Redirect to a zone's status page", READER, {303: None}, query={
@@ -108,10 +108,11 @@ def _content(name: str) -> str:
 
 
 def _read(tx: Tx, pool_name: str, server_ids: Sequence[str], project_id: str | None
-          ) -> tuple[list[dashboard.RecentChange], list[dashboard.RecentFailure], list[Audit]]:
+          ) -> tuple[list[dashboard.RecentChange], list[dashboard.RecentFailure], list[Audit], list[tuple[str, str]]]:
     return (dashboard.recent_changes(tx, pool_name, CHANGES, project_id),
             dashboard.failures(tx, server_ids, FAILURES, project_id),
-            sweeps.of_pool(tx, pool_name))
+            sweeps.of_pool(tx, pool_name),
+            dashboard.in_error(tx, pool_name, FAILURES, project_id))
 
 
 def _send(resp: falcon.Response, page: str) -> None:

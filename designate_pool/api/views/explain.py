@@ -134,8 +134,9 @@ def summary(shown: Mapping[str, Any]) -> str:
         return _not_transferred(name, status, secondary)
     if status == 'ACTIVE':
         if missing:
-            return (f'{name} is ACTIVE at serial {serial} but degraded: {len(missing)} of {len(servers)} '
-                    f'servers are behind ({", ".join(missing)}).')
+            verb = 'is' if len(missing) == 1 else 'are'
+            return (f'{name} is ACTIVE at serial {serial} but degraded: {len(missing)} of {len(servers)} servers '
+                    f'{verb} behind ({", ".join(missing)}).')
         if not servers:
             return f'{name} is ACTIVE at serial {serial}, but no server of its pool counts now.'
         if others := [server['name'] for server in servers if server['name'] in shown['unrepaired']]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation import fields
-from designate_pool.errors import Forbidden, InvalidField, OverQuota
+from designate_pool.errors import Forbidden, InvalidField, NotFound, OverQuota
 from designate_pool.model import Context, Domain, RecordSet
 from designate_pool.protocol.rules import ServerLimit, from_json
 from designate_pool.storage import queries
@@ -210,9 +210,12 @@ class Allowance:
         """The domain, if it may be exported; the API makes the zone file when it is downloaded.
 
         :raises DomainNotFound: when it does not exist, or belongs to another project
+        :raises NotFound: of a secondary one that is not served now
         :raises OverQuota: when it is larger than its project may export
         """
         domain = queries.own_domain(tx, context, domain_id)
+        if domain.awaits_transfer:
+            raise NotFound(what=f'content of the secondary zone {domain.name} now: its masters were not reached')
         self._check_export_size(tx, domain)
         return domain
 

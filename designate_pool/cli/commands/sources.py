@@ -148,7 +148,7 @@ class CompareZones(SyncCommand, TextCommand):
             return PoolProvider(POOL, url=connection.url, token=connection.token or '')
         if os.path.isfile(given):
             return ZoneFileSource(given, file=given, check_origin=False)
-        ids = ', '.join([*(setup.providers if setup is not None else ()), POOL])
+        ids = ', '.join(dict.fromkeys([*(setup.providers if setup is not None else ()), POOL]))
         raise CliError(f'{given} is neither a zone file nor one of {ids}.')
 
 

@@ -274,7 +274,10 @@ class UnsignZone(_Zone):
                                'all answers of the zone'),)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        self.client.send('DELETE', f'{self.path(parsed_args)}/dnssec{"?force=true" if parsed_args.force else ""}')
+        path = f'{self.path(parsed_args)}/dnssec'
+        self.client.get(path)  # refused for a zone that is not signed
+        self.client.send('DELETE', f'{path}{"?force=true" if parsed_args.force else ""}')
+        self.app.stderr.write("'designate-pool zone dnssec show' tells what it waits for until it is unsigned.\n")
 
 
 class ListSigningKeys(_Zone, Lister):

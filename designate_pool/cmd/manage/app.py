@@ -24,7 +24,7 @@ from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
 from designate_pool.config import concurrency_choice, load, pools, sink, source, values
 from designate_pool.config.errors import ConfigErrors
-from designate_pool.errors import (BadConfiguration, DomainNotFound, InvalidField, KeyUnavailable, PoolError,
+from designate_pool.errors import (BadConfiguration, DomainNotFound, InvalidField, KeyUnavailable, NotSigned, PoolError,
                                    PoolNotFound)
 from designate_pool.minidns import acl
 from designate_pool.model import TLS_PORT, Context, Domain, Endpoint, Finding, Option, PageRequest, Pool
@@ -212,7 +212,10 @@ def secrets_rotate(conf: cfg.ConfigOpts) -> None:
 def dnssec_export(conf: cfg.ConfigOpts) -> None:
     """Write the private keys of a zone, in clear text, to files that BIND, Knot DNS and PowerDNS read."""
     with _central(conf) as (central, _):
-        files = central.dnssec.export_keys(WHO, _find_zone(central, conf.command.zone).id)
+        zone = _find_zone(central, conf.command.zone)
+        files = central.dnssec.export_keys(WHO, zone.id)
+    if not files:
+        raise NotSigned(domain=zone.name)
     for path in zone_keys.write(conf.command.folder, files):
         print(path)
 

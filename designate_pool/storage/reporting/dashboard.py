@@ -70,6 +70,14 @@ def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = 
         .order_by(domains.c.changed_at.desc()).limit(limit))]
 
 
+def in_error(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[tuple[str, str]]:
+    """Ids and names of the pool's domains (a project's, all for None) that are in ERROR, *limit* at most."""
+    return [(domain_id, name) for domain_id, name in tx.execute(
+        sa.select(domains.c.id, domains.c.name).where(
+            domains.c.pool_id == pool_store.id_of(pool_name), domains.c.status == Status.ERROR, _of(project_id))
+        .order_by(domains.c.id).limit(limit))]
+
+
 def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | None = None) -> list[RecentFailure]:
     """Rows in ERROR that will be retried, for each server *limit*, those due first; of a project, or all for None."""
     recent: list[RecentFailure] = []

@@ -7,9 +7,10 @@ import dataclasses
 import pytest
 
 from designate_pool.central.service import Central
-from designate_pool.errors import ContentsNotKept, OverQuota, TransferRejected
+from designate_pool.errors import ContentsNotKept, NotFound, OverQuota, TransferRejected
 from designate_pool.model import (ChangeKind, Context, Domain, MasterRecord, Outcome, RefreshTask, Status,
                                   ZoneTransferIn, new_id)
+from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, secondary_zones, versions
 from tests.fixtures.central import WHO, Caller, Clock, refused, succeed
@@ -68,7 +69,10 @@ def test_nothing_is_served_before_the_first_transfer(central: Central, caller: C
         '192.0.2.1:53,[2001:db8::1]:53', Status.PENDING, True)
     assert caller.cast_domains == [] and served(database, domain) is None
     assert central.find_recordsets(RED, domain.id) == []
+    with pytest.raises(NotFound, match='There is no content of the secondary zone example.com. now'):
+        central.check_export(RED, domain.id)
     store(central, whole(7))
+    assert central.check_export(RED, domain.id).serial == 7
     assert served(database, domain) == [(NAME, 'NS', 'ns1.example.net.'), (f'www.{NAME}', 'A', '192.0.2.7')]
     assert [(method, each.serial) for method, each in caller.cast_domains] == [('create_domain', 7)]
     soa, = (each for each in central.find_recordsets(RED, domain.id) if each.type == 'SOA')
@@ -234,6 +238,8 @@ def test_failures(central: Central, clock: Clock, database: Storage, transferred
     assert (state.next_at.timestamp() - clock.now) == pytest.approx(600, abs=1)
     expired = fail(86400)
     assert (expired.status, expired.awaits_transfer, served(database, transferred)) == (Status.ERROR, True, None)
+    assert database.read(dashboard.in_error, 'default', 9) == [(transferred.id, NAME)]
+    assert database.read(dashboard.in_error, 'default', 9, 'blue') == []
     succeed(central, transferred)
     assert central.get_domain(WHO, transferred.id).status is Status.ERROR  # whatever the servers still have
     clock.now += 601

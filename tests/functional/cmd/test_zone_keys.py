@@ -34,6 +34,7 @@ def test_keys_go_from_files_to_files_and_only_their_owner_can_read_them(
     with contextlib.closing(Storage(url)) as storage, started(
             storage, Direct(Inline().workers(1, 'casts'))) as central:
         create(central, 'example.com.')
+        create(central, 'example.edu.')
 
     def run(*words: str) -> tuple[int, str]:
         code = program.main(['--config-file', str(config), 'dnssec', *words], cfg.ConfigOpts())
@@ -58,6 +59,7 @@ def test_keys_go_from_files_to_files_and_only_their_owner_can_read_them(
         assert set(lines) <= set((out / f'{name}.private').read_text().splitlines())
     for words, why in ((('export', 'example.com', str(out)), 'File exists'),
                        (('export', 'example.org', '.'), 'no zone'),
+                       (('export', 'example.edu', str(out)), 'The zone example.edu. is not signed here.'),
                        (('import', 'example.com', f'{tmp_path}/none'), 'cannot be read'),
                        (('import', 'example.com', *files), 'already')):
         code, text = run(*words)

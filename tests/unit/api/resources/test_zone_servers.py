@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 
+from designate_pool.api.resources.zone_servers import _changed_by
 from designate_pool.api.views import zone_servers
-from designate_pool.model import Action, Domain, Outcome, ServerState, ServerStatus
+from designate_pool.model import Action, Actor, ChangeKind, Context, Domain, Outcome, ServerState, ServerStatus, Version
 from designate_pool.storage.operations import server_statuses
 from tests.fixtures.observed_central import FIRST_SERIAL, POOL, SERVER_IDS, SERVERS
 
@@ -117,3 +119,12 @@ def test_a_zone_of_a_pool_whose_threshold_was_never_published_shows_its_servers_
     shown = zone_servers.zone_servers(domain, SERVERS[:1], [row], dataclasses.replace(POOL, published_at=None), '')
     assert (shown['needed'], shown['total'], shown['threshold_percentage']) == (None, None, None)
     assert [(each['name'], each['current']) for each in shown['servers']] == [('fake:192.0.2.1:53', True)]
+
+
+@pytest.mark.parametrize('later', [ChangeKind.SIGNING, ChangeKind.RELEASE])
+def test_who_changed_it_is_not_the_signer_nor_who_ended_a_wait(later):
+    versions = [Version('a' * 32, 3, 9, 8 if later is ChangeKind.SIGNING else 9, later, Actor('somebody else')),
+                Version('a' * 32, 2, 8, 7, ChangeKind.API, Actor('alice'))]
+    api = SimpleNamespace(central=SimpleNamespace(find_versions=lambda *_: versions))
+    assert _changed_by(api, Context(), Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 9)) \
+        == 'alice'

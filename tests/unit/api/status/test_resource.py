@@ -83,6 +83,13 @@ def test_the_pool_in_a_sentence(reports, told):
     assert pages.pool_summary(reports) == told
 
 
+def test_a_zone_that_no_server_was_given_is_told_to_be_in_error():
+    found = dataclasses.replace(state([report(0), report(1)]), in_error=[('a' * 32, 'example.com.')])
+    page = pages.pool_page(found, '', NOON)
+    assert '2 servers are active; a zone is in ERROR.' in page and 'No operation on a server fails.' in page
+    assert '/status/zones/aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa">example.com.</a>' in page
+
+
 def test_nothing_is_smuggled_into_the_pools_page():
     page = pages.pool_page(state(
         [report(failing=1, waiting=1, oldest=NOON)], [change(HOSTILE)],

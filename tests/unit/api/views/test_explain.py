@@ -98,7 +98,7 @@ def test_an_error_and_the_round_after_it():
 def test_degraded():
     told = explain([row(0, SUCCESS, 2026050100), row(1, SUCCESS, 2026050100), row(2, None, None)], threshold=66,
                    action=Action.NONE, status=Status.ACTIVE)
-    assert told['degraded'] and 'degraded: 1 of 3 servers are behind (fake:192.0.2.3:53)' in told['summary']
+    assert told['degraded'] and 'degraded: 1 of 3 servers is behind (fake:192.0.2.3:53)' in told['summary']
     assert told['lacking'] is None
     assert told['advice'] == ['Nothing: the pool brings the rest up to date automatically.']
 
