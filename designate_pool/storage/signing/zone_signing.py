@@ -32,7 +32,9 @@ _OF_DOMAINS = _STATES.select.where(TABLE.c.domain_id.in_(sa.bindparam('ids', exp
 _KEYS_OF_DOMAINS = (_KEYS.select.add_columns(zone_keys.c.domain_id)
                     .where(zone_keys.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
                     .order_by(zone_keys.c.created_at, zone_keys.c.id))
-_FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindparam('now'))
+#: A claim that ends late was made when the clock was ahead, by a program that may have ended.
+_FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindparam('now'),
+               TABLE.c.claimed_until > sa.bindparam('late'))
 _IS_ALIVE = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.deleted == ALIVE)
 _IS_IN_FROZEN_POOL = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.pool_id == pools.c.id,
                                        pools.c.freeze_id.is_not(None))
@@ -140,7 +142,8 @@ def delete_state(tx: Tx, domain_id: str) -> None:
 
 def claim_due(tx: Tx, by: str, now: datetime, until: datetime, most: int) -> list[ZoneSigning]:
     """Claim domains for which something is to be done now; rows locked by others are skipped."""
-    due = {state.domain_id: state for query in _DUE for state in _STATES.all(tx, query, now=now, most=most)}
+    due = {state.domain_id: state for query in _DUE for state in _STATES.all(
+        tx, query, now=now, late=until + (until - now), most=most)}
     claimed = list(due.values())[:most]
     for part in chunks(state.domain_id for state in claimed):
         tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part)).values(claimed_by=by, claimed_until=until))

@@ -502,6 +502,22 @@ def test_a_key_whose_private_part_is_another_one_of_the_same_tag_signs_nothing(
     assert 'its signatures are wrong' in caplog.text and str(tag) in caplog.text
 
 
+def test_keys_of_one_zone_have_different_tags(central: Central, database: Storage, clock: Clock,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    by_role: dict[str, dict[int, tuple[bytes, bytes]]] = {'KSK': {}, 'ZSK': {}}
+    generate = keys.generate
+    while not (tags := by_role['KSK'].keys() & by_role['ZSK'].keys()):
+        for role, by_tag in by_role.items():
+            pair = generate(role)
+            by_tag[keys.tag_of(pair[0])] = pair
+    tag = tags.pop()
+    monkeypatch.setattr(keys, 'generate', lambda role, algorithm, others: by_role[role][tag] if tag not in others
+                        else generate(role, algorithm, others))
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+    assert tag in {key.tag for key in central.dnssec.enable(RED, domain.id).keys}
+    check(database, clock, domain)
+
+
 def bind_keys(folder: pathlib.Path, zone: str, algorithm: str, *flags: str) -> list[tuple[str, str]]:
     """Keys that BIND makes: the texts of their files."""
     command = ['dnssec-keygen', '-q', '-K', str(folder), '-a', algorithm, '-b', '2048']

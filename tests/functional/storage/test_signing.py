@@ -123,6 +123,11 @@ def test_due_zones_are_claimed_once_and_not_those_of_frozen_pools(storage: Stora
     again = storage.run(zone_signing.claim_due, 'two', NOW, until, 10)
     assert [claimed_state.domain_id for claimed_state in again] == keys[:1]
     storage.run(zone_signing.release, keys[0], 'two')
+    ahead = NOW + timedelta(300)
+    assert len(storage.run(zone_signing.claim_due, 'with a wrong clock', ahead, ahead + timedelta(minutes=1), 10)) == 3
+    again = storage.run(zone_signing.claim_due, 'two', NOW, until, 10)
+    assert {claimed_state.domain_id for claimed_state in again} == set(keys[:2])
+    storage.run(zone_signing.release, keys[0], 'two')
     freeze = Freeze(new_id(), 'an incident', NOW)
     storage.run(lambda tx: tx.execute(pools.update().values(freeze_id=freeze.id, freeze=freeze.text)) and None)
     assert storage.run(zone_signing.claim_due, 'two', NOW, until, 10) == []
