@@ -330,6 +330,8 @@ class CentralSettings:
         604800, 'Seconds for which a zone can be restored after it was deleted, and deleted records are kept. After '
                 'that they are removed from the database, a zone once its last server has confirmed the deletion.',
         min=0)
+    count_deleted_zones: bool = option(
+        False, 'Whether deleted zones that can be restored count towards quota_zones.')
     approval_lifetime: int = option(
         604800, 'Seconds for which a change that waits for approval can be approved.', min=60)
     task_retention: int = option(
@@ -411,8 +413,10 @@ class ApiSettings:
               'work takes no processor time from requests. designate-pool-all does it in any case.')
     rate_limit: float = option(
         100, 'Requests a second that each project may send. Clients without a project are counted by address, for '
-             'IPv6 by network of 64 bits. After a pause those of five seconds may come at once. Further requests are '
-             'answered 429. Each API process counts on its own. 0: no limit.', min=0)
+             'IPv6 by network of 64 bits. Further requests are answered 429. Each API process counts on its own. 0: '
+             'no limit.', min=0)
+    rate_burst: int = option(
+        500, 'Only with a rate_limit: requests that a client may send at once after a pause.', min=1)
     threads: int = option(16, 'Requests that one process handles at the same time.', min=1, max=1000)
     threads_per_client: int = option(
         0, 'How many of these requests one project may have, or one address as long as the project of a request is '

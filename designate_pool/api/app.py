@@ -46,7 +46,7 @@ def create_app(central: Central, pool: Pool, settings: ApiSettings = ApiSettings
     :param gate: authenticates and authorises; without it everybody may do everything
     :param watcher: started; without it nobody can wait
     """
-    gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0))
+    gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1))
     present = settings.enabled_extensions_admin if settings.enable_api_admin else ()
     absent = [f'/admin/{extension}' for extension in EXTENSIONS if extension not in present]
     operations = operation_registry.operations(absent)

@@ -81,7 +81,7 @@ class Central:
         self._runtime = runtime
         self._settings = settings
         self._scheduler = Scheduler(settings.default_pool_name, settings.default_pool_id, settings.scheduler_filters)
-        self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now)
+        self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now, settings.count_deleted_zones)
         self._counts: servers.Counts = {}
         self._casts = CastQueue(pool_managers, runtime)
         self._announcer = announcer

@@ -25,8 +25,6 @@ Wsgi = Callable[..., Any]
 PLACE = 'designate_pool.place'
 #: Buckets that are kept; the least recently used is dropped first, and starts again full.
 MOST_REMEMBERED = 10000
-#: Seconds whose requests may come at once after a pause.
-BURST = 5
 #: Bits of an IPv6 address that are its network: who has one address of it has all (RFC 4291 section 2.5).
 _NETWORK = 64
 
@@ -112,14 +110,14 @@ class RateLimits:
     A bucket holds *burst* tokens, each request takes one, and *rate* of them come back every second.
 
     :param rate: requests a second; 0 for no limit
-    :param burst: requests that may come at once; by default those of :data:`BURST` seconds
+    :param burst: requests that may come at once
     :param clock: seconds, never going back
     """
 
-    def __init__(self, rate: float, burst: int | None = None, clock: Callable[[], float] = time.monotonic,
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic,
                  remembered: int = MOST_REMEMBERED) -> None:
         self._rate = rate
-        self._burst = max(1, round(rate * BURST) if burst is None else burst)
+        self._burst = max(burst, 1)
         self._clock = clock
         self._most_remembered = remembered
         self._buckets: collections.OrderedDict[str, tuple[float, float]] = collections.OrderedDict()

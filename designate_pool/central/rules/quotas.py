@@ -65,10 +65,14 @@ RESOURCES = tuple(field.name for field in dataclasses.fields(ProjectQuotas))
 
 
 class Allowance:
-    """The quotas of every project; zones without one have none: those who create them may do everything anyway."""
+    """The quotas of every project; zones without one have none: those who create them may do everything anyway.
 
-    def __init__(self, default: ProjectQuotas, clock: Callable[[], datetime]) -> None:
+    :param count_deleted: whether deleted zones count that can be restored
+    """
+
+    def __init__(self, default: ProjectQuotas, clock: Callable[[], datetime], count_deleted: bool = False) -> None:
         self._default = default
+        self._count_deleted = count_deleted
         self._nobody = ProjectQuotas()
         self._clock = clock
         self._cache: dict[str, tuple[datetime, ProjectQuotas]] = {}
@@ -118,13 +122,15 @@ class Allowance:
     def for_new_domain(self, tx: Tx, project_id: str) -> Growth:
         """A :class:`Growth` for one more domain of a project, if the project may have that."""
         limits = self.limits_of(tx, project_id)
-        _check_count('zones', limits.zones, functools.partial(store.count_domains, tx, project_id), 1)
+        _check_count('zones', limits.zones, functools.partial(
+            store.count_domains, tx, self._count_deleted, project_id), 1)
         return Growth(limits)
 
     def check_restored(self, tx: Tx, domain: Domain) -> None:
         """Refuse a deleted domain that is too large by now, or that the project may not have beside its others."""
         limits = self.limits_of(tx, domain.project_id)
-        _check_count('zones', limits.zones, functools.partial(store.count_domains, tx, domain.project_id), 1)
+        _check_count('zones', limits.zones, functools.partial(
+            store.count_domains, tx, self._count_deleted, domain.project_id), 0 if self._count_deleted else 1)
         _check_count('zone_recordsets', limits.zone_recordsets, functools.partial(
             store.count_recordsets, tx, domain.id), 0)
         _check_count('zone_records', limits.zone_records, functools.partial(store.count_records, tx, domain.id), 0)
@@ -134,7 +140,7 @@ class Allowance:
         limit = self.limits_of(tx, project_id).zones
         if limit == UNLIMITED:
             return count
-        return max(0, min(count, limit - store.count_domains(tx, project_id, limit)))
+        return max(0, min(count, limit - store.count_domains(tx, self._count_deleted, project_id, limit)))
 
     def check_sizes(self, tx: Tx, context: Context, domain_id: str | None, sizes: Sequence[int]) -> None:
         """Refuse a request that is certain to exceed the quotas, before it is parsed.

@@ -186,7 +186,7 @@ class ApiGuard:
         self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
         self._keystone = keystone.KeystoneAuth() if settings.auth == KEYSTONE else None
         authenticator: Authenticator = self._tokens or self._keystone or NoAuth()
-        self.gate = AuthMiddleware(authenticator, self._policy, RateLimits(settings.rate_limit))
+        self.gate = AuthMiddleware(authenticator, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
 
     def around(self, app: Wsgi) -> Wsgi:
         """*app* with the WSGI wrappers that the configuration asks for.

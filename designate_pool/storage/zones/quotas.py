@@ -14,6 +14,7 @@ from designate_pool.model import Status, Task
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import count, delete_all, lost_race
 from designate_pool.storage.sql.schema import ALIVE, domains, project_deletes, quotas, records, recordsets
+from designate_pool.storage.zones.domains import DELETED
 
 _KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
 
@@ -70,10 +71,12 @@ def expire_recent_deletes(tx: Tx, before: datetime, limit: int) -> int:
     return len(ids)
 
 
-def count_domains(tx: Tx, project_id: str, most: int) -> int:
-    """How many live domains a project has; counted up to *most*."""
-    return count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, domains.c.deleted == ALIVE),
-                 most)
+def count_domains(tx: Tx, with_deleted: bool, project_id: str, most: int) -> int:
+    """How many live domains a project has, also those that can be restored if *with_deleted*; counted up to *most*."""
+    counted = domains.c.deleted == ALIVE
+    if with_deleted:
+        counted |= sa.and_(*DELETED)
+    return count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, counted), most)
 
 
 def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:

@@ -57,7 +57,7 @@ def main() -> None:
     connections, idle_timeout = options.pop('connections', 500), options.pop('idle_timeout', 60)
     # As many threads again, as for waiting requests.
     settings = ApiSettings(**{'max_body': 64 << 20, 'waits': options.get('threads', 16), **options})
-    gate = settings.tokens_file and AuthMiddleware(TokenAuth(settings.tokens_file), AllowAll(), RateLimits(0))
+    gate = settings.tokens_file and AuthMiddleware(TokenAuth(settings.tokens_file), AllowAll(), RateLimits(0, 1))
     api = create_app(central, POOL, settings, pool_managers=PoolManager(), storage=central.storage, gate=gate)
 
     def app(environ, start_response):

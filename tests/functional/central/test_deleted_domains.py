@@ -177,20 +177,24 @@ def test_records_that_belong_to_a_zone_above_or_below_since(central: Central) ->
 
 
 def test_quotas_and_lists(database: Storage, caller: Caller, clock: Clock) -> None:
-    with started(database, caller, quota_zones=1) as central:
-        domain = create(central, 'example.com.', WWW, who=RED)
-        deleted(central, domain)
-        other = create(central, 'example.org.', who=RED)
-        assert refused(central.restore_domain, RED, domain.id) == 'over_quota'
-        central.purge_domain(RED, deleted(central, other).id)
-        central.set_quotas(WHO, 'red', {'zone_records': 0})
-        assert refused(central.restore_domain, RED, domain.id) == 'over_quota'
-        central.reset_quotas(WHO, 'red')
-        entry = central.blacklists.create(WHO, {'pattern': r'^example\.com\.$'})
-        assert refused(central.restore_domain, RED, domain.id) == 'invalid_zone_name'
-        central.blacklists.delete(WHO, entry.id)
-        central.restore_domain(RED, domain.id)
-        central.purge_domain(RED, deleted(central, domain).id)
+    for counts in (False, True):
+        with started(database, caller, count_deleted_zones=counts, quota_zones=1) as central:
+            domain = create(central, 'example.com.', WWW, who=RED)
+            deleted(central, domain)
+            if counts:
+                assert refused(create, central, 'example.org.', who=RED) == 'over_quota'
+            else:
+                other = create(central, 'example.org.', who=RED)
+                assert refused(central.restore_domain, RED, domain.id) == 'over_quota'
+                central.purge_domain(RED, deleted(central, other).id)
+            central.set_quotas(WHO, 'red', {'zone_records': 0})
+            assert refused(central.restore_domain, RED, domain.id) == 'over_quota'
+            central.reset_quotas(WHO, 'red')
+            entry = central.blacklists.create(WHO, {'pattern': r'^example\.com\.$'})
+            assert refused(central.restore_domain, RED, domain.id) == 'invalid_zone_name'
+            central.blacklists.delete(WHO, entry.id)
+            central.restore_domain(RED, domain.id)
+            central.purge_domain(RED, deleted(central, domain).id)
 
 
 def test_the_pool_has_changed(central: Central, database: Storage) -> None:
