@@ -135,7 +135,7 @@ class ZoneSigning:
     :ivar algorithm: of the keys, the number; *denial*: ``NSEC`` or ``NSEC3``
     :ivar since: when it got this state
     :ivar serial: of the version that was the last to change its keys, or renew signatures by one that is retiring; None
-        before the first
+        before the first, and before the next one that asks the parent to remove the DS, or no longer does
     :ivar next_event_at: when something is to be done; None for nothing before a request or a report
     :ivar resign_at: when the first signatures are to be renewed; None for no signatures
     :ivar why: why it is held, or what it waits for; None for neither

@@ -188,7 +188,8 @@ class KeyEvents:
         has_new_states = any(key.state is not step.former.state for step in due
                              if (key := step.key) is not None and step.former is not None)
         is_unsigned = not is_signed and is_leaving and domain.has_signer
-        if is_unsigned or is_signed and (not domain.is_signed or has_new_states or due_signatures):
+        has_new_request = state.serial is None  # to the parent, by CDS
+        if is_unsigned or is_signed and (not domain.is_signed or has_new_states or due_signatures or has_new_request):
             new = self._write(tx, domain, is_signed, now)
             state = dataclasses.replace(state, prepared_to=None)
             # Else keys would wait for servers anew whenever signatures are renewed, and for ever in a lively zone.

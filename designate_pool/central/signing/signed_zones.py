@@ -203,7 +203,7 @@ class SignedZones:
                 zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
                 zone_signing.save_state(tx, dataclasses.replace(
                     state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, ds_seen={},
-                    why=None), now)
+                    why=None, serial=None), now)
                 return
         self._begin(tx, domain, policy_name, policy.algorithm_number, now)
 
@@ -238,7 +238,7 @@ class SignedZones:
             return
         ds_seen = {f'{zone_signing.FORCED}{context.user or "an administrator"}': (now.isoformat(), ())} if force else {}
         zone_signing.save_state(tx, dataclasses.replace(
-            state, state=SigningState.DS_LEAVING, since=now, next_event_at=now, ds_seen=ds_seen), now)
+            state, state=SigningState.DS_LEAVING, since=now, next_event_at=now, ds_seen=ds_seen, serial=None), now)
 
     def _roll(self, tx: Tx, context: Context, domain: Domain, role: str, now: datetime) -> None:
         state = _state(tx, domain)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import dns.rdata
 import pytest
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
@@ -64,6 +65,13 @@ def check(database: Storage, clock: Clock, domain: Domain, stage: int = LAST_STA
     records = published(database, domain, stage)
     assert verifier.verify_zone(records, int(clock.now), 0) == []
     return records
+
+
+def at_apex(database: Storage, clock: Clock, zone: Domain) -> set[str]:
+    """What a zone asks its parent for."""
+    return {f'{rtype} {dns.rdata.from_wire("IN", rtype, wire, 0, len(wire)).to_text()}'
+            for name, rtype, _, wire in check(database, clock, zone)
+            if rtype in ('CDS', 'CDNSKEY') and name == zone.name}
 
 
 def types_of(records: list[ZoneRecord], name: str) -> set[str]:
@@ -730,9 +738,13 @@ def test_signing_that_ends_a_second_time_waits_for_the_ds_again(central: Central
     lived(central, clock, domain, 1)
     lived(central, clock, domain, 4 * HOUR)
     central.dnssec.confirm_ds(RED, domain.id, True)
-    central.dnssec.disable(RED, domain.id)
-    central.dnssec.confirm_ds(RED, domain.id, False)
-    central.dnssec.enable(RED, domain.id)
+    asked = at_apex(database, clock, domain)
+    for _ in range(2):
+        central.dnssec.disable(RED, domain.id)
+        assert at_apex(database, clock, domain) == {'CDS 0 0 0 00', 'CDNSKEY 0 3 0 AA=='}
+        central.dnssec.confirm_ds(RED, domain.id, False)
+        central.dnssec.enable(RED, domain.id)
+        assert at_apex(database, clock, domain) == asked
     central.dnssec.disable(RED, domain.id)
     lived(central, clock, domain, 86400)
     assert central.dnssec.show(RED, domain.id).state.state is SigningState.DS_LEAVING
