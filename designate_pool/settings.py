@@ -583,6 +583,9 @@ class SigningPolicy:
     own_parent: bool = option(
         True, 'Whether the DS records of a zone are put into the zone above it, and taken out again, where both are '
               'here, belong to one project, and that one has NS records of this one.')
+    signal_project: str = option(
+        '', 'Id of the project whose signed zones, each named "_signal." and a name server of the pool, get CDS and '
+            'CDNSKEY of the zones, for parents that bootstrap by them (RFC 9615); empty: none.')
     digests: tuple[int, ...] = (2,)
 
     @property

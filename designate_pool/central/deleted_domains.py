@@ -26,6 +26,7 @@ from designate_pool.model import Action, ChangeKind, Context, Domain
 from designate_pool.storage import queries
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import pools as pool_store
@@ -86,6 +87,7 @@ def restore(tx: Tx, context: Context, domain_id: str, leftover_id: str, now: dat
         if edits:
             recordset_changes.write_contents(tx, [(restored, edits)], now)
     catalog.bump(tx, pool.id, now, [restored.id])
+    zone_signing.schedule(tx, [restored.id], now)
     return restored, leftover
 
 

@@ -9,7 +9,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -275,13 +275,20 @@ def key_set(apex: str, keys: Iterable[SigningKey], signers: Mapping[str, KeySign
     key_signing = [key for key in with_ds if key.state != KeyState.RETIRING]
     # A zone that is new has no active CSK yet.
     signing = _in_states(of_zone, KeyState.ACTIVE) or of_zone
-    cds, cdnskeys = [CDS_DELETE], [CDNSKEY_DELETE]
-    if digests is not None:
-        cds = [ds(apex, key.public, digest) for key in offered(in_zone) for digest in digests]
-        cdnskeys = [key.public for key in offered(in_zone)] if cds else []
+    cds, cdnskeys = parent_request(apex, in_zone, digests)
     return KeySet(dnskeys=[key.public for key in in_zone], ttl=ttl, cds=cds, cdnskeys=cdnskeys,
                   key_signers=[signers[key.id] for key in key_signing],
                   zone_signers=[signers[key.id] for key in signing])
+
+
+def parent_request(apex: str, keys: Iterable[SigningKey],
+                   digests: Iterable[int] | None) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """The rdata of the CDS and the CDNSKEY records of a zone; see :func:`key_set`."""
+    if digests is None:
+        return [CDS_DELETE], [CDNSKEY_DELETE]
+    of_parent = offered(keys)
+    cds = [ds(apex, key.public, digest) for key in of_parent for digest in digests]
+    return cds, [key.public for key in of_parent] if cds else []
 
 
 def offered(keys: Iterable[SigningKey]) -> list[SigningKey]:

@@ -93,7 +93,7 @@ class _Signing:
         start = owner + _OWNED.pack(number, 1, ttl)
         rrset = b''.join([start + len(wire).to_bytes(2, 'big') + wire for wire in wires])
         made = []
-        for signer in signers_of(rtype, self._keys):
+        for signer in signers_of(rtype, self._keys, owner == self._apex):
             head = _RRSIG_HEAD.pack(number, signer.algorithm, canonical.label_count(owner), ttl, expires_at,
                                     begins_at, signer.tag) + self._apex
             made.append(SignedRecord(name, RRSIG, rtype, ttl, head + signer.sign(head + rrset), None, expires_at,
@@ -106,9 +106,9 @@ class _Signing:
                 *self.signatures(link.owner, denial, ttl, [wire])]
 
 
-def signers_of(rtype: str, keys: KeySet) -> Sequence[KeySigner]:
+def signers_of(rtype: str, keys: KeySet, is_at_apex: bool = False) -> Sequence[KeySigner]:
     """Which keys sign RRsets of a type (RFC 4035 section 2.2, RFC 7344 section 4.1)."""
-    return keys.key_signers if rtype in KEY_TYPES else keys.zone_signers
+    return keys.key_signers if is_at_apex and rtype in KEY_TYPES else keys.zone_signers
 
 
 class _Change:
@@ -170,7 +170,8 @@ class _Change:
                 present.setdefault(record.covered, []).append(record)
         for rtype in sorted({*signed, *present}):
             signatures = present.get(rtype, [])
-            if rtype not in signed or rtype in types or not _are_by(signatures, signers_of(rtype, self.keys)):
+            signers = signers_of(rtype, self.keys, name == self.apex)
+            if rtype not in signed or rtype in types or not _are_by(signatures, signers):
                 gone += signatures
                 if rtype in signed:
                     added += signing.signatures(name, rtype, *rrsets[rtype])

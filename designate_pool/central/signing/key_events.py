@@ -105,26 +105,36 @@ class KeyEvents:
         if domain is not None and former is not None and domain.serial != former.serial:
             self._events.zone(events.UPDATE, WHO.actor, domain, changed=False)
             self._casts.put(WHO, [domain])
-        if domain is not None and not domain.is_going:
-            self._keep_ds(domain)
+        while domain is not None and self._keep_ds(domain):
+            pass
 
-    def _keep_ds(self, domain: Domain) -> None:
-        """Have the parent have the DS records of a zone, if it lives here."""
+    def _keep_ds(self, domain: Domain) -> bool:
+        """Have the next zone that lives here have what it is to have of a zone: the parent the DS records, or one of
+        its zones ``_signal`` CDS and CDNSKEY; whether there was one."""
         done = transactions.run(self._storage, self._kept_ds, domain, self._storage.now())
         if done is None:
-            return
+            return False
         for number, (verb, recordset) in enumerate(done.events):
             self._events.zone(verb, WHO.actor, done.domain, done.changed and not number, recordset)
         self._casts.put(WHO, [done.domain])
+        return True
 
     def _kept_ds(self, tx: Tx, domain: Domain, now: datetime) -> ManagedChange | None:
-        state = zone_signing.state_of(tx, domain.id)
-        if state is None:
+        state, who = zone_signing.state_of(tx, domain.id), dataclasses.replace(WHO, kind=ChangeKind.API)
+        if state is None or state.state is SigningState.HELD:
             return None
-        policy = self._signer.policy(state.policy)
+        policy, done = self._signer.policy(state.policy), None
         zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
-        done = parent_ds.keep(tx, dataclasses.replace(WHO, kind=ChangeKind.API), domain,
-                              wanted_ds(domain, state, zone_keys, policy), policy, now, self._journal, self._allowance)
+        if not domain.is_going:
+            done = parent_ds.keep(tx, who, domain, wanted_ds(domain, state, zone_keys, policy), policy, now,
+                                  self._journal, self._allowance)
+        if done is None:
+            is_offered = domain.is_signed and not domain.is_going and state.state is not SigningState.UNSIGNING
+            cds, cdnskeys = keys.parent_request(
+                domain.name, [key for key in zone_keys if key.state in keys.IN_ZONE],
+                None if state.state is SigningState.DS_LEAVING else policy.digests) if is_offered else ((), ())
+            done = parent_ds.keep_signal(tx, who, domain, {'CDS': cds, 'CDNSKEY': cdnskeys}, policy.signal_project,
+                                         now, self._journal, self._allowance)
         if done is not None:
             zone_signing.schedule(tx, [domain.id], now + LOOK)
         return done
@@ -136,7 +146,8 @@ class KeyEvents:
             zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=None, resign_at=None), now)
             return False
         if domain is None or state is None or domain.is_going:
-            _postpone(tx, domain_id, now, 'it is being deleted')
+            if state is not None:  # one that is restored goes on with its new version
+                zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=None, resign_at=None), now)
             return False
         policy = self._signer.policy(state.policy)
         zone_keys = zone_signing.keys_of(tx, [domain_id])[domain_id]
@@ -201,11 +212,12 @@ class KeyEvents:
         goes_on = new is not None and (is_signed or bool(due))
         if not is_signed and is_leaving and not goes_on:
             goes_on = bool(signed_records.purge(tx, [domain_id], zone_signer.MOST_RENEWED))
-            if not goes_on:
+            if not goes_on and not parent_ds.has_signal(tx, domain):
                 zone_signing.delete_state(tx, domain_id)
                 return False
         zone_signing.save_state(tx, dataclasses.replace(
-            state, next_event_at=_next(steps, facts, parent, goes_on, now),
+            state, next_event_at=_next(steps, facts, parent, goes_on, now) if is_signed or goes_on or not is_leaving
+            else now + LOOK,
             resign_at=_resign_at(tx, domain_id, policy, now) if is_signed else None), now)
         return goes_on
 

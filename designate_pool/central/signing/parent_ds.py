@@ -1,8 +1,10 @@
-"""The DS records of signed zones in parent zones that live here too.
+"""The DS records of signed zones in parent zones that live here too, and their CDS and CDNSKEY in zones ``_signal``.
 
 The invariant: the service puts DS records only into the zone right above that belongs to the same project and delegates
 the zone, and a zone stays signed until they are out again.  When that is over, as when one of the two gets another
 owner, the records stay, since without them the zone would no longer be validated, and are the parent's owner's.
+
+CDS and CDNSKEY are put only into zones that are signed, and belong to the project that the policy names.
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ from designate_pool.central.managed_records import ManagedChange
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.model import Context, Domain, ManagedRecord, ServerState, names
+from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.serial import at_least, newer
 from designate_pool.settings import SigningPolicy
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import managed_records as store
-from designate_pool.storage.zones import recordsets
+from designate_pool.storage.zones import pools, recordsets
 
-_RESOURCE = {'plugin': 'dnssec', 'resource_type': 'ds'}
+_PLUGIN = {'plugin': 'dnssec'}
+_RESOURCE, _SIGNAL = {**_PLUGIN, 'resource_type': 'ds'}, {**_PLUGIN, 'resource_type': 'signal'}
+#: The longest name, as text with its last dot.
+_LONGEST = 254
 _MAY_ANSWER = (ServerState.JOINING, ServerState.ACTIVE, ServerState.MAINTENANCE, ServerState.DRAINING)
 
 
@@ -90,11 +96,7 @@ def keep(tx: Tx, context: Context, domain: Domain, wanted: Collection[str], poli
     :raises designate_pool.errors.PoolError: when the parent cannot be changed, as one that is locked
     """
     parent, _, _, rows, _ = own_parent(tx, domain, policy)
-    over = [row for row in rows if parent is None or row.domain_id != parent.id]
-    if over:
-        domains.lock_many(tx, sorted({row.domain_id for row in over}))
-        store.delete(tx, [row.id for row in over])
-        store.mark_managed(tx, sorted({row.recordset_id for row in over}), now)
+    _leave(tx, [row for row in rows if parent is None or row.domain_id != parent.id], now)
     if parent is None or {row.data.lower() for row in rows} == set(wanted):
         return None
     records = managed_records.parse_records([{'name': domain.name, 'type': 'DS', 'data': text} for text in wanted])
@@ -102,6 +104,50 @@ def keep(tx: Tx, context: Context, domain: Domain, wanted: Collection[str], poli
         tx, context, parent.id, {**_RESOURCE, 'resource_id': domain.id}, records, None, now, journal, allowance)
 
 
+def keep_signal(tx: Tx, context: Context, domain: Domain, offered: Mapping[str, Sequence[bytes]], project_id: str,
+                now: datetime, journal: Journal, allowance: Allowance) -> ManagedChange | None:
+    """Give the next of a project's zones ``_signal`` exactly the records that are *offered*; None when all have them.
+
+    :param offered: rdata of a zone, by type; none for one that is not signed, or is being deleted
+    :param project_id: '' for no zones
+    :raises designate_pool.errors.PoolError: when the zone cannot be changed, as one that is locked
+    """
+    # A name server below the zone cannot vouch for it (RFC 9615 section 4.1).
+    above = {f'_signal.{name}' for name in pools.name_servers(tx, domain.pool_id)
+             if not lies_in(name, domain.name)} if project_id and any(offered.values()) else ()
+    fit = {zone.id: f'{recordsets.SIGNAL}.{domain.name}{zone.name}' for zone in domains.live_by_name(tx, above).values()
+           if zone.project_id == project_id and zone.is_signed and not zone.needs_approval and zone.id != domain.id}
+    rows = store.find(tx, {**_SIGNAL, 'resource_id': domain.id})
+    others = domains.get_many(tx, {row.domain_id for row in rows} - fit.keys())
+    strange = {zone.id for zone in others.values()
+               if zone.needs_approval or project_id and zone.project_id != project_id}
+    _leave(tx, [row for row in rows if row.domain_id in strange], now)
+    for zone_id in sorted((fit.keys() | others.keys()) - strange):
+        owner = fit.get(zone_id, '')
+        records = managed_records.parse_records([
+            {'name': owner, 'type': rtype, 'data': f'\\# {len(rdata)} {rdata.hex()}'}
+            for rtype, rdatas in offered.items() for rdata in rdatas if 0 < len(owner) <= _LONGEST])
+        if {row.data for row in rows if row.domain_id == zone_id} != {
+                rdata.text for recordset in records for rdata in recordset.rdatas}:
+            return managed_records.set_resource(tx, context, zone_id, {**_SIGNAL, 'resource_id': domain.id}, records,
+                                                None, now, journal, allowance)
+    return None
+
+
+def has_signal(tx: Tx, domain: Domain) -> bool:
+    """Whether zones ``_signal`` have records of a zone."""
+    return bool(store.find(tx, {**_SIGNAL, 'resource_id': domain.id}))
+
+
+def _leave(tx: Tx, rows: Sequence[ManagedRecord], now: datetime) -> None:
+    """Leave records to the owners of the zones where they are."""
+    if rows:
+        domains.lock_many(tx, sorted({row.domain_id for row in rows}))
+        store.delete(tx, [row.id for row in rows])
+        store.mark_managed(tx, sorted({row.recordset_id for row in rows}), now)
+
+
 def concerned(tx: Tx, domain: Domain) -> list[str]:
-    """The ids of the zones whose DS records depend on whose a domain is: itself, and those that it has some of."""
-    return [domain.id, *(row.resource_id for row in store.find(tx, {**_RESOURCE, 'domain_id': domain.id}))]
+    """The ids of the zones whose records elsewhere depend on whose a domain is: itself, and those that it has some
+    of."""
+    return [domain.id, *{row.resource_id for row in store.find(tx, {**_PLUGIN, 'domain_id': domain.id})}]

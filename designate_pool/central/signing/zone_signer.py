@@ -31,7 +31,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.signing import signed_records, zone_signing
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.secrets import MARK, SecretCipher
-from designate_pool.storage.zones import pools
+from designate_pool.storage.zones import pools, recordsets
 
 LOG = logging.getLogger(__name__)
 #: Signatures begin so long ago, for resolvers whose clocks are behind.
@@ -149,7 +149,8 @@ class ZoneSigner:
                 signed[domain.id] = SignedChange([], [], domain)
                 continue
             domain = dataclasses.replace(domain, soa_names=_soa_names(name_servers[domain.pool_id], domain))
-            if own := OWN_TYPES.intersection(record[1] for record in added):
+            if own := OWN_TYPES.intersection(record[1] for record in added
+                                             if record[0] == domain.name or not recordsets.is_signal(*record[:2])):
                 raise Refused('has_signatures', f'The zone {domain.name} is signed here, and its signer alone makes '
                                                 f'records of the type {min(own)}.', 409)
             if domain.pool_id != former.pool_id or domain.is_signed and not former.is_signed:
@@ -311,7 +312,7 @@ class _ZoneChange:
                 records.setdefault((signed.name, signed.type), []).append(signed.record)
         of_apex = {*signer.KEY_TYPES, 'SOA'}
         for rrset in rrsets:
-            if rrset[1] in of_apex:
+            if rrset[0] == self._apex and rrset[1] in of_apex:
                 changed.setdefault(self._apex, set()).add(rrset[1])
             else:
                 yield records[rrset], signatures[rrset]

@@ -35,12 +35,11 @@ _KEYS_OF_DOMAINS = (_KEYS.select.add_columns(zone_keys.c.domain_id)
 #: A claim that ends late was made when the clock was ahead, by a program that may have ended.
 _FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindparam('now'),
                TABLE.c.claimed_until > sa.bindparam('late'))
-_IS_ALIVE = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.deleted == ALIVE)
 _IS_IN_FROZEN_POOL = sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.pool_id == pools.c.id,
                                        pools.c.freeze_id.is_not(None))
 #: A statement for each time: one for both would use the index of neither.  What waits for others comes last, and a
 #: frozen pool gets renewed signatures alone.
-_DUE = [_STATES.select.where(column <= sa.bindparam('now'), _FREE, _IS_ALIVE, *conditions).order_by(column)
+_DUE = [_STATES.select.where(column <= sa.bindparam('now'), _FREE, *conditions).order_by(column)
         .limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True)
         for column, *conditions in ((TABLE.c.resign_at,), (TABLE.c.next_event_at, ~_IS_IN_FROZEN_POOL))]
 _EXPIRING_AFTER = sa.select(TABLE.c.domain_id).where(TABLE.c.policy == sa.bindparam('policy'), sa.exists().where(

@@ -27,6 +27,9 @@ from designate_pool.storage.sql.entities import CHUNK, chunks, count
 from designate_pool.storage.sql.schema import ALIVE, domains, records, recordsets
 from designate_pool.storage.zones import zone_ancestry, zone_shares
 
+#: The first label of names at which a parent finds CDS and CDNSKEY records of a zone elsewhere (RFC 9615 section 4.1).
+SIGNAL = '_dsboot'
+_SIGNAL_TYPES = ('CDS', 'CDNSKEY')
 _SET_FIELDS = ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'version', 'created_at',
                'updated_at', 'project_id', 'given_name', 'lock_reason', 'locked_by_admin')
 _SET_COLUMNS = tuple(recordsets.c[name] for name in _SET_FIELDS)
@@ -122,10 +125,19 @@ def some_below(tx: Tx, domain_id: str, name: str, most: int) -> list[RecordSet]:
             if lower != name]
 
 
+def is_signal(name: str, rtype: str) -> bool:
+    """Whether a recordset is one at a name of :data:`SIGNAL`, and tells parents of the keys of another zone."""
+    return rtype in _SIGNAL_TYPES and name.startswith(f'{SIGNAL}.')
+
+
 def one_of_types(tx: Tx, domain_id: str, types: Collection[str]) -> RecordSet | None:
-    """A recordset of a domain that is of one of these types, without its records; None if there is none."""
+    """A recordset of a domain that is of one of these types, without its records; None if there is none.
+
+    Those of :func:`is_signal` do not count.
+    """
     row = tx.execute(sa.select(recordsets.c.name, recordsets.c.type).where(
-        recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, recordsets.c.type.in_(types))
+        recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, recordsets.c.type.in_(types),
+        ~(recordsets.c.type.in_(_SIGNAL_TYPES) & recordsets.c.name.startswith(f'{SIGNAL}.', autoescape=True)))
         .limit(1)).first()
     return None if row is None else RecordSet(row.name, row.type, domain_id=domain_id)
 

@@ -39,6 +39,7 @@ from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused,
 RED = Context(project_id='red', user='red')
 POLICIES = {
     'default': SigningPolicy(dnskey_ttl=60, propagation_delay=10, parent_ds_ttl=100, zsk_lifetime=40 * 86400),
+    'told': SigningPolicy(dnskey_ttl=60, propagation_delay=10, parent_ds_ttl=100, signal_project='blue'),
     'hashed': SigningPolicy(denial='NSEC3', algorithm='ED25519', keys='csk'),
 }
 HOUR = 3600
@@ -947,6 +948,87 @@ def test_a_parent_gets_no_ds_before_it_has_the_delegation(central: Central, data
     change(central, parent, ('sub.example.com.', 'NS', ['ns1.example.net.']))
     lived(central, clock, child, HOUR)
     assert ds_in(central, parent, child)
+
+
+def signals(central: Central, zone: Domain) -> dict[str, set[str]]:
+    """The CDS and CDNSKEY records that a zone has of other zones: by name."""
+    told: dict[str, set[str]] = {}
+    for recordset in central.find_recordsets(WHO, zone.id):
+        if recordset.type in ('CDS', 'CDNSKEY'):
+            assert recordset.managed
+            told.setdefault(recordset.name, set()).update(f'{recordset.type} {record.data}'
+                                                          for record in recordset.records)
+    return told
+
+
+@pytest.mark.all_databases
+def test_keys_are_told_in_the_signed_zones_of_the_project_that_the_policy_names(
+        central: Central, database: Storage, clock: Clock) -> None:
+    blue = Context(project_id='blue', user='blue', may_nest=True)
+    ours = create(central, '_signal.ns1.example.net.', who=blue)
+    other = create(central, '_signal.ns2.example.net.', who=dataclasses.replace(RED, may_nest=True))
+    for zone in (ours, other):
+        central.dnssec.enable(WHO, zone.id)
+    below, child = (create(central, name, who=dataclasses.replace(WHO, project_id='red', may_nest=True))
+                    for name in ('ns1.example.net.', 'example.com.'))
+    for zone in (below, child):
+        central.dnssec.enable(RED, zone.id, 'told')
+    lived(central, clock, child, 1)
+    assert signals(central, ours) == {}  # nothing is offered yet
+    for _ in range(2):
+        lived(central, clock, child, 4 * HOUR)
+    name = '_dsboot.example.com._signal.ns1.example.net.'
+    first = at_apex(database, clock, child)
+    assert len(first) == 2 and signals(central, ours) == {name: first} and signals(central, other) == {}
+    central.dnssec.confirm_ds(RED, child.id, True)
+    lived(central, clock, child, 200)
+    central.dnssec.roll(RED, child.id, 'KSK')
+    for _ in range(4):
+        lived(central, clock, child, 2 * HOUR)
+    second = at_apex(database, clock, child)
+    assert not first & second and signals(central, ours) == {name: second}
+    for _ in range(20):  # the signatures of these, too, are renewed
+        lived(central, clock, child, 86400)
+    check(database, clock, ours)
+    central.dnssec.disable(RED, child.id)
+    lived(central, clock, child, 1)
+    assert signals(central, ours) == {name: {'CDS 0 0 0 00', 'CDNSKEY 0 3 0 AA=='}} and at_apex(
+        database, clock, child) == signals(central, ours)[name]
+    central.set_lock(blue, ours.id, 'not now')
+    central.dnssec.confirm_ds(RED, child.id, False)
+    for _ in range(3):
+        lived(central, clock, child, 2 * HOUR)
+    assert not central.get_domain(RED, child.id).is_signed and name in signals(central, ours)
+    assert 'not now' in str(central.dnssec.show(RED, child.id).state.why)
+    deleted = central.delete_domain(RED, child.id)
+    central.update_status(WHO, deleted, Outcome.SUCCESS, deleted.serial)
+    central.set_lock(blue, ours.id, None)
+    lived(central, clock, child, 120)
+    assert signals(central, ours) == {}
+    check(database, clock, ours)
+
+
+def test_a_zone_that_tells_of_others_is_given_away_or_unsigned(
+        central: Central, database: Storage, clock: Clock) -> None:
+    zones = [create(central, f'_signal.{name}', who=Context(project_id='blue', may_nest=True))
+             for name in SERVERS]
+    child = create(central, 'example.com.', who=RED)
+    for zone, policy in ((zones[0], 'default'), (zones[1], 'default'), (child, 'told')):
+        central.dnssec.enable(WHO, zone.id, policy)
+    for _ in range(3):
+        lived(central, clock, child, 4 * HOUR)
+    first, second = (signals(central, zone) for zone in zones)
+    assert len(first) == len(second) == 1
+    central.give_domain(dataclasses.replace(WHO, may_nest=True), zones[0].id, 'green')
+    central.dnssec.disable(WHO, zones[1].id, force=True)
+    lived(central, clock, child, 4 * HOUR)
+    central.dnssec.roll(RED, child.id, 'ZSK')
+    sets = central.find_recordsets(WHO, zones[0].id)
+    assert [(one.managed, {record.data for record in one.records}) for one in sets if one.type == 'CDS'] == [
+        (False, {text.removeprefix('CDS ') for text in first.popitem()[1] if text.startswith('CDS ')})]
+    assert signals(central, zones[1]) == {}
+    central.dnssec.enable(WHO, zones[1].id)
+    check(database, clock, zones[0])
 
 
 def secured(central: Central, clock: Clock, name: str = 'example.com.', policy: str = 'default') -> Domain:
