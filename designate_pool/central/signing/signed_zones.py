@@ -200,7 +200,12 @@ class SignedZones:
             if state.state not in _LEAVING:
                 return
             if domain.has_signer:
-                zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+                zone_keys = [key for key in zone_signing.keys_of(tx, [domain.id])[domain.id]
+                             if key.role is not KeyRole.ZSK and key.state in keys.IN_ZONE]
+                if len(zone_keys) == 1 and zone_keys[0].state in (KeyState.DS_SEEN, KeyState.ACTIVE):
+                    # The parent may have removed the DS.
+                    zone_keys = [dataclasses.replace(zone_keys[0], state=KeyState.READY, ready_at=now)]
+                    zone_signing.save_keys(tx, zone_keys, now)
                 zone_signing.save_state(tx, dataclasses.replace(
                     state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, ds_seen={},
                     why=None, serial=None), now)

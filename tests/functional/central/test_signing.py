@@ -772,6 +772,26 @@ def test_what_a_user_has_said_of_a_server_of_the_parent_that_does_not_answer_sta
     assert not central.get_domain(RED, domain.id).is_signed
 
 
+@pytest.mark.parametrize('policy', POLICIES)
+def test_signing_that_goes_on_after_all_waits_for_the_ds_that_the_parent_may_have_removed(
+        central: Central, database: Storage, clock: Clock, policy: str) -> None:
+    domain = secured(central, clock, policy=policy)
+    lived(central, clock, domain, 2 * 86400)
+    ds = central.dnssec.show(RED, domain.id).ds
+    central.dnssec.disable(RED, domain.id)
+    database.run(zone_signing.report_ds, {domain.id: {'192.0.2.53:53': []}}, clock.moment())
+    assert central.dnssec.enable(RED, domain.id, policy).state.state is SigningState.DS_WAIT
+    check(database, clock, domain)
+    for seen, state in ([], SigningState.DS_WAIT), (ds, SigningState.SECURE):
+        database.run(zone_signing.report_ds, {domain.id: {'192.0.2.53:53': seen}}, clock.moment())
+        lived(central, clock, domain, 60)
+        shown = central.dnssec.show(RED, domain.id)
+        assert shown.state.state is state and shown.ds == ds
+    lived(central, clock, domain, 2 * 86400)
+    assert 'active' in {key.state.value for key in central.dnssec.show(RED, domain.id).keys if key.role != 'ZSK'}
+    check(database, clock, domain)
+
+
 def test_a_key_that_signs_all_is_rolled(central: Central, database: Storage, clock: Clock,
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zone_signer, 'MOST_RENEWED', 5)
