@@ -90,7 +90,8 @@ def change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest], now: datetim
                       journal: Journal) -> Results:
     """The results of some of *requests*.
 
-    Left out is one whose domain another transaction has locked or an earlier request changes, and one for many records.
+    Requests have no result here, and are made alone, whose domain another transaction has locked or an earlier one
+    changes, or whose recordsets have more than :data:`~designate_pool.call_combiner.MOST_RECORDS` records.
     """
     first: dict[str, RecordSetRequest] = {}
     for request in requests:

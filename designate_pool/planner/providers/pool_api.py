@@ -293,6 +293,9 @@ def new_session(url: str, token: str | None = None) -> requests.Session:
 
 def reason(error: BaseException) -> str:
     """Why a request failed: the text of the innermost exception."""
+    if isinstance(error, (requests.exceptions.MissingSchema, requests.exceptions.InvalidSchema,
+                          requests.exceptions.InvalidURL)):
+        return 'not an address like http://HOST:PORT'
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

@@ -96,7 +96,7 @@ class Reconciler:
         # What follows from a step is not waited for: neither a broker that hangs nor its confirmations hold one up.
         self.reports = runtime.work_queue(self._send_reports, settings.batch_size, name='reports')
         self.polls = runtime.work_queue(self._send_polls, _POLLS_OF_A_MESSAGE, name='polls', bound=_MOST_POLLS)
-        self._undecided = runtime.work_queue(self.weigh_again, settings.batch_size, name='undecided')
+        self._to_weigh = runtime.work_queue(self.weigh_again, settings.batch_size, name='undecided')
         self._outage = OutageLog(
             LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
             'results are reported to Central again', logging.WARNING)
@@ -129,15 +129,15 @@ class Reconciler:
         if step.calls:
             self.make_calls(step)
         if step.conflicts:
-            self._undecided.put(*step.states)  # some rows are not as decided here
+            self._to_weigh.put(*step.states)  # some rows are not as decided here
         elif step.is_partial:
-            self._undecided.put(*(key for key, state in step.states.items() if state.has_new_outcomes))
+            self._to_weigh.put(*(key for key, state in step.states.items() if state.has_new_outcomes))
         else:
             self.weigh(step.states.values())
 
     def stop(self) -> None:
         """Handle what is queued, for a few seconds at most, and end."""
-        for queue in (self._undecided, self.reports, self.polls):
+        for queue in (self._to_weigh, self.reports, self.polls):
             queue.stop()
 
     def set_servers(self, members: Members, workers: Mapping[str, ServerWorker]) -> None:
@@ -198,7 +198,7 @@ class Reconciler:
                   and any(state.domain.id in worker.polls for worker in self.workers.values())}
         self.undecided.difference_update([report.domain_id for report in weighed.reports])
         self.undecided.update(polled)
-        self._undecided.put(*(key for key in weighed.undecided if key not in polled))
+        self._to_weigh.put(*(key for key in weighed.undecided if key not in polled))
         if weighed.finished:
             self._storage.run(server_statuses.purge_domains, weighed.finished, members.tracked, self._storage.now())
 
@@ -210,7 +210,7 @@ class Reconciler:
         """Weigh the undecided domains whose polls have not decided them; seconds until the next time."""
         due = list(self.undecided)
         self.undecided.difference_update(due)
-        self._undecided.put(*due)
+        self._to_weigh.put(*due)
         return PAUSE
 
     def _send_reports(self, reports: Sequence[Report]) -> None:
