@@ -103,7 +103,7 @@ def test_a_zone_that_its_master_signs_is_served_as_it_is(pool: Pool) -> None:
         assert {each.rdtype for each in denial.authority} >= {dns.rdatatype.NSEC, dns.rdatatype.RRSIG}
     for server in pool.stack.servers_state().values():
         pool.stack.command('server', 'resync', server['name'], '--contents')
-    pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=0)
+    pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
     assert pool.findings() == []
     refused = pool.stack.request('POST', f'/v2/zones/{pool.zone}/recordsets', 403, json={
         'name': f'new.{NAME}', 'type': 'A', 'records': ['192.0.2.9']})

@@ -8,22 +8,29 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 
+import dns.message
 import pytest
 
 from testing.bind import Named
 from testing.processes import wait_until
+from tests.fixtures.answering import Scripted
 from tests.fixtures.mixed import Mixed, signing
+from tests.functional.pool_manager.test_parent_servers import dsync
 from tests.functional.pools.test_signed_zones import SignedZone
 
 NAME = 'below.example.com.'
 
 
 class Parent(Named):
-    """With example.com."""
+    """With example.com, whose DSYNC record names another server.
+
+    :ivar notified: that server
+    """
 
     def __init__(self, folder: pathlib.Path) -> None:
         super().__init__(folder, statements='zone "example.com" { type primary; file "parent.zone"; };')
         folder.mkdir(parents=True, exist_ok=True)
+        self.notified = Scripted(lambda query, over_tcp: [dns.message.make_response(query)])
         self._serial = 0
         self.write([])
 
@@ -31,7 +38,8 @@ class Parent(Named):
         self._serial += 1
         (self.folder / 'parent.zone').write_text(
             f'@ 1 IN SOA ns1 host {self._serial} 3600 600 86400 1\n@ 1 IN NS ns1\nns1 1 IN A 127.0.0.1\n'
-            'below 1 IN NS ns1.example.net.\n' + ''.join(f'below 1 IN DS {each}\n' for each in ds))
+            f'below 1 IN NS ns1.example.net.\n_dsync {dsync(self.notified.port, "ns1.example.com.")}'
+            + ''.join(f'below 1 IN DS {each}\n' for each in ds))
 
     def delegate(self, *ds: str) -> None:
         self.write(ds)
@@ -42,28 +50,36 @@ class Parent(Named):
 def parent(tmp_path: pathlib.Path) -> Iterator[Parent]:
     with Parent(tmp_path / 'parent') as running:
         yield running
+        running.notified.close()
 
 
 def test_keys_wait_for_what_the_servers_of_the_parent_have(parent: Parent, tmp_path: pathlib.Path) -> None:
     with Mixed(tmp_path / 'mixed', f'sqlite:///{tmp_path}/pool.sqlite', others=[signing(tmp_path)], manager={
-            'signature_audit_interval': '1', 'parent_servers': f'127.0.0.1:{parent.port}'}) as pool:
+            'signature_audit_interval': '1', 'parent_servers': f'127.0.0.1:{parent.port}',
+            'parent_resolvers': f'127.0.0.1:{parent.port}'}) as pool:
         zone = SignedZone(pool, NAME, tmp_path)
         zone.ask('POST')
+        assert not parent.notified.notifies()
         found = zone.wait_for('ds_wait')
-        pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=0)
+        wait_until(parent.notified.notifies, 'the parent is notified')
+        assert {str(notify.question[0]) for notify in parent.notified.notifies()} == {f'{NAME} IN CDS'}
+        pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
         parent.delegate(*found['ds'])
         zone.wait_for('secure')
-        pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=0)
+        pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
+        before = len(parent.notified.notifies())
+        pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
+        assert len(parent.notified.notifies()) == before  # it has nothing to change any more
         with contextlib.closing(sqlite3.connect(pool.servers['pdns'].database, timeout=10)) as database, database:
             assert database.execute('UPDATE records SET content = ? WHERE name = ? AND type = ?', (
                 '192.0.2.66', f'www.{NAME}'.rstrip('.'), 'A')).rowcount == 1
-        pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=1)
+        pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=1)
         finding, = pool.stack.request('GET', f'/v2/zones/{zone.id}/explain', 200)['findings']
         assert finding['server_name'].startswith('pdns')
         assert finding['found'].startswith(f'the zone that it serves is not valid: A of www.{NAME}')
         for server in pool.stack.servers_state().values():
             pool.stack.command('server', 'resync', server['name'], '--contents', '--fix')
-        pool.stack.wait_for_round('SIGNATURES', domains=1, asked=4, unanswered=0, findings=0)
+        pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
         lose_the_database(pool, zone, parent, tmp_path)
         zone.ask('DELETE')
         zone.wait_for('ds_leaving')
@@ -85,7 +101,8 @@ def lose_the_database(pool: Mixed, zone: SignedZone, parent: Parent, folder: pat
     with contextlib.closing(sqlite3.connect(live)) as source, contextlib.closing(sqlite3.connect(backup)) as copy:
         source.backup(copy)
     zone.ask('POST', '/tasks/roll', role='KSK')
-    pool.wait(lambda: len(keys()) > len(known), 'there is another KSK')
+    pool.wait(lambda: len(keys()) > len(known) and 'made' not in {
+        key['state'] for key in zone.ask('GET', status=200)['keys']}, 'another KSK is published')
     zone.valid('www')
     files.mkdir()
     made, = (path for path in stack.manage('dnssec', 'export', NAME, str(files)).split()
