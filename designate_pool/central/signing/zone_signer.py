@@ -39,7 +39,7 @@ INCEPTION = timedelta(hours=3)
 #: RRsets whose signatures one version renews: the zone's own changes wait for about half a second meanwhile.
 MOST_RENEWED = 2000
 #: RRsets that one piece signs of a zone that is not published signed yet: each has a name in the chain, too.
-MOST_PREPARED = 1000
+MOST_PREPARED = 500
 #: Private keys that are held in memory.
 _MOST_KEYS = 10_000
 _ALL = 2 ** 31 - 1

@@ -88,7 +88,7 @@ def predecessors(tx: Tx, keys: Mapping[str, Collection[bytes]]) -> dict[tuple[st
         parameters: dict[str, Any] = {}
         for number, (domain_id, key) in enumerate(part):
             parameters |= {f'domain{number}': domain_id, f'key{number}': key}
-        for number, *row in tx.execute(_lookups(len(part)), parameters):
+        for number, *row in tx.execute(_lookups(len(part), tx.dialect.name), parameters):
             before[part[number]] = SignedRecord(*row)
     for domain_id, own in keys.items():
         if missing := [key for key in own if (domain_id, key) not in before]:
@@ -161,11 +161,13 @@ def _at(tx: Tx, query: sa.Select[Any], names: Mapping[str, Collection[str]]) -> 
 
 
 @functools.lru_cache(maxsize=_LOOKUPS)
-def _lookups(count: int) -> sa.TextualSelect:
+def _lookups(count: int, dialect: str) -> sa.TextualSelect:
     """The statement that finds the predecessors of so many keys, each with the number of its key."""
     columns = ', '.join(column.name for column in _COLUMNS)
-    one = (f'SELECT * FROM (SELECT {{0}} AS number, {columns} FROM {TABLE.name} WHERE domain_id = :domain{{0}} '
-           'AND chain_key < :key{0} ORDER BY chain_key DESC LIMIT 1) AS lookup{0}')
+    one = (f'(SELECT {{0}} AS number, {columns} FROM {TABLE.name} WHERE domain_id = :domain{{0}} '
+           'AND chain_key < :key{0} ORDER BY chain_key DESC LIMIT 1)')
+    if dialect == 'sqlite':  # which takes no parentheses around a part of a union; MariaDB plans a table from each
+        one = f'SELECT * FROM {one} AS lookup{{0}}'
     text = sa.text(' UNION ALL '.join(one.format(number) for number in range(count)))
     return text.bindparams(*(sa.bindparam(f'key{number}', type_=sa.LargeBinary) for number in range(count))).columns(
         sa.column('number', sa.Integer), *(sa.column(column.name, column.type) for column in _COLUMNS))
