@@ -404,8 +404,10 @@ class Workload:
                     self._shown(asked, tenant, zone, None)
 
     def _shown(self, asked: float, tenant: str, zone: Zone, shown: Json | None) -> None:
+        with self._lock:  # what is asked for a life that a restored one goes on with is answered for that one
+            signed = any(each.is_signed for each in self._zones.values() if each.zone_id == zone.zone_id)
         details: dict[str, Any] = {'asked': asked, 'tenant': tenant, 'zone': zone.name, 'zone_id': zone.zone_id,
-                                   'life': zone.life, 'signed': zone.is_signed}
+                                   'life': zone.life, 'signed': signed}
         if shown is None:
             self._history.add('shown', **details, status=GONE, action=None, serial=None)
             zone.is_gone = True

@@ -17,7 +17,7 @@ from testing.databases import MAX_CONNECTIONS
 from tests import torture
 from tests.torture import lab, schedule, workload
 from tests.torture.clients import Answer, Http
-from tests.torture.history import CREATE, DELETE, History
+from tests.torture.history import CREATE, DELETE, RESTORE, History
 from tests.torture.schedule import FaultKind
 
 MODULES = [each.name for each in pkgutil.iter_modules([str(pathlib.Path(torture.__file__).parent)])]
@@ -114,6 +114,16 @@ def test_zones_whose_name_is_used_once_are_deleted_on_request(monkeypatch: pytes
     assert made.lone_names() == ['once0.bea.example.']
     assert [each['zone'] for each in history.events() if each.get('type') == DELETE] == [
         'once0.ada.example.', 'once1.bea.example.']
+
+
+def test_a_restored_zone_that_is_signed_is_so_too_for_who_looks_at_its_former_life() -> None:
+    history = History()
+    made = workload.Workload(history, ['http://192.0.2.1'], {'ada': 'token of ada'}, 1, signing=True)
+    for op, kind in enumerate((CREATE, DELETE, RESTORE), 1):
+        made._do(op, 'c', 'ada', kind, 'z0.ada.example.', 1, [], lambda op=op: Answer('id', op, 202))
+    made._zones[3].is_signed = True
+    made._shown(1.0, 'ada', made._zones[1], {'status': 'ACTIVE', 'action': 'NONE', 'serial': 4})
+    assert history.events()[-1]['signed']
 
 
 def test_an_event_has_what_events_of_its_kind_have() -> None:
