@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import logging
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -69,6 +70,7 @@ class Releases:
     def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
         self._threads = runtime.workers(WORKERS, name='releases')
+        self._rests_until = 0.0  # monotonic; in a pool without stages, until it has some
         # By domain id, with serial and stage.
         self._verified: dict[str, tuple[tuple[int, int], concurrent.futures.Future[str | None]]] = {}
 
@@ -79,6 +81,10 @@ class Releases:
     def run(self) -> float:
         """Report what has come through its stage, or has failed; seconds until the next time."""
         manager, counts = self._manager, {'held': 0, 'running': 0}
+        if manager.pool.release_stages:
+            self._rests_until = 0.0
+        elif time.monotonic() < self._rests_until:
+            return INTERVAL
         ids = manager.storage.read(domain_store.released, manager.pool.name)
         self._verified = {key: value for key, value in self._verified.items() if key in ids}
         for part in chunks(ids):
@@ -94,7 +100,9 @@ class Releases:
                 manager.queue_changes([report.domain_id for report in reports])
         for name, count in counts.items():
             metrics.RELEASES.labels(manager.pool.name, name).set(count)
-        return INTERVAL if counts['running'] or manager.pool.release_stages else WITHOUT_STAGES
+        if not counts['running'] and not manager.pool.release_stages:
+            self._rests_until = time.monotonic() + WITHOUT_STAGES
+        return INTERVAL
 
     def _reports(self, state: DomainState, stage: int, now: datetime) -> Iterator[Report]:
         manager, domain = self._manager, state.domain

@@ -7,10 +7,14 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from prometheus_client import REGISTRY
 
 from designate_pool.model import Action, Domain, Outcome, Release, ServerStatus
-from designate_pool.pool_manager.periodic.releases import stage_outcome
+from designate_pool.pool_manager.periodic.releases import Releases, stage_outcome
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.storage.sql.schema import pools
+from tests.unit.pool_manager.conftest import CONTEXT, EditablePool
 
 NOW = datetime(2030, 1, 31, 12, tzinfo=timezone.utc)
 ZONE = Domain('d' * 32, 'example.com.', 'p' * 32, 'default', 'h@example.com', 300, 8, Action.UPDATE, changed_at=NOW,
@@ -76,3 +80,15 @@ def test_a_server_that_a_configuration_moved_to_a_later_stage_is_looked_at_at_it
     assert DomainState(ZONE, serving('b', serial=7), before=before, later={'b'}).on('b') is before
     assert ({server for server, _ in own.rows}, {server for server, _ in later.rows}) == ({'a'}, {'b'})
     assert DomainState(ZONE, {}).views[0].domain is ZONE
+
+
+def test_stages_that_a_pool_gets_are_seen_at_the_next_look(editable: EditablePool) -> None:
+    releases, manager = Releases(editable.manager, editable.runtime), editable.manager
+    assert releases.run() <= 1
+    text = f'canary {manager.pool.servers[0].label}; all'
+    manager.storage.run(lambda tx: tx.execute(sa.update(pools).values(release_stages=text)) and None)
+    manager.reconciler.pool = dataclasses.replace(manager.pool, release_stages=text)
+    editable.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    releases.run()
+    assert REGISTRY.get_sample_value('designate_pool_releases', {'pool': manager.pool.name, 'state': 'running'}) == 1
+    releases.close()
