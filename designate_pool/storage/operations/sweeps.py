@@ -15,9 +15,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, Status
+from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, SigningState, Status
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import ALIVE, audits, domains, pool_manager_status, pools, recordsets
+from designate_pool.storage.sql.schema import (ALIVE, audits, domains, pool_manager_status, pools, recordsets,
+                                               zone_signing)
 from designate_pool.storage.zones import pools as pool_store
 
 TABLE = audits
@@ -39,6 +40,9 @@ _AT_REST = (domains.c.status.in_([Status.ACTIVE, Status.ERROR]) & (domains.c.act
 #: Likewise, or they wait for the end of a freeze, or for their stage: that may take days.
 _SETTLED = _AT_REST | ((domains.c.status == Status.PENDING) & (domains.c.action != Action.DELETE)
                        & (domains.c.awaits_transfer == sa.false()) & pool_store.IS_HELD)
+# After a restore servers have newer versions of these, which they are not to lose.
+_KEEPS_NEWER = domains.c.is_signed & (sa.select(sa.func.count()).select_from(zone_signing).where(
+    zone_signing.c.domain_id == domains.c.id, zone_signing.c.state == SigningState.HELD).scalar_subquery() > 0)
 _HELD = (sa.select(sa.func.count()).select_from(ROWS)
          .where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
                 ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True))).scalar_subquery())
@@ -46,8 +50,8 @@ _HELD = (sa.select(sa.func.count()).select_from(ROWS)
 _LEFT = sa.select(sa.func.count()).select_from(ROWS).where(ROWS.c.domain_id == domains.c.id)
 _FORGOTTEN = ((domains.c.status == Status.DELETED) & (_LEFT.scalar_subquery() > 0)
               & (_LEFT.where(ROWS.c.next_attempt_at.is_not(None)).scalar_subquery() == 0))
-_DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_SETTLED, 1), else_=0),
-                      sa.case((_SETTLED, _HELD), (_FORGOTTEN, -1), else_=0))
+_DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_SETTLED & ~_KEEPS_NEWER, 1), else_=0),
+                      sa.case((_SETTLED & ~_KEEPS_NEWER, _HELD), (_FORGOTTEN, -1), else_=0))
             .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'))
             .order_by(domains.c.id).limit(sa.bindparam('most')))
 #: Whether the contents have signatures: the zone was signed by whoever it was transferred from.
