@@ -96,10 +96,10 @@ def test_what_the_parent_has_is_noted_where_it_is_new_and_something_waits_for_it
     storage.run(zone_signing.save_state, ZoneSigning(first, 'default', 13, 'NSEC', BEGAN), BEGAN)
     for moment, ds in ((1, ['1 13 2 ab']), (2, ['1 13 2 ab']), (3, None)):
         storage.run(zone_signing.report_ds, seen(ds), at(moment))
-    assert state().next_event_at == at(3) and [ds for _, ds in state().ds_seen.values()] == [None]
-    storage.run(zone_signing.report_ds, seen(['1 13 2 ab']), at(4))
-    storage.run(zone_signing.report_ds, seen(['1 13 2 ab']), at(5))
-    assert state().next_event_at == at(4)
+    assert state().next_event_at == at(1) and [ds for _, ds in state().ds_seen.values()] == [['1 13 2 ab']]
+    storage.run(zone_signing.report_ds, seen([]), at(4))
+    storage.run(zone_signing.report_ds, seen([]), at(5))
+    assert state().next_event_at == at(4) and [ds for _, ds in state().ds_seen.values()] == [[]]
     storage.run(zone_signing.save_state, dataclasses.replace(
         state(), state=SigningState.DS_LEAVING, ds_seen={'forced by an administrator': ('', ())}), at(6))
     storage.run(zone_signing.report_ds, seen(['1 13 2 ab']), at(7))
