@@ -88,11 +88,11 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int, history: datetime) -> 
     if removed >= limit:
         return removed
     newer = domains.alias()
-    in_token = sa.exists().where(zone_keys.c.domain_id == domains.c.id, IN_TOKEN)
     older = sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
     has_versions = sa.exists().where(zone_versions.c.domain_id == domains.c.id)
+    has_keys = sa.exists().where(zone_keys.c.domain_id == domains.c.id)  # in a token
     gone = tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), older, _DELETED_AT < history,
-                                                    ~has_versions, ~in_token)).scalars().all()
+                                                    ~has_versions, ~has_keys)).scalars().all()
     delete_all(tx, domains.c.id, gone)
     return removed + len(gone)
 
