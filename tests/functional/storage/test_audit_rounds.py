@@ -77,6 +77,16 @@ def test_a_page_has_what_is_at_rest_and_tells_what_servers_lack(storage: Storage
     assert rest == sweeps.DomainPage('', [(ids[4], f'{ids[4]}.example.com.', 7)], [], [])
 
 
+def test_a_page_leaves_out_zones_that_are_held_of_which_servers_have_newer_versions(storage: Storage) -> None:
+    held, signed = storage.run(insert_domains, 2, 7)
+    pool_id = storage.read(default_pool_id)
+    storage.run(lambda tx: tx.execute(domain_table.update().values(is_signed=True)))
+    for domain_id, state in (held, SigningState.HELD), (signed, SigningState.SECURE):
+        storage.run(zone_signing.save_state, ZoneSigning(domain_id, 'default', 13, 'NSEC', BEGAN, state=state), BEGAN)
+    page = storage.read(sweeps.page, pool_id, '', 5, ['a' * 32])
+    assert [key for key, _, _ in page.domains] == [signed] == page.lacking
+
+
 def test_what_the_parent_has_is_noted_where_it_is_new_and_something_waits_for_it(storage: Storage) -> None:
     pool_id = storage.read(default_pool_id)
     first, _ = storage.run(insert_domains, 2)
