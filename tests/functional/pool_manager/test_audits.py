@@ -70,5 +70,5 @@ def test_a_zone_that_was_removed_by_hand_is_found_and_mended(tmp_path: pathlib.P
         explained = stack.command('zone', 'explain', NAMES[0])
         assert 'Found at' not in explained, 'what is repaired is not to be explained'
         assert f'{NAMES[0]} on {label}' in stack.command('status').partition('FOUND BY AUDITS')[2]
-        lines = stack.command('pool', 'audit', '-f', 'csv', '-c', 'kind', '-c', 'round', '-c', 'domains').splitlines()
+        lines = stack.command('pool', 'audit', '-f', 'csv', '-c', 'kind', '-c', 'round', '-c', 'zones').splitlines()
         assert '"SERIALS","last",3' in lines
