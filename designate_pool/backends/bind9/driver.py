@@ -16,7 +16,6 @@ again.
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import itertools
 import re
@@ -31,6 +30,7 @@ from designate_pool import model
 from designate_pool.backends.base import (ADOPTS_ZONES, BIND_LIMITS, MAX_RECORDS_PER_TYPE, Backend, Capabilities,
                                           probe_domain)
 from designate_pool.backends.bind9 import named_conf, rndc
+from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 from designate_pool.model import Reason
@@ -206,6 +206,11 @@ class Bind9(Backend):
         self._key()
         url = self.options['statistics_url']
         self._statistics = StatisticsChannel(url) if url else None
+        self._channels = ConnectionPool(self._connect, keep=max(1, server.max_in_flight))
+
+    def close(self) -> None:
+        """Close the connections that are kept between calls."""
+        self._channels.close()
 
     def _check_settings(self, deadline: Deadline, names: Collection[str]) -> Iterator[model.Finding]:
         """Check that named lists its zones, and signs none of them nor a new one."""
@@ -395,8 +400,10 @@ class Bind9(Backend):
         return f'"{escaped(zone, named_conf.PLAIN_OCTETS)}" IN {self._view}'
 
     def _ask(self, command: str, deadline: Deadline) -> rndc.RndcAnswer:
-        with contextlib.closing(rndc.open_channel(self._host, self._port, self._key(), deadline)) as channel:
-            return channel.ask(command, deadline)
+        return self._channels.use(lambda channel, deadline: channel.ask(command, deadline), deadline)
+
+    def _connect(self, deadline: Deadline) -> rndc.RndcChannel:
+        return rndc.open_channel(self._host, self._port, self._key(), deadline)
 
     def _key(self) -> rndc.RndcKey:
         name, path, secret = (self.options[f'rndc_key_{option}'] for option in ('name', 'file', 'secret'))
