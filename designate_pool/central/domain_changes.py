@@ -98,7 +98,7 @@ def assign_to_project(tx: Tx, context: Context, domain: Domain, project_id: str,
     domains.assign_project(tx, domain.id, project_id, now)
     zone_tasks.assign_exports(tx, domain.id, project_id)
     if domain.needs_approval:
-        plans.drop_changes(tx, domain.id, 'the zone was given to another project', now)
+        plans.drop(tx, [domain.id], 'the zone was given to another project', now, plans.IS_CHANGE)
     name_ownership.recheck_name(tx, context, domain.name, neighbourhood, project_id, *others)
     moved = dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
     journal.note(tx, context, domain, moved, ChangeKind.OWNER, now)
@@ -202,7 +202,7 @@ def _save_deleted(tx: Tx, deletions: Sequence[tuple[Context, Domain, Domain]], n
     ids = [domain.id for domain in deleted]
     domains.save_many(tx, ((domain, context.operation_id) for context, _, domain in deletions), {
         domain.id: _deleted_by(context, former, domain) for context, former, domain in deletions})
-    plans.drop_all(tx, ids, 'the zone is being deleted', now)
+    plans.drop(tx, ids, 'the zone is being deleted', now)
     zone_transfers.withdraw_active(tx, ids)
     for pool_id in sorted({domain.pool_id for domain in deleted}):
         pools.hold(tx, pool_id, *(former for _, former, _ in deletions if former.pool_id == pool_id))
@@ -246,7 +246,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     domains.save_many(tx, [(domain, context.operation_id)], deleted_by)
     secondary_zones.end_refreshes(tx, domain)
     server_statuses.forget(tx, domains.abandon(tx, domain))
-    plans.drop_all(tx, [domain.id], 'the zone was abandoned', now)
+    plans.drop(tx, [domain.id], 'the zone was abandoned', now)
     zone_transfers.withdraw_active(tx, [domain.id])
     return domain, leftover
 

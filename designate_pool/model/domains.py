@@ -369,11 +369,14 @@ class RecordChange:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RevertedSet(RecordChange):
-    """A change that gives a recordset its former records, in place of the *present_records*, none for a new one."""
+class ChangedSet(RecordChange):
+    """A recordset that differs between two versions of a zone, or its SOA; without records where it is not there.
 
-    present_records: tuple[str, ...] = ()
-    present_ttl: int | None = None
+    :ivar former_ttl: in seconds, at the first of the two, as *former_records*
+    """
+
+    former_records: tuple[str, ...] = ()
+    former_ttl: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -386,7 +389,7 @@ class Revert:
 
     serial: int
     to_serial: int
-    changes: Sequence[RevertedSet]
+    changes: Sequence[ChangedSet]
     unchanged: Sequence[tuple[str, str, str]]
 
 

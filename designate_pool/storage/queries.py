@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from designate_pool.errors import (SHARED, ContentsNotKept, DeletedDomainNotFound, DomainNotFound, Forbidden,
                                    PoolNotFound, RecordSetNotFound)
-from designate_pool.model import (Action, Context, Domain, PageRequest, Pool, Record, RecordSet, ServerStatus,
-                                  ServiceStatus, Status, Task, Version, ZoneHead)
+from designate_pool.model import (Action, ChangedSet, Context, Domain, PageRequest, Pool, Record, RecordSet,
+                                  ServerStatus, ServiceStatus, Status, Task, Version, ZoneHead)
 from designate_pool.model.differences import RecordDifference
 from designate_pool.protocol import soa_rdata
 from designate_pool.storage.operations import heartbeats
@@ -120,7 +120,7 @@ def use_rows_at(tx: Tx, context: Context, domain_id: str, at: int | datetime, ex
 
 def changes_between(tx: Tx, context: Context, domain_id: str, first: int | datetime, second: int | datetime,
                     expired: datetime,
-                    most: int | None = None) -> tuple[ZoneHead, ZoneHead, list[version_store.ChangedSet]]:
+                    most: int | None = None) -> tuple[ZoneHead, ZoneHead, list[ChangedSet]]:
     """What differs between two versions of a zone; errors are as those of :func:`use_rows_at`, and if *most*
     recordsets are exceeded."""
     with _in_own_time(tx, context, domain_id):

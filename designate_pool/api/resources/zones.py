@@ -127,8 +127,8 @@ REVERT = AnswerForm('ZoneRevert', {
     'to_serial': SERIAL.about('The older serial whose contents the zone gets.'),
     'changes': many(inline(AnswerForm('', {
         'name': TEXT, 'type': TEXT, 'records': TEXTS.about('What the recordset gets; none for one that is deleted.'),
-        'ttl': maybe(COUNT), 'present_records': TEXTS.about('What it has; none for a new one.'),
-        'present_ttl': maybe(COUNT)}))),
+        'ttl': maybe(COUNT), 'present_records': TEXTS.of('former_records').about('What it has; none for a new one.'),
+        'present_ttl': maybe(COUNT).of('former_ttl')}))),
     'unchanged': rows({'name': TEXT, 'type': TEXT, 'why': TEXT}),
 })
 _SIGNING = f'{_ONE}/dnssec'
@@ -408,7 +408,7 @@ def show_zone_difference(api: Api, req: falcon.Request, resp: falcon.Response, z
     first, _ = api.central.version_at('at', at)
     former, head, changes = api.storage.read(queries.changes_between, requester(req), zone_id, first,
                                              *api.central.version_at('to', to), _MOST_CHANGED)
-    return {'from_serial': former.serial, 'to_serial': head.serial, 'changes': [change._asdict() for change in changes]}
+    return {'from_serial': former.serial, 'to_serial': head.serial, 'changes': list(map(dataclasses.asdict, changes))}
 
 
 @OPERATIONS.add('POST', f'{_ONE}/tasks/xfr', 'Refresh a secondary zone from its masters now', MEMBER, {202: ZONE})

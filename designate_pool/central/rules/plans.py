@@ -72,18 +72,21 @@ def put(tx: Tx, context: Context, plan: StoredPlan, now: datetime) -> StoredPlan
     return kept
 
 
-def get(tx: Tx, context: Context, given: Any) -> StoredPlan:
-    """A plan by its id, or by the first digits of the id."""
-    plan_id = _resolved(tx, context, given)
-    plan = store.get(tx, plan_id)
-    if plan is None or not _seen(tx, context, plan):
+def get(tx: Tx, context: Context, given: Any, read: Callable[[Tx, str], StoredPlan | None] = store.get) -> StoredPlan:
+    """A plan by its id, or by the first digits of the id; *read* may lock it."""
+    plain = given.replace('-', '').lower() if isinstance(given, str) else ''
+    ids = store.ids_from(tx, plain, context.scope) if _BEGINNING.fullmatch(plain) else []
+    if len(ids) > 1:
+        raise InvalidField(field='plan_id', why=f'{given} fits several plans; give more digits')
+    plan = read(tx, ids[0]) if ids else None
+    if plan is None:
         raise PlanNotFound(plan=given)
     return plan
 
 
 def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[StoredPlan, Domain]:
     """The plan, and its domain, for a cast.  Approving twice has no further effect."""
-    plan = _locked(tx, context, given)
+    plan = get(tx, context, given, store.lock)
     if plan.state is PlanState.STORED:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='a stored plan is applied by its author, not approved')
     if plan.state not in store.LIVE or plan.domain_id is None or plan.server_id is None:
@@ -99,7 +102,7 @@ def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Stored
 
 def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
     """Drop a plan; dropping it twice has no further effect."""
-    plan = _locked(tx, context, given)
+    plan = get(tx, context, given, store.lock)
     if plan.state in (PlanState.APPLIED, PlanState.FAILED):
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
     store.change_state(tx, plan.id, (PlanState.STORED, *store.LIVE), PlanState.DROPPED, 'dropped by command', now,
@@ -109,7 +112,7 @@ def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
 
 def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | None, now: datetime) -> StoredPlan:
     """Record how a plan ended; twice has no further effect.  One that failed may be applied again."""
-    plan = _locked(tx, context, given)
+    plan = get(tx, context, given, store.lock)
     if plan.domain_id is not None:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='its pool manager records how it ends')
     if plan.state not in (*_APPLICABLE, state):
@@ -261,38 +264,6 @@ def refuse(tx: Tx, context: Context, given: Any, why: str | None, now: datetime)
 def drop_change(tx: Tx, plan_id: str, why: str, now: datetime) -> bool:
     """End the wait of a change; whether it waited."""
     return store.change_state(tx, plan_id, (PlanState.PARKED,), PlanState.DROPPED, why, now)
-
-
-def _locked(tx: Tx, context: Context, given: Any) -> StoredPlan:
-    plan_id = _resolved(tx, context, given)
-    plan = store.lock(tx, plan_id)
-    if plan is None or not _seen(tx, context, plan):
-        raise PlanNotFound(plan=given)
-    return plan
-
-
-def _resolved(tx: Tx, context: Context, given: Any) -> str:
-    """The id that begins with *given*."""
-    plain = given.replace('-', '').lower() if isinstance(given, str) else ''
-    if not _BEGINNING.fullmatch(plain):
-        raise PlanNotFound(plan=given)
-    if len(plain) == 32:
-        return plain
-    ids = store.ids_from(tx, plain, context.scope)
-    if not ids:
-        raise PlanNotFound(plan=given)
-    if len(ids) > 1:
-        raise InvalidField(field='plan_id', why=f'{given} fits several plans; give more digits')
-    return ids[0]
-
-
-def _seen(tx: Tx, context: Context, plan: StoredPlan) -> bool:
-    if plan.domain_id is None:
-        return context.all_projects  # it may be about any project's zone
-    if plan.server_id is None:
-        return any(context.sees(project_id or '') for project_id in (plan.project_id, plan.asking_project_id))
-    domain = domains.get(tx, plan.domain_id)
-    return domain is not None and context.sees(domain.project_id)
 
 
 def _stored(tx: Tx, plan: StoredPlan) -> StoredPlan:

@@ -9,7 +9,7 @@ from typing import Any
 
 from designate_pool.central.events import request_id
 from designate_pool.central.validation import requests
-from designate_pool.errors import Conflict, InvalidField, PoolNotFound, Refused
+from designate_pool.errors import Conflict, InvalidField, Refused
 from designate_pool.model import AlsoNotify, Context, Freeze, PageRequest, Pool, Release
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.serving import catalog
@@ -39,8 +39,6 @@ def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now
            run: str) -> tuple[Pool, NameserverUpdate | None]:
     """The pool, and the update of its domains' NS records, with the new id *run*, if name servers were given."""
     old = pools.lock(tx, pool_id)
-    if old is None:
-        raise PoolNotFound(pool=pool_id)
     new = requests.pool(given, old)
     has_servers = 'name_servers' in given or 'ns_records' in given
     if new == old:
@@ -71,8 +69,6 @@ def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now
 def renew(tx: Tx, context: Context, pool_id: str, now: datetime, run: str) -> tuple[Pool, NameserverUpdate]:
     """The pool, and the update that gives each of its domains a new serial; signed ones are held instead."""
     pool = pools.lock(tx, pool_id)
-    if pool is None:
-        raise PoolNotFound(pool=pool_id)
     zone_signing.hold(tx, pool_id, 'the database was restored, and "designate-pool-manage dnssec resume" has not found '
                                    'yet that it has the keys of the zone', now)
     return pool, _renewal(tx, context, pool, run, True, now)
@@ -92,8 +88,6 @@ def freeze(tx: Tx, pool_id: str, wanted: Freeze, now: datetime) -> Pool:
     Changes that are being made at the same time count as made before.
     """
     pool = pools.lock(tx, pool_id)
-    if pool is None:
-        raise PoolNotFound(pool=pool_id)
     present = Freeze.parse(pool.freeze)
     if present is None and nameserver_updates.is_running(tx, pool_id):
         raise Refused('name_servers_change', f'The zones of the pool {pool.name} are getting other name servers; try '
@@ -110,8 +104,6 @@ def unfreeze(tx: Tx, pool_id: str, now: datetime, only_due: bool = False) -> tup
     :returns: the pool, and the ids of the domains whose changes waited, in the order of these; None for no freeze
     """
     pool = pools.lock(tx, pool_id)
-    if pool is None:
-        raise PoolNotFound(pool=pool_id)
     present = Freeze.parse(pool.freeze)
     if present is None or only_due and not present.is_over(now):
         return pool, None
@@ -125,8 +117,6 @@ def unfreeze(tx: Tx, pool_id: str, now: datetime, only_due: bool = False) -> tup
 def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:
     """Delete a pool without domains and programs; the pool as it was."""
     pool = pools.lock(tx, pool_id)
-    if pool is None:
-        raise PoolNotFound(pool=pool_id)
     count = pools.count_domains(tx, pool_id)
     if count:
         raise Refused('pool_not_empty', f'The pool {pool.name} still has {count} zones.', 409)

@@ -13,7 +13,7 @@ from datetime import datetime
 from designate_pool.central.validation import names_and_rdata
 from designate_pool.deadline import Turns
 from designate_pool.errors import InvalidField
-from designate_pool.model import Context, Domain, RecordSet, Revert, RevertedSet, ZoneRecord, differences
+from designate_pool.model import ChangedSet, Context, Domain, RecordSet, Revert, ZoneRecord, differences
 from designate_pool.protocol.names_and_rdata import lies_in, text_of_wire
 from designate_pool.storage import queries
 from designate_pool.storage.sql.database import Tx, see_one_state
@@ -64,7 +64,7 @@ def plan(context: Context, domain: Domain, serial: int, since: datetime, former:
     for name, rtype, ttl, wire in Turns().between(former):
         sets.setdefault((name, rtype), (ttl, []))[1].append(text_of_wire(rtype, wire))
     by_key = {(recordset.name, recordset.type): recordset for recordset in present}
-    changes: list[RevertedSet] = []
+    changes: list[ChangedSet] = []
     unchanged: list[tuple[str, str, str]] = []
     for key in sorted({*sets, *by_key}):
         ttl, texts = sets.get(key, (None, []))
@@ -74,7 +74,7 @@ def plan(context: Context, domain: Domain, serial: int, since: datetime, former:
             continue
         why = _why_not(context, domain, by_key.get(key) or deleted.get(key), since if texts else None)
         if why is None:
-            changes.append(RevertedSet(*key, tuple(sorted(texts)), ttl, tuple(now), old.ttl))
+            changes.append(ChangedSet(*key, tuple(sorted(texts)), ttl, tuple(now), old.ttl))
         elif why:
             unchanged.append((*key, why))
     return Revert(domain.serial, serial, changes, unchanged)

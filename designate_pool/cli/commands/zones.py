@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from designate_pool.cli import terminal
 from designate_pool.cli.base import (AT, DESCRIPTION, POOL_OPTIONS, REASON, ZONE, ZONE_COLUMNS, ApiCommand, Argument,
@@ -35,6 +36,17 @@ class _Zone(ApiCommand):
 
     def path(self, parsed_args: argparse.Namespace) -> str:
         return f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}'
+
+
+def _task(path: str, about: str, *arguments: Argument,
+          show: Callable[[Json], Shown] = lambda zone: _shown(zone)) -> type[ShowOne]:
+    """A command that asks for the task of a zone at *path*, by *arguments*, and shows the answer; *about* is its
+    help."""
+    def take_action(self: Any, parsed_args: argparse.Namespace) -> Shown:
+        body = options_given(parsed_args, arguments) or None
+        return show(self.client.json('POST', f'{self.path(parsed_args)}/{path}', body))
+
+    return type('Task', (_Zone, ShowOne), {'__doc__': about, 'arguments': arguments, 'take_action': take_action})
 
 
 class _ChangeZone(ChangeCommand):
@@ -201,45 +213,27 @@ class AbandonZone(_Zone):
         self.client.send('POST', f'{self.path(parsed_args)}/tasks/abandon', headers=_delete_shares(parsed_args))
 
 
-class LockZone(_Zone, ShowOne):
-    """Lock a zone: nobody can change or delete it, or its records, until it is unlocked.
+LockZone = _task('tasks/lock', """Lock a zone: nobody can change or delete it, or its records, until it is unlocked.
 
     What an administrator has locked, administrators alone unlock. The pool goes on serving the zone, and
     a secondary zone goes on following its masters.
-    """
-
-    arguments = (REASON,)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/lock',
-                                       {'reason': parsed_args.reason}))
-
-
-class UnlockZone(_Zone, ShowOne):
-    """Unlock a zone."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/unlock'))
-
-
-class UnfreezeZone(_Zone, ShowOne):
-    """Serve the changes of a zone that wait since its pool is frozen, before the pool is unfrozen.
+    """, REASON)
+UnlockZone = _task('tasks/unlock', 'Unlock a zone.')
+UnfreezeZone = _task('tasks/unfreeze', """Serve the changes of a zone that wait since its pool is frozen, before the \
+pool is unfrozen.
 
     Later changes of the zone wait again. The reason is kept in the history of the zone.
-    """
-
-    arguments = (REASON,)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/unfreeze',
-                                       {'reason': parsed_args.reason}))
+    """, REASON)
+ContinueRelease = _task('tasks/continue_release', 'Have the staged release of a zone go on with the next stage; with '
+                                                  'the first, where a server has failed.')
+AbortRelease = _task('tasks/abort_release', 'Give all servers the contents that a zone had before its staged release.')
 
 
-class _ZoneSigning(_Zone, ShowOne):
-    """A command about the signing of a zone, which it shows."""
-
-    def ask(self, parsed_args: argparse.Namespace, task: str, body: Json) -> Shown:
-        return _signing(self.client.json('POST', f'{self.path(parsed_args)}/dnssec{task}', body))
+def _signing(found: Json) -> Shown:
+    """How far the signing of a zone has come."""
+    return columns({**found, 'keys': [f'{key["role"]} {key["tag"]} {key["state"]}' for key in found['keys']]},
+                   ('zone_name', 'state', 'since', 'waits_for', 'policy', 'algorithm', 'denial', 'keys', 'ds',
+                    'ds_seen', 'skipped', 'resign_at'))
 
 
 class ShowSigning(_Zone, ShowOne):
@@ -247,20 +241,6 @@ class ShowSigning(_Zone, ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return _signing(self.client.get(f'{self.path(parsed_args)}/dnssec'))
-
-
-class SignZone(_ZoneSigning):
-    """Have a zone signed.
-
-    Its keys are made, and each of its changes is signed from then on. The DS for its parent is offered once all
-    servers have the signed zone and caches have forgotten the unsigned one; 'zone dnssec ds' shows it.
-    """
-
-    arguments = (Argument('--policy', default='default', metavar='NAME',
-                          help='a section [dnssec_policy:NAME] of the configuration; "default" if not given'),)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return self.ask(parsed_args, '', {'policy': parsed_args.policy})
 
 
 class UnsignZone(_Zone):
@@ -297,51 +277,30 @@ class ListDs(_Zone, Lister):
         return rows(('ds',), ({'ds': ds} for ds in self.client.get(f'{self.path(parsed_args)}/dnssec')['ds']))
 
 
-class RollKey(_ZoneSigning):
-    """Have a new key follow the active one of a role.
+SignZone = _task('dnssec', """Have a zone signed.
+
+    Its keys are made, and each of its changes is signed from then on. The DS for its parent is offered once all
+    servers have the signed zone and caches have forgotten the unsigned one; 'zone dnssec ds' shows it.
+    """, Argument('--policy', default='default', metavar='NAME',
+                  help='a section [dnssec_policy:NAME] of the configuration; "default" if not given'), show=_signing)
+RollKey = _task('dnssec/tasks/roll', """Have a new key follow the active one of a role.
 
     The former one stays in the zone for as long as anything relies on it.
-    """
-
-    arguments = (Argument('role', metavar='ROLE', type=str.upper, choices=('KSK', 'ZSK', 'CSK'),
-                          help='KSK, ZSK or CSK'),)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return self.ask(parsed_args, '/tasks/roll', {'role': parsed_args.role})
-
-
-class ConfirmDs(_ZoneSigning):
-    """Say that all servers of the parent of a signed zone have the DS of its keys.
+    """, Argument('role', metavar='ROLE', type=str.upper, choices=('KSK', 'ZSK', 'CSK'), help='KSK, ZSK or CSK'),
+                show=_signing)
+ConfirmDs = _task('dnssec/tasks/confirm_ds', """Say that all servers of the parent of a signed zone have the DS of \
+its keys.
 
     It is believed. Ask each server of the parent first.
-    """
-
-    arguments = (Argument('--gone', action='store_true', help='say that none of them has any more'),)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return self.ask(parsed_args, '/tasks/confirm_ds', {'present': not parsed_args.gone})
-
-
-class SkipServer(_ZoneSigning):
-    """Have the keys of a signed zone wait no more for a server.
+    """, Argument('--gone', action='store_false', dest='present', help='say that none of them has any more'),
+                  show=_signing)
+SkipServer = _task('dnssec/tasks/skip_server', """Have the keys of a signed zone wait no more for a server.
 
     It is for administrators: what a server answers that is behind is refused by resolvers. A server of the pool that
     has caught up is waited for again by itself.
-    """
-
-    arguments = (Argument('server', metavar='SERVER', help='as the zone waits for it'),
-                 Argument('--reason', metavar='TEXT', help='why; without it the server is waited for again'))
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        reason = {} if parsed_args.reason is None else {'reason': parsed_args.reason}
-        return self.ask(parsed_args, '/tasks/skip_server', {'server': parsed_args.server, **reason})
-
-
-def _signing(found: Json) -> Shown:
-    """How far the signing of a zone has come."""
-    return columns({**found, 'keys': [f'{key["role"]} {key["tag"]} {key["state"]}' for key in found['keys']]},
-                   ('zone_name', 'state', 'since', 'waits_for', 'policy', 'algorithm', 'denial', 'keys', 'ds',
-                    'ds_seen', 'skipped', 'resign_at'))
+    """, Argument('server', metavar='SERVER', help='as the zone waits for it'),
+                   Argument('--reason', metavar='TEXT', help='why; without it the server is waited for again'),
+                   show=_signing)
 
 
 class ShowRelease(_Zone, ShowOne):
@@ -350,21 +309,6 @@ class ShowRelease(_Zone, ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
         return all_columns({'name': zone['name'], 'status': zone['status'], **(zone['release'] or {'stage': None})})
-
-
-class ContinueRelease(_Zone, ShowOne):
-    """Have the staged release of a zone go on with the next stage; with the first, where a server has failed."""
-
-    verb = 'continue_release'
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _shown(self.client.json('POST', f'{self.path(parsed_args)}/tasks/{self.verb}'))
-
-
-class AbortRelease(ContinueRelease):
-    """Give all servers the contents that a zone had before its staged release."""
-
-    verb = 'abort_release'
 
 
 class DeleteZone(_Zone, _ChangeZone):
@@ -505,14 +449,9 @@ class _Share(ApiCommand):
         return self.client.find(SHARE, parsed_args.share, self.client.zone(parsed_args.zone))
 
 
-class CreateShare(_Zone, ShowOne):
-    """Share a zone with another project, which may then have recordsets of its own in it."""
-
-    arguments = (Argument('target_project_id', metavar='PROJECT', help='id of the project'),)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return columns(self.client.json('POST', f'{self.path(parsed_args)}/shares', {
-            'target_project_id': parsed_args.target_project_id}), SHARE.columns)
+CreateShare = _task('shares', 'Share a zone with another project, which may then have recordsets of its own in it.',
+                    Argument('target_project_id', metavar='PROJECT', help='id of the project'),
+                    show=lambda share: columns(share, SHARE.columns))
 
 
 class ListShares(_Zone, Lister):
@@ -555,23 +494,12 @@ ShowTransferRequest = show_command(REQUEST, 'Show a transfer request.')
 DeleteTransferRequest = delete_command(REQUEST, 'Withdraw a transfer request.')
 
 
-class CreateTransferRequest(_Zone, ShowOne):
-    """Request that another project take over a zone.
+CreateTransferRequest = _task('tasks/transfer_requests', """Request that another project take over a zone.
 
     Send the id of the request and its key to somebody of that project.
-    """
-
-    arguments = (
-        Argument('--target-project', dest='target_project_id', metavar='PROJECT',
-                 help='id of the only project that can accept; any that has the key if not given'),
-        Argument('--description'))
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        made = self.client.json('POST', f'{self.path(parsed_args)}/tasks/transfer_requests',
-                                options_given(parsed_args, self.arguments))
-        return columns(made, REQUEST.columns)
-
-
+    """, Argument('--target-project', dest='target_project_id', metavar='PROJECT',
+                  help='id of the only project that can accept; any that has the key if not given'),
+                              Argument('--description'), show=lambda request: columns(request, REQUEST.columns))
 SetTransferRequest = set_command(REQUEST, 'Change the description of a transfer request.', DESCRIPTION)
 AcceptTransferRequest = create_command(
     ACCEPT, 'Take over a zone by a transfer request and its key.',

@@ -39,9 +39,8 @@ _COMPRESSED = 'zlib:'
 _MAX_TARGET = 300
 _MAX_WHY = 1 << 16
 _MAX_ASKED_BY = 255
-_DROP_ALL = TABLE.update().where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
-                                 TABLE.c.state.in_(LIVE)).values(
-    state=PlanState.DROPPED, why=sa.bindparam('why_dropped'), updated_at=sa.bindparam('now'))
+#: Of a plan that is a change which waits for approval, or has.
+IS_CHANGE = sa.and_(TABLE.c.server_id.is_(None), TABLE.c.domain_id.is_not(None))
 
 
 def _by_state(value: str) -> Any:
@@ -57,7 +56,7 @@ PLANS = Entities(StoredPlan, TABLE, ('created_at', 'id', 'zone', 'target', 'stat
     'server_id': TABLE.c.server_id,
     'domain_id': TABLE.c.domain_id,
     'pool_name': TABLE.c.pool_name,
-    'is_change': lambda value: sa.and_(TABLE.c.server_id.is_(None), TABLE.c.domain_id.is_not(None)),
+    'is_change': lambda value: IS_CHANGE,
 }, newest_first=True)
 # Documents may be large, and lists do not show them.
 _WITHOUT_DOCUMENT = sa.select(*(sa.literal('').label('document') if column is TABLE.c.document else column
@@ -124,8 +123,7 @@ def count_waiting(tx: Tx, project_id: str, now: datetime) -> int:
 
 
 def _waiting(now: datetime) -> tuple[Any, ...]:
-    return (TABLE.c.state == PlanState.PARKED, TABLE.c.expires_at > now, TABLE.c.server_id.is_(None),
-            TABLE.c.domain_id.is_not(None))
+    return TABLE.c.state == PlanState.PARKED, TABLE.c.expires_at > now, IS_CHANGE
 
 
 def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: PlanState, why: str | None,
@@ -140,23 +138,16 @@ def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state
                       .values(values)).rowcount == 1
 
 
-def drop_all(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime) -> None:
-    """Drop the parked and approved plans of domains, expired or not."""
-    tx.execute(_DROP_ALL, {'ids': domain_ids, 'why_dropped': why, 'now': now})
-
-
-def drop_changes(tx: Tx, domain_id: str, why: str, now: datetime) -> None:
-    """Drop the changes of a domain that wait for approval, expired or not."""
-    tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.server_id.is_(None),
-                                    TABLE.c.state == PlanState.PARKED)
-               .values(_new_state(PlanState.DROPPED, why, now)))
+def drop(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime, *among: Any) -> int:
+    """Drop the parked and approved plans of domains, or those *among* them, expired or not; how many."""
+    return tx.execute(TABLE.update().where(TABLE.c.domain_id.in_(domain_ids), TABLE.c.state.in_(LIVE), *among)
+                      .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 
 
 def drop_live(tx: Tx, domain_id: str, server: str | sa.Select[Any], why: str, now: datetime) -> int:
-    """Drop a domain's parked and approved plans on a server, or a statement's servers, expired or not; how many."""
-    ours = TABLE.c.server_id == server if isinstance(server, str) else TABLE.c.server_id.in_(server)
-    return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, ours, TABLE.c.state.in_(LIVE))
-                      .values(_new_state(PlanState.DROPPED, why, now))).rowcount
+    """As :func:`drop`, for the plans of a domain on a server, or on the servers that a statement finds."""
+    return drop(tx, [domain_id], why, now, TABLE.c.server_id == server if isinstance(server, str) else
+                TABLE.c.server_id.in_(server))
 
 
 def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.errors import LostRace, UnknownPool
+from designate_pool.errors import LostRace, PoolNotFound, UnknownPool
 from designate_pool.model import Domain, Freeze, PageRequest, Pool, ServerState, Status, new_id
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
@@ -64,10 +64,16 @@ def id_of(name: str) -> sa.ScalarSelect[str]:
     return sa.select(pools.c.id).where(pools.c.name == name).scalar_subquery()
 
 
-def lock(tx: Tx, pool_id: str) -> Pool | None:
-    """The pool, locked: until this transaction ends nobody can change it or create domains in it."""
+def lock(tx: Tx, pool_id: str) -> Pool:
+    """The pool, locked: until this transaction ends nobody can change it or create domains in it.
+
+    :raises PoolNotFound: when there is none
+    """
     tx.execute(sa.select(pools.c.id).where(pools.c.id == pool_id).with_for_update())
-    return get(tx, pool_id)
+    pool = get(tx, pool_id)
+    if pool is None:
+        raise PoolNotFound(pool=pool_id)
+    return pool
 
 
 def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool | None:

@@ -30,8 +30,8 @@ import sqlalchemy as sa
 from designate_pool import serial as serials
 from designate_pool.deadline import Turns
 from designate_pool.errors import ContentsNotKept, DomainNotFound, Refused
-from designate_pool.model import (LAST_STAGE, Actor, ChangeKind, Context, Domain, Status, Version, ZoneHead, ZoneRecord,
-                                  ZoneStep, differences, new_ids)
+from designate_pool.model import (LAST_STAGE, Actor, ChangedSet, ChangeKind, Context, Domain, Status, Version, ZoneHead,
+                                  ZoneRecord, ZoneStep, differences, new_ids)
 from designate_pool.model.differences import RecordDifference
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import text_of_wire
@@ -324,20 +324,6 @@ def of_recordset(tx: Tx, domain_id: str, name: str, rtype: str | None, limit: in
     return changes
 
 
-class ChangedSet(NamedTuple):
-    """A recordset that differs between two versions, or the SOA; without records where it is not there.
-
-    :ivar former_ttl: in seconds, at the first of the two, as *former_records*
-    """
-
-    name: str
-    type: str
-    former_ttl: int | None
-    former_records: Sequence[str]
-    ttl: int | None
-    records: Sequence[str]
-
-
 def permitted_pages(tx: Tx, domain_id: str, ahead: Ahead = iter, stage: int = LAST_STAGE
                     ) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
     """Pages of a zone at the version that servers of a stage may have: its head with some of its records; at least one
@@ -450,13 +436,12 @@ def between(tx: Tx, domain_id: str, first: int | datetime, second: int | datetim
             for head, records in zip(of_head, (later, differences.undo(later, undone)))]
     if pasts[0] is older:
         sets.reverse()
-    soas = [(head.ttl, [soa_rdata.text(head, ''.join(head.name_servers[:1]))]) for head in heads]
-    changed = [ChangedSet(heads[0].name, 'SOA', *soas[0], *soas[1])] if soas[0] != soas[1] else []
+    soas = [((soa_rdata.text(head, ''.join(head.name_servers[:1])),), head.ttl) for head in heads]
+    changed = [ChangedSet(heads[0].name, 'SOA', *soas[1], *soas[0])] if soas[0] != soas[1] else []
     for key in turns.between(sorted(sets[0].keys() | sets[1].keys())):
         former, latter = sets[0].get(key, _NO_SET), sets[1].get(key, _NO_SET)
         if former[0] != latter[0] or sorted(former[1]) != sorted(latter[1]):
-            changed.append(ChangedSet(*key, former[0], _texts(key[1], former[1]), latter[0],
-                                      _texts(key[1], latter[1])))
+            changed.append(ChangedSet(*key, _texts(key[1], latter[1]), latter[0], _texts(key[1], former[1]), former[0]))
     _refuse_more(changed, most)
     return *heads, changed
 
@@ -477,8 +462,8 @@ def _sets(zone_ttl: int, contents: Iterable[ZoneRecord],
     return sets
 
 
-def _texts(rtype: str, wires: Iterable[bytes]) -> Sequence[str]:
-    return sorted(text_of_wire(rtype, wire) for wire in wires) or ()
+def _texts(rtype: str, wires: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(sorted(text_of_wire(rtype, wire) for wire in wires))
 
 
 class Past(NamedTuple):

@@ -83,7 +83,7 @@ def test_only_of_a_name_and_of_a_type(central: Central, clock: Clock) -> None:
             {'name': 'www.example.com.', 'type': 'TXT', 'records': [f'"{address}"']},
             {'name': 'api.example.com.', 'type': 'A', 'records': [address]}])
     planned = revert(central, domain, domain.serial, 'www.example.com.')
-    assert [(each.name, each.type, each.records, each.present_records) for each in planned.changes] == [
+    assert [(each.name, each.type, each.records, each.former_records) for each in planned.changes] == [
         ('www.example.com.', 'A', (), ('192.0.2.2',)), ('www.example.com.', 'TXT', ('"v1"',), ('"192.0.2.2"',))]
     assert [each.name for each in central.plan_revert(RED, domain.id, str(domain.serial), None, 'A').changes] == [
         'api.example.com.']

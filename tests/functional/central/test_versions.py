@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -11,12 +12,11 @@ import pytest
 from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
-from designate_pool.model import Context, ZoneHead
+from designate_pool.model import ChangedSet, Context, ZoneHead
 from designate_pool.settings import CentralSettings
 from designate_pool.storage import queries
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import versions
-from designate_pool.storage.zones.versions import ChangedSet
 from tests.fixtures.central import WHO, WWW, Caller, Clock, create, started
 
 RED, BLUE, GREEN = (Context(project_id=project) for project in ('red', 'blue', 'green'))
@@ -192,16 +192,16 @@ def test_what_differs_between_two_versions(past: Past) -> None:
     def changes(one: str, other: str, but_soa: bool = True) -> list[tuple[Any, ...]]:
         *heads, sets = past.changes(RED, one, other)
         assert sets[0].type == 'SOA' and [str(head.serial) for head in heads] == [one, other]
-        return [(changed.name[:3], *changed[1:]) for changed in sets[but_soa:]]
+        return [(changed.name[:3], *dataclasses.astuple(changed)[1:]) for changed in sets[but_soa:]]
 
     assert changes(first, second) == [
-        ('a.e', 'TXT', None, (), 60, ['"a"', '"b; c"']), ('b.e', 'AAAA', None, (), 3600, ['2001:db8::1']),
-        ('www', 'A', 3600, ['192.0.2.1', '192.0.2.2'], 3600, ['192.0.2.3'])]
-    assert changes(second, first) == [(name, rtype, ttl, records, former_ttl, former) for
-                                      name, rtype, former_ttl, former, ttl, records in changes(first, second)]
+        ('a.e', 'TXT', ('"a"', '"b; c"'), 60, (), None), ('b.e', 'AAAA', ('2001:db8::1',), 3600, (), None),
+        ('www', 'A', ('192.0.2.3',), 3600, ('192.0.2.1', '192.0.2.2'), 3600)]
+    assert changes(second, first) == [(name, rtype, former, former_ttl, records, ttl) for
+                                      name, rtype, records, ttl, former, former_ttl in changes(first, second)]
     past.central.update_domain(RED, past.domain.id, {'ttl': 300})
     third = str(past.central.get_domain(RED, past.domain.id).serial)
-    assert [(name, former, ttl) for name, _, former, _, ttl, _ in changes(second, third, False)] == [
+    assert [(name, former, ttl) for name, _, _, ttl, _, former in changes(second, third, False)] == [
         ('exa', 3600, 300), ('b.e', 3600, None), ('exa', 3600, 300), ('www', 3600, 300)]
     assert past.changes(RED, third, third)[2] == []
     past.central.delete_domain(RED, past.domain.id)
