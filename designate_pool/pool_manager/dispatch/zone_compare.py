@@ -70,12 +70,14 @@ class ZoneComparison:
     :ivar serial: that the server serves, if known
     :ivar why: in words, but for contents that are the same
     :ivar signs: whether the server signs the zone, under serials of its own; what that adds to it is not compared
+    :ivar is_current: whether a server that signs has our records, as far as they can be compared
     """
 
     match: Match
     serial: int | None = None
     why: str = ''
     signs: bool = False
+    is_current: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,16 +137,19 @@ def compare(server: Server, mine: Ours, pace: Pace) -> ZoneComparison:
     capabilities = driver_class(server.driver).capabilities
     is_signed = bool(taken.contents.types & zonemd.SIGNING - mine.contents.types)
     signs = is_signed and not capabilities.signs_under_serial
+    omitted = {type_number(rtype) for rtype in capabilities.not_transferred}
+    omitted |= (zonemd.SIGNING | zonemd.BESIDE_SIGNING) - mine.contents.types if is_signed else set()
     if newer(taken.serial, mine.serial):
+        records = omitted | {wire.SOA}
+        is_current = signs and (not taken.whole or _digest(_comparable(taken.contents, records)) == _digest(
+            _comparable(mine.contents, records)))
         why = f'serves serial {taken.serial}, which is ahead of ours, {mine.serial}'
         why = f'{why}; its serials are its own: it signs' if signs else why
-        return ZoneComparison(Match.AHEAD, taken.serial, why, signs)
+        return ZoneComparison(Match.AHEAD, taken.serial, why, signs, is_current)
     if taken.serial != mine.serial:
         return ZoneComparison(Match.ELSEWHERE, taken.serial, f'serves serial {taken.serial}, not {mine.serial}')
     if is_signed and not taken.whole:
         return ZoneComparison(Match.UNKNOWN, taken.serial, 'its zones are too large to be compared: it signs', signs)
-    omitted = {type_number(rtype) for rtype in capabilities.not_transferred}
-    omitted |= (zonemd.SIGNING | zonemd.BESIDE_SIGNING) - mine.contents.types if is_signed else set()
     theirs, digest = _comparable(taken.contents, omitted), mine.digest
     if not mine.contents.types.isdisjoint(omitted):
         digest = _digest(_comparable(mine.contents, omitted))
@@ -206,9 +211,8 @@ def retransfer(storage: Storage, tries: Tries, backend: Backend, domains: Sequen
     # Who is behind may be transferring a change, with which a transfer of the whole zone would begin anew.
     _wait_for_match(storage, dataclasses.replace(tries, max_retries=1), backend, [
         domain for domain in domains if comparisons[domain.id].match is Match.ELSEWHERE], comparisons)
-    # One that signs would only sign what it transfers, under one more serial of its own.
-    differing = [domain for domain in domains if comparisons[domain.id].match is not Match.SAME
-                 and not _has_own_serials(comparisons[domain.id])]
+    # One that signs and has our records would only sign them again, under one more serial of its own.
+    differing = [domain for domain in domains if not _is_settled(comparisons[domain.id])]
     results = dict(zip((domain.id for domain in differing), backend.refetch_domains(differing),
                        strict=True)) if differing else {}
     others = [domain for domain in differing if comparisons[domain.id].match in COMPARED]
@@ -230,7 +234,8 @@ def _wait_for_match(storage: Storage, tries: Tries, backend: Backend, domains: S
     while pending:
         time.sleep(next(pauses))
         found.update({domain.id: _compare(storage, backend, domain) for domain in pending})
-        pending = [domain for domain in pending if found[domain.id].match not in (Match.SAME, Match.UNKNOWN)]
+        pending = [domain for domain in pending if not (
+            _is_settled(found[domain.id]) or found[domain.id].match is Match.UNKNOWN)]
         if time.monotonic() > end:
             return
 
@@ -251,6 +256,10 @@ def _result_of(found: ZoneComparison, result: CallResult | None, seconds: float)
     reason = _reason_of(found)
     # The tries of a round are used up: the next one is later.
     return CallResult(seconds, why, retryable=reason is Reason.UNCHECKED, reason=reason), found.serial
+
+
+def _is_settled(found: ZoneComparison) -> bool:
+    return found.match is Match.SAME or found.is_current
 
 
 def _has_own_serials(found: ZoneComparison) -> bool:
