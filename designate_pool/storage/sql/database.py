@@ -364,6 +364,8 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
     seconds = max(2, round(patience))  # libpq treats a connect_timeout of 1 as 2
     idle = max(2, round(_IDLE_TIMES * patience))
     name = parsed.get_backend_name()
+    # Of an error the log would have them all, secrets that are stored in clear text too.
+    options['hide_parameters'] = True
     if name == 'sqlite':
         engine = sa.create_engine(parsed, **options)
         sa.event.listen(engine, 'do_connect', _make_private)

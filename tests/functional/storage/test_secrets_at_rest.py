@@ -123,6 +123,13 @@ def test_a_secret_that_has_no_room_when_encrypted_is_refused(opened: Opened) -> 
     assert list(revealed(opened())) == ['long.']
 
 
+def test_an_error_of_the_database_does_not_tell_a_secret_in_clear(opened: Opened) -> None:
+    key = SigningKey(new_id(), KeyRole.KSK, 13, 1, b'public')
+    with pytest.raises(sa.exc.IntegrityError, match='INSERT INTO zone_keys') as caught:
+        opened().run(zone_signing.add_keys, new_id(), [(key, 'Y2xlYXI=')], utcnow())
+    assert 'Y2xlYXI=' not in str(caught.value)
+
+
 def test_a_secret_in_the_place_of_another_or_cut_is_refused(opened: Opened) -> None:
     storage = opened(OLD)
     for name in ('one.', 'two.'):
