@@ -35,6 +35,7 @@ from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.sql.secrets import MARK
 from designate_pool.storage.zones import versions
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused, started, succeed
+from tests.unit.signing.zones import said_by
 
 RED = Context(project_id='red', user='red')
 POLICIES = {
@@ -1077,20 +1078,47 @@ def test_a_key_is_waited_for_with_ttls_that_were_published_while_it_was_in_use(c
     assert states(central, domain) == ['KSK active', 'ZSK active']
 
 
-def test_a_zone_is_signed_on_as_it_is_when_its_policy_has_changed(central: Central, database: Storage, clock: Clock,
-                                                                  caller: Caller) -> None:
+def test_a_zone_is_signed_on_as_it_is_when_its_policy_has_changed(
+        central: Central, database: Storage, clock: Clock, caller: Caller, tmp_path: pathlib.Path) -> None:
+    clock.now -= 29 * 86400  # at the end signatures are valid now
     domain = secured(central, clock)
     changed = {'default': dataclasses.replace(POLICIES['default'], keys='csk', denial='NSEC3', algorithm='ED25519')}
     with started(database, caller, signing_keys=KEYS, signing_policies=changed) as other:
+
+        def algorithms() -> set[int]:
+            """Those of all signatures of the zone, which is valid for BIND too."""
+            records = check(database, clock, domain)
+            assert said_by(['dnssec-verify', '-z', '-o', domain.name], records, tmp_path) == ''
+            return {wire[2] for _, rtype, _, wire in records if rtype == 'RRSIG'}
+
         for _ in range(4):
             lived(other, clock, domain, 5 * 86400)
             check(database, clock, domain)
         change(other, domain, ('new.example.com.', 'A', ['192.0.2.1']))
         assert {'NSEC'} == types_of(check(database, clock, domain), 'new.example.com.') - {'A', 'RRSIG'}
-        assert states(other, domain) == ['KSK active', 'ZSK active']
+        for role in ('ZSK', 'KSK'):
+            former = {key.tag for key in other.dnssec.show(RED, domain.id).keys}
+            other.dnssec.roll(RED, domain.id, role)
+            for _ in range(6):
+                assert algorithms() == {13}
+                lived(other, clock, domain, 2 * HOUR)
+                if any('ready' in state for state in states(other, domain)):
+                    other.dnssec.confirm_ds(RED, domain.id, True)
+            assert states(other, domain) == ['KSK active', 'ZSK active']
+            assert len(former & {key.tag for key in other.dnssec.show(RED, domain.id).keys}) == 1
         why = other.dnssec.show(RED, domain.id).state.why or ''
         assert 'without algorithm = ED25519, denial = NSEC3, keys = csk of the policy' in why
-    assert 'without' not in (central.dnssec.show(RED, domain.id).state.why or '')
+        assert 'without' not in (central.dnssec.show(RED, domain.id).state.why or '')
+        other.dnssec.disable(RED, domain.id)
+        other.dnssec.enable(RED, domain.id)  # before it is unsigned
+        assert algorithms() == {13}
+        other.dnssec.disable(RED, domain.id)
+        other.dnssec.confirm_ds(RED, domain.id, False)
+        lived(other, clock, domain, 200)
+        assert not other.get_domain(RED, domain.id).is_signed
+        other.dnssec.enable(RED, domain.id)
+        assert algorithms() == {15} and states(other, domain) == ['CSK published']
+        assert not other.dnssec.show(RED, domain.id).state.why
 
 
 def test_signatures_are_renewed_in_a_frozen_pool(central: Central, database: Storage, clock: Clock) -> None:
