@@ -108,6 +108,7 @@ def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> services.Wsg
 
     def stop_at_end() -> None:
         threading.main_thread().join()
+        storage.stop_waiting()
         made.caller.stop_serving()
         for service in (watcher, made.services['central'], heartbeat, made.notifications, made.caller):
             service.stop()
@@ -163,6 +164,7 @@ def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], 
         wait_for_stop(signals, list(made.services.values()))
     finally:
         LOG.info('stopping')
+        made.storage.stop_waiting()
         made.caller.stop_serving()
         for service in reversed(list(made.services.values())):
             service.stop()

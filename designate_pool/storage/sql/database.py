@@ -171,6 +171,7 @@ class Storage:
         self._address = f'{parsed.host}:{parsed.port}' if parsed.port else parsed.host or str(parsed.database)
         self._outage = OutageLog(LOG, 'the database at %s does not answer: %s', 'the database at %s answers again')
         self._away_at = float('-inf')
+        self._waits_until = float('inf')
         self.clock = clock or DatabaseClock()
         self.connections = pool_size
         # Every transaction is ended here, so no ROLLBACK is needed when a connection is returned.
@@ -274,6 +275,10 @@ class Storage:
             yield from first
             yield from items
 
+    def stop_waiting(self) -> None:
+        """Wait no longer for a database that is away, but a second for one that comes back: the program ends."""
+        self._waits_until = time.monotonic() + _AWAY_SECONDS
+
     def close(self) -> None:
         """Close the idle connections."""
         for engine in self.engines:
@@ -291,8 +296,8 @@ class Storage:
             try:
                 result = attempt()
             except exc.SQLAlchemyError as error:
-                remaining = end - time.monotonic()
                 is_away = _is_away(error)
+                remaining = (min(end, self._waits_until) if is_away else end) - time.monotonic()
                 if is_away:
                     self._away_at = time.monotonic()
                 if is_away and self._away_at - started > _AWAY_SECONDS:
