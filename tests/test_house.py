@@ -130,6 +130,7 @@ UNDOCUMENTED = {
     'rpc.broker: _get_reply_q': 'see _reply_q',
     'rpc.broker: _connection_pool': 'see _reply_q',
     'rpc.broker: _transport_socket_timeout': 'each message would set the timeout of the connection anew',
+    'rpc.broker: kombu.transport.pyamqp.Transport': 'an error does not tell which broker could not be reached',
     'rpc.broker: oslo_messaging._drivers.amqpdriver': 'how often it looks for acknowledgements is not an option',
     'rpc.broker: oslo_messaging._drivers.common': 'see _reply_q',
     'rpc.broker: oslo_messaging._drivers.impl_rabbit': 'its classes are chosen by no option',

@@ -108,6 +108,8 @@ def tsig_key(text: str, keys: Mapping[str, TsigKey | None]) -> TsigKey | None:
 
 def make_key(name: str, algorithm: str, shared: str) -> TsigKey:
     """A checked TSIG key: its name lower case and absolute, its algorithm as in DNS messages."""
+    if not tsig.is_name(name):
+        raise tsig.InvalidKey('name', tsig.NAME)
     key = tsig.key_from(TsigKey(name, algorithm, shared))
     return TsigKey(key.name.to_text().lower(), key.algorithm.to_text(omit_final_dot=True), shared)
 

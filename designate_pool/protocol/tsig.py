@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import hmac
+import re
 import struct
 from typing import Any, NamedTuple
 
@@ -34,6 +35,10 @@ _LEAST_MAC = 10
 _LONG_MD5 = 'hmac-md5.sig-alg.reg.int'  # its name on the wire (RFC 8945 section 6)
 _ALGORITHMS = {word: dns.name.from_text(_LONG_MD5 if word == 'hmac-md5' else word)
                for word in (*TSIG_ALGORITHMS, _LONG_MD5)}
+
+#: What names keys have: others would need quotes or escapes in some configuration of a server.
+NAME = 'a domain name of letters, digits, - and _'
+_NAME = re.compile(r'([A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?')
 
 _ANY_CLASS_NO_TTL = struct.pack('!HI', wire.ANY, 0)
 _TIMERS = struct.Struct('!HIH')
@@ -89,6 +94,11 @@ class TsigRecord(NamedTuple):
     original_id: int
     error: int
     other: bytes
+
+
+def is_name(text: str) -> bool:
+    """Whether a key may have that name in messages (RFC 8945 section 4.2) and in the configuration of every make."""
+    return len(text.removesuffix('.')) <= 253 and _NAME.fullmatch(text) is not None
 
 
 def key_from(key: TsigKey) -> dns.tsig.Key:

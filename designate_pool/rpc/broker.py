@@ -18,7 +18,7 @@ from typing import Any
 
 import oslo_messaging
 from kombu.exceptions import OperationalError
-from kombu.transport.pyamqp import Transport
+from kombu.transport import pyamqp
 from oslo_messaging import opts
 from oslo_messaging._drivers import amqpdriver, common, impl_rabbit
 from oslo_messaging.rpc import dispatcher
@@ -101,6 +101,18 @@ class CallingDriver(impl_rabbit.RabbitDriver):
         return name
 
 
+class NamingTransport(pyamqp.Transport):
+    """Names the broker in the error of a connection that fails."""
+
+    def establish_connection(self) -> Any:
+        try:
+            return super().establish_connection()  # type: ignore[no-untyped-call]
+        except OSError as error:
+            client: Any = self.client
+            raise ConnectionError(f'the broker at {client.hostname}:{client.port} does not answer: {error}') from error
+
+
+pyamqp.Transport = NamingTransport  # type: ignore[misc]
 impl_rabbit.Consumer = RankedConsumer
 impl_rabbit.Connection = DirectConnection
 impl_rabbit.RabbitDriver = CallingDriver
@@ -252,8 +264,8 @@ class Messaging:
 
 #: The broker did not accept the message.  While a connection is made or restored, the errors of the libraries below
 #: oslo.messaging are raised, for example by a broker that refuses the password.
-_UNSENT = (oslo_messaging.MessageDeliveryFailure, OperationalError, *Transport.connection_errors,
-           *Transport.channel_errors)
+_UNSENT = (oslo_messaging.MessageDeliveryFailure, OperationalError, *pyamqp.Transport.connection_errors,
+           *pyamqp.Transport.channel_errors)
 
 
 def _set_defaults(conf: Any) -> None:

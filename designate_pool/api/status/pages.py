@@ -93,7 +93,7 @@ class PoolState:
 
     :ivar changes: the newest first
     :ivar audits: the rounds over all domains
-    :ivar others: the servers of the other pools, by pool
+    :ivar others: the servers of the other pools, and how many of their zones are in ERROR, by pool
     :ivar in_error: ids and names of zones
     """
 
@@ -103,7 +103,7 @@ class PoolState:
     failures: Sequence[RecentFailure]
     programs: Sequence[ServiceStatus]
     audits: Sequence[Audit] = ()
-    others: Mapping[str, Sequence[ServerReport]] = dataclasses.field(default_factory=dict)
+    others: Mapping[str, tuple[Sequence[ServerReport], int]] = dataclasses.field(default_factory=dict)
     freeze: Freeze | None = None
     in_error: Sequence[tuple[str, str]] = ()
 
@@ -119,8 +119,8 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
         if found.freeze else None,
         section('pools', 'Other pools', table(
             'pools', 'The state of the servers of the other pools', ('Pool', 'Servers'),
-            [(el('a', name, href=f'{base}/status?pool={quote(name, "")}'), pool_summary(reports))
-             for name, reports in found.others.items()])) if found.others else None,
+            [(el('a', name, href=f'{base}/status?pool={quote(name, "")}'), pool_summary(*state_))
+             for name, state_ in found.others.items()])) if found.others else None,
         section('servers', 'Servers', _servers(found, now)),
         section('failing', 'What fails', el('p', 'Zones in ERROR: ', *(
             join(zone_link(name, domain_id, base), ' ') for domain_id, name in found.in_error))

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from designate_pool.central import transactions
 from designate_pool.central.validation import fields
-from designate_pool.errors import (Conflict, DomainNotFound, Forbidden, InvalidField, PlanMoved, PlanNotFound,
+from designate_pool.errors import (ChangeMoved, Conflict, DomainNotFound, Forbidden, InvalidField, PlanNotFound,
                                    PoolError, RecordSetNotFound, Refused, WaitsForApproval, WrongPlanState)
 from designate_pool.model import (Action, ChangeKind, Context, Domain, PageRequest, PlanState, RecordChange, Status,
                                   StoredPlan, new_id)
@@ -128,7 +128,7 @@ def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequenc
     :param changes: what it changes, as JSON
     :param value: what the request asks for, as it will be
     :raises WaitsForApproval: when it needs approval
-    :raises PlanMoved: when it was approved, and would change something else by now
+    :raises ChangeMoved: when it was approved, and would change something else by now
     """
     if not context.approved_by and (not domain.needs_approval
                                     or context.may_approve and context.sees(domain.project_id)):
@@ -138,10 +138,11 @@ def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequenc
         raise WaitsForApproval(domain=domain, changes=made, value=value(), plan='')
     plan = store.lock(tx, context.operation_id)
     if plan is None or plan.state is not PlanState.PARKED:
-        raise WrongPlanState(plan=context.operation_id, state=plan and plan.state, why='it does not wait any more')
+        raise WrongPlanState(plan=context.operation_id, state=plan and plan.state, type='change_ended',
+                             why='it does not wait any more')
     asked = json.loads(plan.document)
     if _served(asked['changes'], asked['request']['ttl']) != _served(made, domain.ttl):
-        raise PlanMoved(plan=plan.id, why=f'what it changes in {domain.name} has changed since it was asked for')
+        raise ChangeMoved(plan=plan.id, why=f'what it changes in {domain.name} has changed since it was asked for')
     store.change_state(tx, plan.id, (PlanState.PARKED,), PlanState.APPLIED, f'approved by {context.approved_by}', now)
 
 
@@ -232,14 +233,14 @@ def approved(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Store
     """
     plan = get_change(tx, context, given)
     if plan.state is not PlanState.PARKED:
-        raise WrongPlanState(plan=plan.id, state=plan.state, why='it does not wait for approval')
+        raise WrongPlanState(plan=plan.id, state=plan.state, type='change_ended', why='it does not wait for approval')
     request = json.loads(plan.document)['request']
     if not context.user or context.user == request['context']['user']:
         raise Forbidden(what=f'approve the change {plan.id}', why='somebody else than who asked for it has to')
     if not context.sees(plan.project_id or ''):
         raise Forbidden(what=f'approve the change {plan.id}', why='somebody of the project that owns the zone has to')
     if plan.expires_at is not None and plan.expires_at <= now:
-        raise WrongPlanState(plan=plan.id, state=plan.state, why='it has expired; ask for it again')
+        raise WrongPlanState(plan=plan.id, state=plan.state, type='change_ended', why='it has expired')
     asker = {**request['context'], 'kind': ChangeKind(request['context']['kind']),
              **{right: request['context'][right] and getattr(context, right) for right in _RIGHTS}}
     return (plan, Context(**asker, operation_id=plan.id, approved_by=context.user), request['method'],
@@ -257,7 +258,7 @@ def refuse(tx: Tx, context: Context, given: Any, why: str | None, now: datetime)
         raise Forbidden(what=f'refuse the change {plan.id}', why='who may approve it has to, or who has asked for it')
     if not drop_change(tx, plan.id, f'refused by {_who(context)}{f": {why}" if why else ""}', now) \
             and _stored(tx, plan).state is not PlanState.DROPPED:
-        raise WrongPlanState(plan=plan.id, state=plan.state, why='it does not wait for approval')
+        raise WrongPlanState(plan=plan.id, state=plan.state, type='change_ended', why='it does not wait for approval')
     return _stored(tx, plan)
 
 
@@ -311,7 +312,7 @@ class WaitingChanges:
         """Make a change that waits for approval, for who has asked for it.
 
         :param check: called before with the id, and the context, method and arguments of the request
-        :raises PlanMoved: when what it changes has changed since, or nothing of it is left; then it is dropped
+        :raises ChangeMoved: when what it changes has changed since, or nothing of it is left; then it is dropped
         :raises Forbidden: as :func:`approved`, and when who has asked for it may not make it any more
         """
         plan, asker, method, arguments = self._storage.read(approved, context, change_id, self._storage.now())
@@ -319,15 +320,15 @@ class WaitingChanges:
             check(plan.id, asker, method, arguments)
             getattr(self._central, method)(asker, **arguments)
             if self.get(context, plan.id).state is PlanState.PARKED:
-                raise PlanMoved(plan=plan.id, why='nothing of it is left to do')
+                raise ChangeMoved(plan=plan.id, why='nothing of it is left to do')
         except PoolError as error:
             reason = str(error)
             if isinstance(error, RecordSetNotFound):
-                error = PlanMoved(plan=plan.id, why=reason.removesuffix('.'))
+                error = ChangeMoved(plan=plan.id, why=reason.removesuffix('.'))
             elif isinstance(error, (DomainNotFound, Forbidden)):
                 error = Forbidden(what=f'approve the change {plan.id}',
                                   why=f'who has asked for it may not make it any more: {reason.removesuffix(".")}')
-            if isinstance(error, PlanMoved):
+            if isinstance(error, ChangeMoved):
                 self._run(drop_change, plan.id, error.kwargs['why'], self._storage.now())
             if self.get(context, plan.id).state is not PlanState.APPLIED:  # by another one at the same time
                 raise error from None

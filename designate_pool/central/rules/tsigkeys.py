@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import dns.exception
-import dns.name
-
 from designate_pool.central.entries import EntryKind
 from designate_pool.central.validation import fields
 from designate_pool.errors import InvalidField, Refused
 from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, Status, StoredTsigKey
+from designate_pool.protocol import tsig
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, pools
@@ -38,13 +36,10 @@ def _check(tx: Tx, new: StoredTsigKey, old: StoredTsigKey | None) -> None:
 
 
 def _name(field: str, value: Any) -> str:
-    """Any domain name; its spelling is kept."""
+    """Its spelling is kept."""
     name = fields.text(field, value, 255)
-    try:
-        if not name.isascii() or len(dns.name.from_text(name).labels) < 2:
-            raise ValueError
-    except (dns.exception.DNSException, ValueError):
-        raise InvalidField(field=field, why='not a domain name') from None
+    if not tsig.is_name(name):
+        raise InvalidField(field=field, why=f'not {tsig.NAME}')
     return name
 
 

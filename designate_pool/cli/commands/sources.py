@@ -14,7 +14,7 @@ from designate_pool.cli.client import Json, of_zone
 from designate_pool.cli.commands.plans import of_changes
 from designate_pool.cli.commands.sync_base import SyncCommand, plural, zone_names
 from designate_pool.cli.connection import CliError
-from designate_pool.errors import BadConfiguration
+from designate_pool.errors import BadConfiguration, SourceError
 from designate_pool.planner import master
 from designate_pool.planner.engine import Setup, SyncEngine, ZoneSetting, find
 from designate_pool.planner.plan.plan import change_document, change_of
@@ -82,7 +82,13 @@ class DumpZones(SyncCommand):
         engine, zones = _engine_and_zones(self.setup(parsed_args), parsed_args)
         folder = pathlib.Path(parsed_args.output)
         for name in zones:
-            zone = engine.dump(name, parsed_args.source)
+            try:
+                zone = engine.dump(name, parsed_args.source)
+            except SourceError as error:
+                if parsed_args.zones or error.type != 'no_contents':
+                    raise
+                self.app.stderr.write(f'{name} is left out: {error}\n')
+                continue
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 file = FORMATS[parsed_args.form](zone, folder)

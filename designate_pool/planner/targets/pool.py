@@ -195,7 +195,7 @@ class PoolProvider(BaseProvider):
         try:
             return ask()
         except (ApiRefused, ApiUnreachable) as error:
-            raise SourceError(source=self.id, why=str(error).rstrip('.')) from error
+            raise SourceError(source=self.id, why=str(error).rstrip('.'), type=error.type) from error
 
 
 def _requests(change: Change) -> Iterator[dict[str, Any]]:

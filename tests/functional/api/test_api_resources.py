@@ -18,6 +18,8 @@ from tests.fixtures.answering import Scripted, soa_answer
 
 SECRET = 'c2VjcmV0IG9mIHRoZSBmaXJzdCBrZXk='
 OTHER = 'c2VjcmV0IG9mIHRoZSBvdGhlciBrZXk='
+#: What no key can be called, since some server's configuration does not take it.
+NO_NAMES = ('bad name', '.', 'a..b', '"a"', 'a\\032b', '*', 'a;b', 'a/b', '\xe4', f'{"a" * 64}.b', 'a.' * 128)
 SERVERS = f'[tsig:key-of-a-server]\nalgorithm = hmac-sha256\nsecret = {OTHER}\n' \
           f'[backend:fake:{uuid.uuid4()}]\nhost = 127.0.0.1\nport = 9\ncall_timeout = 2\ntsig_key = key-of-a-server\n'
 
@@ -123,6 +125,7 @@ def test_who_is_no_server_is_notified_of_each_change(stack: Stack, other_zone: s
     ({'name': 'For-One-Zone.'}, 409, 'duplicate_tsigkey'),
     ({'name': 'key-of-a-server'}, 409, 'duplicate_tsigkey'),
     ({'secret': '***'}, 400, 'invalid_object'),
+    *(({'name': name}, 400, 'invalid_object') for name in NO_NAMES),
     ({'resource_id': str(uuid.uuid4())}, 400, 'invalid_object'),
 ])
 def test_a_key_that_cannot_be(stack: Stack, zone: str, values: dict[str, str], status: int, type: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from designate_pool.api.operation_registry import operations
+from designate_pool.cli.client import with_hint
 from designate_pool.model import Context, Pool, new_id, utcnow
 from designate_pool.storage.zones import pools
 from tests.fixtures.api import Place, opened
@@ -116,7 +117,8 @@ def test_whatever_can_wait_is_answered_in_a_form_that_names_the_change(place: Pl
 def test_a_ptr_record_of_a_floating_ip_that_has_changed_hands_is_stale(place: Place) -> None:
     mine, _ = place.neutron.create('alpha'), place.neutron.create('alpha')
     waiting = place.ask('PATCH', f'/v2/reverse/floatingips/{mine}', status=202, json={'ptrdname': 'www.example.com.'})
-    approve = f'{waiting.json["links"]["change"].partition(".org")[2]}/approve'
+    path = waiting.json['links']['change'].partition('.org')[2]
+    change, approve = path.rpartition('/')[2].replace('-', ''), f'{path}/approve'
     all_projects = {'X-Auth-All-Projects': 'true'}
     own = place.neutron.by_project.pop('alpha')
     place.neutron.by_project['beta'] = [each._replace(id='another') for each in own]
@@ -124,10 +126,15 @@ def test_a_ptr_record_of_a_floating_ip_that_has_changed_hands_is_stale(place: Pl
     assert 'Neutron shows your token no floating IP of the project alpha in one' in answer['message']
     place.neutron.by_project['alpha'] = own[1:]
     answer = place.ask('POST', approve, 'admin', 'beta', status=409, headers=all_projects).json
-    assert answer['type'] == 'plan_moved' and 'is another one by now' in answer['message']
+    assert with_hint(answer['message'], answer['type']) == (
+        f'The change {change} is not made: the floating IP {own[0].address} is another one by now. It waits no longer; '
+        'who asked for it has to ask for it again, as the zone is now.')
     assert not place.central.find_managed_records(Context(all_projects=True))
     place.neutron.by_project['alpha'] = own
-    place.ask('POST', approve, 'admin', 'beta', status=409, headers=all_projects)
+    answer = place.ask('POST', approve, 'admin', 'beta', status=409, headers=all_projects).json
+    assert with_hint(answer['message'], answer['type']) == (
+        f'The plan {change} is DROPPED: it does not wait for approval. '
+        "'designate-pool zone changes' shows those that wait.")
     place.neutron.by_project.clear()
 
 

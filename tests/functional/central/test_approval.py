@@ -17,7 +17,7 @@ from designate_pool.central.import_worker import SMALL
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans as rules
 from designate_pool.central.service import Central
-from designate_pool.errors import (Forbidden, PlanMoved, PlanNotFound, PoolError, Refused, WaitsForApproval,
+from designate_pool.errors import (ChangeMoved, Forbidden, PlanNotFound, PoolError, Refused, WaitsForApproval,
                                    WrongPlanState)
 from designate_pool.model import (Context, Domain, PageRequest, PlanState, Pool, PoolServer, RecordChange, RecordSet,
                                   ServerState, StoredPlan, ZoneTaskKind, ZoneTaskStatus, ZoneTransferIn, new_id)
@@ -173,7 +173,7 @@ def test_two_approve_at_once_and_it_is_made_once(place: Place, database: Storage
     approvers = [dataclasses.replace(APPROVER, user=f'bob{number}') for number in range(4)]
     with ThreadPoolExecutor(len(approvers)) as together:
         results = list(together.map(functools.partial(approve, place, plan_id), approvers))
-    assert PlanState.APPLIED in results and set(results) <= {PlanState.APPLIED, 'wrong_plan_state'}
+    assert PlanState.APPLIED in results and set(results) <= {PlanState.APPLIED, 'change_ended'}
     new, = [each for each in place.central.find_recordsets(WHO, place.zone.id) if each.name == NEW['name']]
     newest, *_, created = place.central.find_versions(WHO, place.zone.id, 10)
     assert (newest.actor.user, newest.actor.project_id, newest.actor.address) == ('ann', 'red', '198.51.100.7')
@@ -222,7 +222,7 @@ def test_a_change_of_what_has_changed_since_is_refused(place: Place, database: S
     plan_id, _ = ask(lambda: DOORS[door](place, ASKER))
     move(place)
     before = everything(database)
-    with pytest.raises(PlanMoved):
+    with pytest.raises(ChangeMoved):
         place.central.changes.approve(APPROVER, plan_id)
     assert everything(database) == before
     assert place.central.changes.get(WHO, plan_id).state is PlanState.DROPPED

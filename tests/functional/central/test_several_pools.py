@@ -9,10 +9,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
-from designate_pool.model import Context, Outcome, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
+from designate_pool.model import Context, Outcome, Pool, PoolServer, ServerState, Status, TsigKey, new_id, utcnow
 from designate_pool.storage.operations import heartbeats, pool_servers
+from designate_pool.storage.sql.schema import domains
 from designate_pool.storage.zones import pools
 from tests.fixtures.api import EVERYBODY, Place, token
 
@@ -204,4 +206,8 @@ def test_the_status_page_shows_the_pool_asked_for_and_how_the_others_are(two: Tw
     assert 'href="/status?pool=silver"' in first
     assert '2 servers are active, and every one has all of 0 zones.' in first
     assert '<h1>Pool silver</h1>' in second and 'fake:192.0.2.11:53' in second and 'pool=default' in second
+    wrong = two.zone('wrong.example.')
+    two.storage.run(lambda tx: tx.execute(
+        sa.update(domains).where(domains.c.id == wrong).values(status=Status.ERROR)).close())
+    assert '2 servers are active; a zone is in ERROR.' in page('') and 'a zone is in ERROR' in page('?pool=silver')
     assert two.ask('/status?pool=none').json['type'] == 'pool_not_found'

@@ -57,6 +57,16 @@ def test_the_example_works(tmp_path: pathlib.Path) -> None:
         folder.change('example-sync-zones/example.net.zone', 'www         IN CNAME www.example.com.\n', '')
         assert 'Blocked (policy): Delete www.example.net.' in folder.run('plan', *words, '--detailed-exitcode').out
 
+        empty = 'empty.example.com.'
+        pool.stack.request('POST', '/v2/zones', 202, json={
+            'name': empty, 'type': 'SECONDARY', 'masters': ['192.0.2.1']})
+        dump = 'dump', *words, '--source', 'pool', '--output', 'dumped'
+        told = folder.run(*dump)
+        assert told.out.count('RRsets dumped/') == 2
+        assert told.err == (f'{empty} is left out: pool cannot be read: There is no content of the secondary zone '
+                            f'{empty} now: its masters were not reached.\n')
+        assert 'its masters were not reached' in folder.run(*dump, empty, code=1).err
+
 
 def test_a_parked_plan_is_found_looked_at_and_approved(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
     """In a pool of a BIND that transfers and one that is fed by records."""

@@ -34,13 +34,14 @@ SINK = '[service:sink]\nenabled_notification_handlers = nova_fixed\n' \
 def test_a_program_ends_that_waits_for_a_broker_before_it_is_ready(tmp_path: pathlib.Path, name: str,
                                                                    concurrency: str) -> None:
     upgraded_sqlite(tmp_path / 'database')
-    stack = Stack(tmp_path, [SERVER], f'sqlite:///{tmp_path}/database', f'rabbit://127.0.0.1:{free_port()}/',
-                  concurrency)
+    broker = f'127.0.0.1:{free_port()}'
+    stack = Stack(tmp_path, [SERVER], f'sqlite:///{tmp_path}/database', f'rabbit://{broker}/', concurrency)
     program = warm.Program('designate_pool.cmd.programs.daemons', [name, '--config-file', str(stack.config)],
                            tmp_path / 'log', concurrency)
     program.start()
     try:
         wait_until(lambda: program.running() and 'Connection failed' in program.tail(), 'it waits for the broker')
+        assert f'the broker at {broker} does not answer: ' in program.tail()
         assert program.stop(signal.SIGTERM, patience(20)) == 0, program.tail()
     finally:
         program.kill()

@@ -149,7 +149,8 @@ def test_a_bad_host(read: Read, host: str) -> None:
 
 @pytest.mark.parametrize('key', [
     'short', 'a:b', f'a:hmac-sha3:{SECRET}', 'a:hmac-sha256:', 'a:hmac-sha256:!!', f'a..b:hmac-sha256:{SECRET}',
-    f'a:hmac-sha256:{SECRET}:more', SECRET, 'env:POOL_NOWHERE', 'file:nowhere/at/all'])
+    f'bad name:hmac-sha256:{SECRET}', f'a:hmac-sha256:{SECRET}:more', SECRET, 'env:POOL_NOWHERE',
+    'file:nowhere/at/all'])
 def test_a_bad_tsig_key(read: Read, key: str) -> None:
     [line] = mistakes(read(fake(f'tsig_key = {key}')))
     assert line.startswith(f'[backend:fake:{ONE}] tsig_key: ')
@@ -160,6 +161,8 @@ def test_a_bad_key_section_is_told_once_however_many_use_it(read: Read) -> None:
     assert mistakes(read(text)) == ['[tsig:k] secret: it must be given']
     assert mistakes(read(text.replace('hmac-sha256', f'sha\nsecret = {SECRET}')))[0].startswith(
         '[tsig:k] the algorithm of the TSIG key is not one of hmac-')
+    assert mistakes(read(f'[tsig:bad name]\nalgorithm = hmac-sha256\nsecret = {SECRET}\n{fake()}')) == [
+        '[tsig:bad name] the name of the TSIG key is not a domain name of letters, digits, - and _']
 
 
 def test_what_a_global_section_gets_wrong_is_told_once(read: Read) -> None:
