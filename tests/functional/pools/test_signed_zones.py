@@ -9,15 +9,17 @@ from typing import Any
 
 import dns.message
 import dns.query
+import dns.rdata
 import dns.tsig
 import dns.zone
 import pytest
 
 from testing.processes import binary
+from testing.stack import NAME_SERVERS
 from tests.fixtures.mixed import MAKES, Mixed, signing
 
 #: Signatures are renewed while the tests run; one key of another algorithm.
-HASHED = 'algorithm = ED25519\nkeys = csk\n'
+HASHED = 'algorithm = ED25519\nkeys = csk\nsignal_project = operator\n'
 NAMES = 'www 1 IN A 192.0.2.1\n*.wild 1 IN TXT "any"\nfar.below 1 IN A 192.0.2.2\nchild 1 IN NS ns.child\n' \
         'ns.child 1 IN A 192.0.2.3\n'
 
@@ -33,14 +35,20 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
 class SignedZone:
     """A zone that is signed by a policy, and what servers serve of it.
 
+    :param project: whose it is, and empty but for the name servers then; '' for nobody's, with names of many kinds
     :ivar id: of the zone
     """
 
-    def __init__(self, pool: Mixed, name: str, folder: pathlib.Path) -> None:
+    def __init__(self, pool: Mixed, name: str, folder: pathlib.Path, project: str = '') -> None:
         self.pool, self.name, self.folder = pool, name, folder
-        self.id = pool.stack.import_zone(
-            f'$ORIGIN {name}\n$TTL 1\n@ 1 IN SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 3\n{NAMES}')
-        pool.stack.request('PATCH', f'/v2/zones/{self.id}', 202, json={'ttl': 1})
+        if project:
+            self.id = pool.stack.request('POST', '/v2/zones', 202, json={'name': name, 'email': 'root@example.org'},
+                                         headers={'X-Project-Id': project, 'X-Auth-All-Projects': 'true'})['id']
+        else:
+            self.id = pool.stack.import_zone(
+                f'$ORIGIN {name}\n$TTL 1\n@ 1 IN SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 3\n'
+                f'{NAMES}')
+            pool.stack.request('PATCH', f'/v2/zones/{self.id}', 202, json={'ttl': 1})
         pool.stack.wait_for(self.id)
 
     def ask(self, method: str, path: str = '', status: int = 202, **body: Any) -> Any:
@@ -88,17 +96,19 @@ class SignedZone:
                               text=True, check=False, timeout=20)
         assert done.returncode == 0, f'{done.stderr}\n{text}'
 
-    def answer(self, make: str, name: str) -> None:
-        """An answer of a server, also that there is no such name, is valid by the zone's keys."""
+    def answer(self, make: str, name: str, rtype: str = 'A') -> set[str]:
+        """An answer of a server, also that there is no such name, is valid by the zone's keys; its data."""
         server, file = self.pool.servers[make], self.folder / 'anchor'
         keys = [key['dnskey'].split(' ', 3) for key in self.ask('GET', status=200)['keys'] if key['role'] != 'ZSK']
         file.write_text('trust-anchors {%s};' % ' '.join(
             f'{self.name} static-key {flags} {protocol} {algorithm} "{key}";'
             for flags, protocol, algorithm, key in keys))
         done = subprocess.run([binary('delv'), f'@{server.host}', '-p', str(server.port), '-a', str(file),
-                               f'+root={self.name}', f'{name}.{self.name}', 'A'], capture_output=True, text=True,
-                              check=False, timeout=20)
+                               f'+root={self.name}', f'{name}.{self.name}'.removeprefix('.'), rtype],
+                              capture_output=True, text=True, check=False, timeout=20)
         assert 'fully validated' in done.stdout, f'{make} {name}: {done.stdout}{done.stderr}'
+        return {dns.rdata.from_text('IN', rtype, line.split(None, 4)[4]).to_text() for line in done.stdout.splitlines()
+                if line.split(None, 4)[3:4] == [rtype]}
 
 
 @pytest.mark.parametrize('policy', ['default', 'hashed'])
@@ -150,3 +160,41 @@ def test_a_key_is_rolled(pool: Mixed, role: str, tmp_path: pathlib.Path) -> None
     pool.wait(lambda: set(of_role()) == {'active'} and not first & set(of_role().values()), 'only the new key is there',
               60)
     zone.valid('www', 'none')
+
+
+def test_zones_of_the_name_servers_tell_the_keys_of_a_new_zone(pool: Mixed, tmp_path: pathlib.Path) -> None:
+    """RFC 9615: valid by the signatures of those zones, at each of their servers."""
+    zone = SignedZone(pool, 'told.example.com.', tmp_path)
+    signals = [SignedZone(pool, f'_signal.{name}', tmp_path, 'operator') for name in NAME_SERVERS]
+    for signal in signals:
+        signal.ask('POST')
+        pool.stack.wait_for(signal.id)
+    zone.ask('POST', policy='hashed')
+    zone.wait_for('ds_wait')
+    name = f'_dsboot.{zone.name.rstrip(".")}'
+
+    def told() -> list[set[str]]:
+        """What the zones have in the database."""
+        return [{record for recordset in pool.stack.request('GET', f'/v2/zones/{signal.id}/recordsets', 200)[
+            'recordsets'] for record in recordset['records'] if recordset['type'] in ('CDS', 'CDNSKEY')}
+            for signal in signals]
+
+    def served() -> None:
+        """Every server has of each of the zones what the zone itself asks its parent for, valid by each one's keys."""
+        zone.valid()
+        own = {rtype: zone.answer('bind9', '', rtype) for rtype in ('CDS', 'CDNSKEY')}
+        assert all(own.values())
+        for signal in signals:
+            signal.valid()
+            assert {rtype: signal.answer('bind9', name, rtype) for rtype in own} == own
+
+    pool.wait(lambda: [len(records) for records in told()] == [2, 2], 'each has a CDS and a CDNSKEY')
+    served()
+    zone.ask('DELETE')
+    pool.wait(lambda: told() == 2 * [{'0 0 0 00', '0 3 0 AA=='}], 'they ask for the removal of the DS')
+    served()
+    zone.ask('POST', '/tasks/confirm_ds', present=False)
+    pool.wait(lambda: told() == [set(), set()], 'they have nothing of it any more')
+    for signal in signals:
+        signal.valid()
+        signal.ask('DELETE', '?force=true', 204)
