@@ -1,13 +1,14 @@
 """What signed zones cost, beside unsigned ones in the same run.
 
 The system runs with two BINDs, RabbitMQ and MariaDB.  Changes of signed zones and of unsigned ones follow each other by
-turns, each until it is ACTIVE.  Then zones are signed in this process alone, and signatures of many zones are renewed
-in the database.
+turns, each until it is ACTIVE.  Zones are signed in this process alone, and signatures of many zones are renewed in the
+database, of half of them while unsigned zones are changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import pathlib
 import statistics
 import sys
@@ -53,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with System(pathlib.Path(name), 'eventlet', keyed=True, central={
                 'signing_keys': (key,), 'signing_policies': {'default': SigningPolicy()}}) as system:
             load = Load(system.central, 4, options.records)
-            measure_changes(system, load, options.zones, options.changes, result)
-            renew(system, load, options.renewed, key, result)
+            beside = measure_changes(system, load, options.zones, options.changes, result)
+            renew(system, load, options.renewed, key, beside, result)
             turn_on_large(system, load, options.large, result)
     result.finish(options.json)
     return 0
@@ -103,8 +104,8 @@ class _Unsigned:
         return []
 
 
-def measure_changes(system: System, load: Load, zones: int, count: int, result: report.Report) -> None:
-    """One change after the other, each when the one before is ACTIVE."""
+def measure_changes(system: System, load: Load, zones: int, count: int, result: report.Report) -> Sequence[Domain]:
+    """One change after the other, each when the one before is ACTIVE; the unsigned zones."""
     watch = Watch(system)
     unsigned = load.create(names('plain', zones))
     watch.all_active('plain', zones, most_seconds(zones))
@@ -126,6 +127,7 @@ def measure_changes(system: System, load: Load, zones: int, count: int, result: 
     result.add('one change of an unsigned zone: SQL statements', _statements(system, watch, load, unsigned), '', before,
                'before any was signed')
     result.details['ms'] = {'signed': samples[True], 'unsigned': samples[False]}
+    return unsigned
 
 
 def _statements(system: System, watch: Watch, load: Load, domains: Sequence[Domain]) -> float:
@@ -139,29 +141,54 @@ def _statements(system: System, watch: Watch, load: Load, domains: Sequence[Doma
     return statistics.median(found)
 
 
-def renew(system: System, load: Load, count: int, key: str, result: report.Report) -> None:
-    """Every signature of many zones is renewed, in the database alone."""
+def renew(system: System, load: Load, count: int, key: str, beside: Sequence[Domain], result: report.Report) -> None:
+    """Every signature of many zones is renewed, in the database alone; of one half of them while zones *beside* are
+    changed in this process, as users of the API do where a Central renews signatures."""
     created = load.create(names('many', count))
-    started = time.monotonic(), time.process_time()
+    started = time.monotonic()
     load.each(lambda domain: system.central.dnssec.enable(CLIENT, domain.id), created)
-    result.add('zones turned on, a second', count / (time.monotonic() - started[0]), '/s')
-    now = system.storage.now()
-    system.storage.run(lambda tx: tx.execute(sa.update(zone_signing).values(next_event_at=None, resign_at=now)))
+    result.add('zones turned on, a second', count / (time.monotonic() - started), '/s')
+    watch = Watch(system)
+    watch.all_active('many', count, most_seconds(count))
+    system.storage.run(lambda tx: tx.execute(sa.update(zone_signing).values(next_event_at=None, resign_at=None)))
     policy = SigningPolicy(refresh=SigningPolicy().validity - 3600, jitter=0)
     central = Central(system.storage, PoolManagerClient(system.messaging), Threads(), settings=central_settings(
         signing_keys=(key,), signing_policies={'default': policy}))
-    due = sa.select(sa.func.count()).select_from(zone_signing).where(zone_signing.c.resign_at <= now)
-    try:
-        begun = time.monotonic(), time.process_time()
-        while system.storage.read(lambda tx: tx.execute(due).scalar_one()):
+    due = sa.select(sa.func.count()).select_from(zone_signing).where(zone_signing.c.resign_at <= sa.bindparam('now'))
+
+    def run() -> tuple[float, float]:
+        """The seconds that it takes for all that are due, and those of the processor."""
+        begun = time.monotonic(), time.thread_time()
+        while system.storage.read(lambda tx: tx.execute(due, {'now': system.storage.now()}).scalar_one()):
             central.dnssec.run_due()
-        seconds, processor = time.monotonic() - begun[0], time.process_time() - begun[1]
+        return time.monotonic() - begun[0], time.thread_time() - begun[1]
+
+    ids = [domain.id for domain in created]
+    halves = ids[:count // 2], ids[count // 2:]
+    quiet, changed, turns = load.change_and_wait(watch, beside, 2 * len(beside)), [], itertools.cycle(beside)
+    try:
+        _have_due(system, halves[0])
+        seconds, processor = run()
+        _have_due(system, halves[1])
+        with ThreadPoolExecutor(1) as renewing:
+            ended = renewing.submit(run)
+            while not ended.done():
+                changed += load.change_and_wait(watch, [next(turns)], 1)
     finally:
         central.stop()
-    result.add('signatures renewed: zones a second', count / seconds, '/s')
-    result.add('signatures renewed: processor for each zone', 1000 * processor / count, 'ms')
-    result.add(f'signatures of {_MANY} zones renewed, scaled', _MANY * seconds / count / 3600, 'h')
-    result.add(f'signatures of {_MANY} zones renewed, scaled: processor', _MANY * processor / count / 3600, 'h')
+    result.add('signatures renewed: zones a second', len(halves[0]) / seconds, '/s')
+    result.add('signatures renewed: processor for each zone', 1000 * processor / len(halves[0]), 'ms')
+    result.add(f'signatures of {_MANY} zones renewed, scaled', _MANY * seconds / len(halves[0]) / 3600, 'h')
+    result.add(f'signatures of {_MANY} zones renewed, scaled: processor', _MANY * processor / len(halves[0]) / 3600,
+               'h')
+    result.add('one change of an unsigned zone while signatures are renewed: median', statistics.median(changed), 'ms',
+               statistics.median(quiet), 'while none are')
+    result.add('signatures renewed: zones a second, while zones are changed', len(halves[1]) / ended.result()[0], '/s')
+
+
+def _have_due(system: System, ids: Sequence[str]) -> None:
+    system.storage.run(lambda tx: tx.execute(sa.update(zone_signing).where(zone_signing.c.domain_id.in_(ids)).values(
+        resign_at=system.storage.now())))
 
 
 def turn_on_large(system: System, load: Load, records: int, result: report.Report) -> None:

@@ -2,6 +2,7 @@
 
 One client takes them all and only counts.  *Cold* is the first transfer of a serial, which is read from the database;
 *kept* the next one; *IXFR* is that of 1,000 records that got other addresses.  The better of several rounds counts.
+Over TLS and over TCP MiniDNS also answers many IXFRs of one changed record on one connection, one after the other.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from testing.processes import wait_until
 
 _CHUNK = 1 << 20
 _SECONDS = 120.0
+#: IXFRs on one connection.
+_SMALL = 2000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,10 +66,13 @@ def query(have: int | None = None, key: TsigKey | None = None) -> bytes:
     return len(wire).to_bytes(2, 'big') + wire
 
 
-def take(server: Endpoint, octets: bytes, records: int, context: ssl.SSLContext | None = None) -> Taken:
+def take(server: Endpoint, octets: bytes, records: int, context: ssl.SSLContext | None = None,
+         times: int = 1) -> Taken:
     """Send a query, and take messages until they have as many *records* as there have to be.
 
     :param context: for TLS; None for none
+    :param times: how often on the one connection, each when the answer before is there
+    :returns: of all of them
     :raises AssertionError: when the server refuses, or sends fewer or more
     """
     with contextlib.ExitStack() as end:
@@ -75,24 +81,31 @@ def take(server: Endpoint, octets: bytes, records: int, context: ssl.SSLContext 
         if context is not None:
             sock = end.enter_context(context.wrap_socket(sock))
         started = time.monotonic()
-        sock.sendall(octets)
-        buffer = bytearray()
-        found = messages = taken = 0
-        while found < records:
-            more = sock.recv(_CHUNK)
-            assert more, f'{server} closed the connection after {found} of {records} records'
-            taken += len(more)
-            buffer += more
-            at = 0
-            while len(buffer) >= at + 14 and len(buffer) >= (end := at + 2 + (buffer[at] << 8 | buffer[at + 1])):
-                assert not buffer[at + 5] & 15, f'{server} refuses with rcode {buffer[at + 5] & 15}'
-                found += buffer[at + 8] << 8 | buffer[at + 9]
-                messages += 1
-                at = end
-            del buffer[:at]
+        answers = [_answer(server, sock, octets, records) for _ in range(times)]
         seconds = time.monotonic() - started
+    messages, taken = map(sum, zip(*answers))
+    return Taken(seconds, times * records, messages, taken)
+
+
+def _answer(server: Endpoint, sock: socket.socket, octets: bytes, records: int) -> tuple[int, int]:
+    """Send a query on a connection; how many messages and octets the answer has."""
+    sock.sendall(octets)
+    buffer = bytearray()
+    found = messages = taken = 0
+    while found < records:
+        more = sock.recv(_CHUNK)
+        assert more, f'{server} closed the connection after {found} of {records} records'
+        taken += len(more)
+        buffer += more
+        at = 0
+        while len(buffer) >= at + 14 and len(buffer) >= (end := at + 2 + (buffer[at] << 8 | buffer[at + 1])):
+            assert not buffer[at + 5] & 15, f'{server} refuses with rcode {buffer[at + 5] & 15}'
+            found += buffer[at + 8] << 8 | buffer[at + 9]
+            messages += 1
+            at = end
+        del buffer[:at]
     assert found == records, f'{server} sent {found} records, not {records}'
-    return Taken(seconds, found, messages, taken)
+    return messages, taken
 
 
 #: Seconds that a server may take to load the zone.
@@ -212,13 +225,24 @@ class Bench:
             kept = self._best(endpoint, query(have), 2 * count + 4)
             self._result.add(f'{label}: IXFR of {count} changes, kept', 1000 * kept.seconds, 'ms', 50.0, 'aim')
             self._memory(f'{label}: IXFR', before, _private(process.pid))
+        have = change(storage, domain_id, 1)
+        with self._minidns(url) as (process, endpoint):
+            rates = []
+            for where, context in ((endpoint, None), (Endpoint(process.host, process.tls_port),
+                                                      tls.client_context(is_strict=False))):
+                best = self._best(where, query(have), 6, context=context, times=_SMALL)
+                self._tell(f'{label}: {_SMALL} IXFRs of one change over {"TLS" if context else "TCP"}', best)
+                rates.append(_SMALL / best.seconds)
+            self._result.add(f'{label}: IXFRs of one change on one connection, over TLS', rates[1], '/s', rates[0],
+                             'TCP')
 
     def _best(self, endpoint: Endpoint, octets: bytes, records: int,
-              prepare: Callable[[], object] = lambda: None, context: ssl.SSLContext | None = None) -> Taken:
+              prepare: Callable[[], object] = lambda: None, context: ssl.SSLContext | None = None,
+              times: int = 1) -> Taken:
         rounds = []
         for _ in range(self._options.rounds):
             prepare()
-            rounds.append(take(endpoint, octets, records, context))
+            rounds.append(take(endpoint, octets, records, context, times))
         return min(rounds, key=lambda each: each.seconds)
 
     def _add(self, title: str, size: int, taken: Taken, rates: Rates, other: str, word: str) -> None:
