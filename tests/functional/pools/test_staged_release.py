@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import pathlib
 import re
 import threading
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from designate_pool.model import Endpoint, TsigKey
+from testing.databases import PostgreSQL
 from testing.processes import free_port, wait_until
 from tests.fixtures.nameservers import SecondaryServer
 from tests.fixtures.staged import StagedPool
@@ -22,7 +24,7 @@ NAMES = ('canary', 'second', 'third', 'fourth')
 class Staged(StagedPool):
     """A pool of four servers: a canary, then a half of them, then all."""
 
-    def __init__(self, folder: pathlib.Path, **manager: str) -> None:
+    def __init__(self, folder: pathlib.Path, database_url: str = '', **manager: str) -> None:
         keys = [TsigKey(f'{name}.example.com.', 'hmac-sha256', base64.b64encode(name.encode() * 8).decode())
                 for name in NAMES]
         self.servers: dict[str, SecondaryServer] = {
@@ -32,30 +34,38 @@ class Staged(StagedPool):
                                    call_timeout=4, tsig_key=f'{key.name}:{key.algorithm}:{key.secret}')
                     for server, key in zip(self.servers.values(), keys)]
         canary = f'secondary:127.0.0.1:{self.servers["canary"].port}'
-        super().__init__(folder, port, self.servers, sections, release=f'canary {canary}; 50 %; all',
-                         **{'release_bake': '1.5', **manager})
+        super().__init__(folder, port, self.servers, sections, database_url=database_url,
+                         release=f'canary {canary}; 50 %; all', **{'release_bake': '1.5', **manager})
 
 
 @pytest.fixture(scope='module')
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staged]:
-    with Staged(tmp_path_factory.mktemp('staged')) as running:
+def database() -> Iterator[PostgreSQL]:
+    with PostgreSQL() as server:
+        yield server
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory, database: PostgreSQL) -> Iterator[Staged]:
+    with Staged(tmp_path_factory.mktemp('staged'), database.create_database()) as running:
         yield running
         running.stack.must_be_sound()
 
 
 def in_stages(seen: list[list[str]]) -> None:
     """The canary had it first, then one more, and all at the end."""
-    seen = [now for now in seen if now]
+    seen = [now for now, _ in itertools.groupby(seen) if now]
     assert [*seen[:2], seen[-1]] == [['canary'], ['canary', 'second'], list(NAMES)]
 
 
-def test_a_change_goes_from_the_canary_to_all(pool: Staged) -> None:
+def test_a_change_goes_from_the_canary_to_all(pool: Staged, database: PostgreSQL) -> None:
     name = 'changed.example.com.'
     zone, www = pool.begin(name)
     assert pool.watch(zone, name, '192.0.2.1')[-1] == list(NAMES)
     pool.stack.set_recordset(zone, www, '192.0.2.2')
-    seen = pool.watch(zone, name, '192.0.2.2')
-    in_stages(seen)
+    wait_until(lambda: pool.serving(name, '192.0.2.2') == ['canary'], 'the canary has it')
+    database.kill()  # between two stages
+    database.start()
+    in_stages([['canary'], *pool.watch(zone, name, '192.0.2.2')])
 
 
 class Fragile(threading.Thread):
@@ -122,7 +132,8 @@ def test_a_canary_that_dies_of_a_record_keeps_it_from_all_others(pool: Staged, v
     in_stages(pool.watch(zone, name, '192.0.2.3'))
 
 
-def test_a_zone_is_created_and_deleted_in_stages_also_when_all_is_killed_between_them(pool: Staged) -> None:
+def test_a_zone_is_created_and_deleted_in_stages_also_when_all_is_killed_between_them(
+        pool: Staged, database: PostgreSQL) -> None:
     name = 'created.example.com.'
     zone, _ = pool.begin(name)
     seen: list[list[str]] = []
@@ -143,6 +154,9 @@ def test_a_zone_is_created_and_deleted_in_stages_also_when_all_is_killed_between
         now = pool.serving(name, '192.0.2.1')
         if not left or left[-1] != now:
             left.append(now)
+            if len(now) == 2:
+                database.kill()
+                database.start()
     assert left[:3] == [list(NAMES), ['second', 'third', 'fourth'], ['third', 'fourth']]
     pool.stack.wait_for(zone, 'gone')
 
