@@ -100,6 +100,9 @@ def purge(tx: Tx, context: Context, domain_id: str) -> Domain:
     if (freeze := domain.waits_for) is not None:
         raise Refused('pool_frozen', f'The zone {domain.name} is still served, as its pool is frozen: {freeze.reason}',
                       409)
+    if domain.release_state is not None:
+        raise Refused('being_released', f'The zone {domain.name} is still served, as its deletion is being released in '
+                                        'stages.', 409)
     domains.mark_purged(tx, [domain.id])
     return domain
 

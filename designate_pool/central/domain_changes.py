@@ -18,7 +18,7 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import signed_zones
 from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
-from designate_pool.model import NOTHING, Action, ChangeKind, Context, Domain, Report, SigningState, Status
+from designate_pool.model import Action, ChangeKind, Context, Domain, Report, SigningState, Status
 from designate_pool.serial import newer
 from designate_pool.storage import queries
 from designate_pool.storage.operations import server_statuses
@@ -317,7 +317,7 @@ def _save_release(tx: Tx, context: Context, former: Domain, moved: Domain, why: 
 def _bump_catalogs(tx: Tx, released: Sequence[Domain], now: datetime) -> None:
     """Raise the serials of the catalogs that have got or lost these domains, in their former states, on the servers of
     a stage.  Call it last: a catalog stays locked."""
-    changed = [domain for domain in released if domain.is_going or domain.version_before == NOTHING]
+    changed = [domain for domain in released if domain.permitted is None]
     for pool_id in sorted({domain.pool_id for domain in changed}):
         catalog.bump(tx, pool_id, now, [domain.id for domain in changed if domain.pool_id == pool_id], may_wait=False)
 

@@ -17,7 +17,7 @@ from designate_pool.central.rules import pools
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields
 from designate_pool.errors import Refused, UnreadableSecret
-from designate_pool.model import Context, Domain, Freeze, Pool, new_id
+from designate_pool.model import NOTHING, Context, Domain, Freeze, Pool, new_id
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
@@ -182,7 +182,10 @@ class FrozenPools:
         domain_changes.refuse_unreleased(domain)
         if domain.is_going:
             return cast(Domain, self._central.restore_domain(context, domain.id))
-        if (before := domain.permitted) is None:
+        if (before := domain.permitted) is None and domain.version_before != NOTHING:
+            raise Refused('not_revertible', f'The zone {domain.name} was deleted and restored since the version that '
+                                            'is served. Revert it to that, and continue the release.', 409)
+        if before is None:
             return cast(Domain, self._central.delete_domain(context, domain.id))
         revert = self._central.plan_revert(context, domain.id, str(before.serial))
         if revert.unchanged:  # which may be what was not to be served

@@ -116,7 +116,7 @@ class ServerRegistry(Wakeable):
                 self._pool_back()
                 return not self._gone
             if self._reloads is not None and pool_rows.reloads != self._reloads:
-                self._follow_reload(pool_rows.servers)
+                self._follow_reload(pool_rows.pool_id, pool_rows.servers)
             self._reloads = pool_rows.reloads
             self._set_servers(pool_rows.servers, self._manager.all_workers)
             self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies, self._manager.pool.name)
@@ -166,10 +166,14 @@ class ServerRegistry(Wakeable):
         if self._announcer is not None:
             self._announcer.put(self._manager.pool.name)
 
-    def _follow_reload(self, servers: Sequence[PoolServer]) -> None:
-        """Read the configuration of this host, since another pool manager has read its own; register nothing."""
+    def _follow_reload(self, pool_id: str, servers: Sequence[PoolServer]) -> None:
+        """Read the configuration of this host, since another pool manager has read its own; register nothing.
+
+        The stages of releases are those of the other one, which Central follows.
+        """
         try:
-            pool = self._read_pool()
+            published = self._manager.storage.read(pool_store.get, pool_id)
+            pool = dataclasses.replace(self._read_pool(), release_stages=published.release_stages if published else None)
             workers = self._workers(pool)
         except PoolError as error:
             LOG.error("another program read the configuration again, but this host's has mistakes and is not used: "

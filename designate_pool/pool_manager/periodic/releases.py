@@ -106,7 +106,7 @@ class Releases:
 
     def _reports(self, state: DomainState, stage: int, now: datetime) -> Iterator[Report]:
         manager, domain = self._manager, state.domain
-        if not manager.pool.release_stages:  # there are no stages any more
+        if domain.pool_release is None:  # there are no stages any more
             yield Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, domain.serial, domain.pool_name,
                          stage)
             return

@@ -119,6 +119,7 @@ def test_a_zone_is_created_changed_and_deleted_for_the_servers_of_one_stage_afte
     assert staged.all_seen(zone) == [third, second, second]
     staged.finish(zone)
     going = staged.central.delete_domain(WHO, zone.id)
+    assert refused(staged.central.purge_domain, WHO, zone.id) == 'being_released', 'its records are still served'
     staged.go_through(going, clock, none, third)
     assert staged.all_seen(zone) == [none] * LAST
 
@@ -252,6 +253,28 @@ def test_what_is_restored_under_a_freeze_waits_for_its_end_too(staged: Staged) -
     assert zone.id not in staged.database.read(domain_state.read, staged.pool, [zone.id], [])
     staged.central.frozen_pools.unfreeze(ADMIN, staged.pool.id)
     assert staged.seen(zone, 1)[0] == staged.get(zone).serial
+
+
+def test_the_release_of_what_was_deleted_and_restored_under_a_freeze_deletes_nothing(
+        staged: Staged, clock: Clock) -> None:
+    zone = create(staged.central, 'again.example.', ('www.again.example.', 'A', ['192.0.2.1']))
+    staged.finish(zone)
+    former = staged.seen(zone, LAST)
+    assert former[0] is not None
+    staged.central.frozen_pools.freeze(ADMIN, staged.pool.id, 'an incident')
+    staged.central.delete_domain(WHO, zone.id)
+    staged.central.restore_domain(WHO, zone.id)
+    staged.central.frozen_pools.unfreeze(ADMIN, staged.pool.id)
+    clock.now += 1
+    before = staged.catalog_serial()
+    staged.report(zone)
+    assert newer(staged.catalog_serial(), before), 'it is another member for the servers of the stage'
+    staged.put(zone, '192.0.2.66')
+    staged.report(zone, Outcome.ERROR, 'it died')
+    assert refused(staged.central.frozen_pools.abort_release, ADMIN, staged.get(zone)) == 'not_revertible'
+    staged.central.revert_domain(WHO, zone.id, staged.central.plan_revert(WHO, zone.id, str(former[0])))
+    staged.central.frozen_pools.continue_release(ADMIN, zone.id)
+    assert staged.all_seen(zone) == [(staged.get(zone).serial, *former[1:]), former, former]
 
 
 def test_the_history_of_a_zone_that_is_always_released_is_cut(database: Storage, caller: Caller) -> None:

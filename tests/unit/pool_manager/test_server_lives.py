@@ -302,9 +302,13 @@ def test_others_follow_and_an_older_file_undoes_nothing(editable: EditablePool) 
     assert manager.members.tracked == (*SERVERS, D), 'it owes the new server all the same'
     assert editable.states[D] == 'joining'
     old = tuple(editable.configured.values())
+    stages = f'canary {old[0].label}; all'
+    unstaged, editable.pool = editable.pool, dataclasses.replace(editable.pool, release_stages=stages)
     editable.registry.reload()
+    editable.pool = unstaged
     elsewhere.refresh()
     assert D in manager.workers
+    assert manager.pool.release_stages == stages, 'Central releases in these, whatever this host has'
 
 
 def test_settings_that_no_zone_is_made_with_replace_the_driver_and_refill_nothing(editable: EditablePool) -> None:

@@ -87,8 +87,10 @@ def test_stages_that_a_pool_gets_are_seen_at_the_next_look(editable: EditablePoo
     assert releases.run() <= 1
     text = f'canary {manager.pool.servers[0].label}; all'
     manager.storage.run(lambda tx: tx.execute(sa.update(pools).values(release_stages=text)) and None)
+    domain = editable.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    Releases(editable.manager, editable.runtime).run()
+    assert editable.get(domain).release == Release(), 'the stages are those of Central, not of an older file'
     manager.reconciler.pool = dataclasses.replace(manager.pool, release_stages=text)
-    editable.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     releases.run()
     assert REGISTRY.get_sample_value('designate_pool_releases', {'pool': manager.pool.name, 'state': 'running'}) == 1
     releases.close()
