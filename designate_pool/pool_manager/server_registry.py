@@ -173,7 +173,8 @@ class ServerRegistry(Wakeable):
         """
         try:
             published = self._manager.storage.read(pool_store.get, pool_id)
-            pool = dataclasses.replace(self._read_pool(), release_stages=published.release_stages if published else None)
+            stages = None if published is None else published.release_stages
+            pool = dataclasses.replace(self._read_pool(), release_stages=stages)
             workers = self._workers(pool)
         except PoolError as error:
             LOG.error("another program read the configuration again, but this host's has mistakes and is not used: "

@@ -11,6 +11,8 @@ from designate_pool.deadline import Deadline, Turns
 
 _ALPN = ['dot']
 _CHUNK = 1 << 16
+#: Octets that are read at once, about a record: those of a hostile client take 6 ms, in which nobody else has a turn.
+_READ = 1 << 14
 
 
 def server_context(certificate: str, key: str, client_ca: str | None = None) -> ssl.SSLContext:
@@ -130,7 +132,7 @@ class TlsStream:
     def _fill(self) -> None:
         self._socket.settimeout(self._deadline.left())
         self._turns.give()
-        octets = self._socket.recv(_CHUNK)
+        octets = self._socket.recv(_READ)
         if octets:
             self._incoming.write(octets)
         else:

@@ -19,7 +19,7 @@ import dns.name
 import dns.rcode
 
 from designate_pool import consensus, metrics
-from designate_pool.errors import PoolError
+from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import Action, Domain, Outcome, Report
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import Match, compare_domain
@@ -85,7 +85,7 @@ class Releases:
             self._rests_until = 0.0
         elif time.monotonic() < self._rests_until:
             return INTERVAL
-        ids = manager.storage.read(domain_store.released, manager.pool.name)
+        ids = dict.fromkeys(manager.storage.read(domain_store.released, manager.pool.name))
         self._verified = {key: value for key, value in self._verified.items() if key in ids}
         for part in chunks(ids):
             now, reports = manager.storage.now(), list[Report]()
@@ -160,6 +160,8 @@ class Releases:
             if worker.backend.capabilities.fed_by_records:
                 return ''
             comparison = compare_domain(self._manager.storage, server, domain, Pace(0))
+        except ServiceUnavailable:  # of the database, which says nothing of the server
+            return None
         except (PoolError, OSError, ValueError, dns.exception.DNSException) as error:
             return f'{server.label} does not answer for {domain.name}: {error}'
         if comparison is None or comparison.match is Match.ELSEWHERE:

@@ -234,8 +234,16 @@ def test_files_that_are_wrong_at_the_start_are_named(pair: Pair, authority: Auth
 
 @pytest.mark.parametrize('octets', [1, 1 << 20])
 def test_a_stream_carries_what_is_sent(pair: Pair, authority: Authority, octets: int) -> None:
-    one, two = socket.socketpair()
-    with one, two:
+    plain, two = socket.socketpair()
+    at_once: list[int] = []
+
+    class Watched(socket.socket):
+        def recv(self, size: int, flags: int = 0, /) -> bytes:
+            octets = super().recv(size, flags)
+            at_once.append(len(octets))
+            return octets
+
+    with Watched(fileno=plain.detach()) as one, two:
         server = tls.TlsStream(one, tls.server_context(*pair), is_server=True)
         client = tls.TlsStream(two, tls.client_context(authority.pair.certificate), NAME)
         received = bytearray()
@@ -252,3 +260,4 @@ def test_a_stream_carries_what_is_sent(pair: Pair, authority: Authority, octets:
         client.shutdown(socket.SHUT_WR)
         thread.join(20)
         assert received == b'x' * octets
+    assert max(at_once) <= 1 << 14, 'what is read at once may be thousands of records without data, in one turn'

@@ -6,13 +6,18 @@ import dataclasses
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import dns.message
 import pytest
 import sqlalchemy as sa
 from prometheus_client import REGISTRY
 
+from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Domain, Outcome, Release, ServerStatus
+from designate_pool.pool_manager.dispatch.zone_compare import Match, ZoneComparison
+from designate_pool.pool_manager.periodic import releases as releases_module
 from designate_pool.pool_manager.periodic.releases import Releases, stage_outcome
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.storage.sql.schema import pools
 from tests.unit.pool_manager.conftest import CONTEXT, EditablePool
 
@@ -93,4 +98,29 @@ def test_stages_that_a_pool_gets_are_seen_at_the_next_look(editable: EditablePoo
     manager.reconciler.pool = dataclasses.replace(manager.pool, release_stages=text)
     releases.run()
     assert REGISTRY.get_sample_value('designate_pool_releases', {'pool': manager.pool.name, 'state': 'running'}) == 1
+    releases.close()
+
+
+def test_a_database_that_is_away_is_no_fault_of_a_server(editable: EditablePool,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    manager, is_away = editable.manager, True
+    text = f'canary {manager.pool.servers[0].label}; all'
+    manager.storage.run(lambda tx: tx.execute(sa.update(pools).values(release_stages=text)) and None)
+    manager.reconciler.pool = dataclasses.replace(manager.pool, release_stages=text)
+    manager.reconciler.settings = dataclasses.replace(manager.settings, release_bake=0.0)
+
+    def compare(*_: Any) -> ZoneComparison:
+        if is_away:
+            raise ServiceUnavailable(service='the database', why='it is restarted')
+        return ZoneComparison(Match.SAME)
+
+    monkeypatch.setattr(TcpPeer, 'ask', lambda peer, question, seconds: dns.message.make_response(question))
+    monkeypatch.setattr(releases_module, 'compare_domain', compare)
+    domain = editable.create()
+    releases = Releases(manager, editable.runtime)
+    releases.run()
+    assert editable.get(domain).release == Release()
+    is_away = False
+    releases.run()
+    assert editable.get(domain).release is None
     releases.close()
