@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping
 
 import dns.name
@@ -12,7 +13,7 @@ from designate_pool.errors import InvalidField
 from designate_pool.model import LAST_STAGE
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class AllowedPeer:
     """A server that may query MiniDNS and that MiniDNS notifies and polls.
 
@@ -32,12 +33,12 @@ class AllowedPeer:
     trouble: str | None = None
     stage: int = LAST_STAGE
 
-    @property
+    @functools.cached_property
     def server_id(self) -> str:
         """The id of the server that this one is, or is an address of."""
         return self.id.partition('#')[0]
 
-    @property
+    @functools.cached_property
     def metrics_label(self) -> str:
         """The label; one for all servers that are not configured, as their number is not limited."""
         return 'unknown' if ':' in self.id else self.label

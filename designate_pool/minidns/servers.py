@@ -120,7 +120,8 @@ class ServerTable:
 
     :ivar catalog_zone: the name of the pool's catalog zone, None for none
     :ivar peers: by server id
-    :ivar verified: by server id, for servers that are verified at other addresses than their own: those addresses
+    :ivar verified: by server id, for servers that are verified at other addresses than their own: those addresses,
+        which are asked what the server serves
     :ivar by_destination: by ``address:port``, as a host name and as each of its addresses
     :ivar servers_at_address: how many servers have an address
     """
@@ -132,10 +133,6 @@ class ServerTable:
     acl: Acl
     servers_at_address: Mapping[str, int]
     verified: Mapping[str, tuple[AllowedPeer, ...]]
-
-    def asked(self, peer: AllowedPeer) -> tuple[AllowedPeer, ...]:
-        """Whom to ask which serials *peer* serves."""
-        return self.verified.get(peer.id, (peer,))
 
     def all_peers(self) -> dict[str, AllowedPeer]:
         """The servers and the addresses at which they are verified, by id."""

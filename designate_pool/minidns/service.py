@@ -180,13 +180,14 @@ class MiniDns:
         :raises InvalidField: when the pool is not this MiniDNS's; so below
         """
         self._check_pool(pool_name)
+        verified = self._servers.table.verified
         recipient = ToPool(pool_name, context)
         orders, unknown = [], []
         for request in requests:
             _check_name(request.name)
             peer = self._find_peer(request.server_id) if request.poll else self._also_notify_peer(request.server_id)
             if peer is not None:
-                first, *others = self._servers.table.asked(peer)
+                first, *others = verified.get(peer.id, (peer,))
                 orders.append(PollOrder(first, recipient, request, notified=peer))
                 orders += [PollOrder(other, recipient, dataclasses.replace(request, notify=False)) for other in others]
             elif request.poll:
@@ -208,7 +209,7 @@ class MiniDns:
         if any(len(item) != 3 or not 0 <= item[2] < SPACE for item in domains):
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
         peers = [server for server_id in server_ids if (peer := self._find_peer(server_id)) is not None
-                 for server in self._servers.table.asked(peer)]
+                 for server in self._servers.table.verified.get(peer.id, (peer,))]
         self._client_loop.submit(self._soa_audit.start_page, AuditPage(context, pool_name, started_at, peers, domains))
 
     def look_for_changes(self, context: Context) -> None:
@@ -272,7 +273,7 @@ class MiniDns:
         """A transfer has been sent: poll whether its receiver serves it."""
         table = self._servers.table
         self._client_loop.submit(self._soa_poller.start_post_transfer_polls,
-                                 [server for peer in peers for server in table.asked(peer)],
+                                 [server for peer in peers for server in table.verified.get(peer.id, (peer,))],
                                  zone.domain_id, zone.name, zone.serial, table.pool_name,
                                  zone.client_serial if isinstance(zone, PackedDifference) else None)
 
