@@ -9,6 +9,7 @@ The default is refusal: of requests without a token for undeclared operations, a
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, Protocol
@@ -21,7 +22,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.limits import PLACE, Place, RateLimits, network_of
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, ANYONE, ApiOperation
-from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
+from designate_pool.errors import Forbidden, InvalidField, Unauthorized
 from designate_pool.model import ChangeKind, Context, new_id
 
 TOKEN = 'X-Auth-Token'
@@ -81,22 +82,23 @@ class AuthMiddleware:
     def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
                          params: Mapping[str, Any]) -> None:
         operation: ApiOperation | None = req.context.operation
+        sender = f'address {network_of(req.remote_addr)}'
         if operation is not None and operation.role == ANYONE and self._rules.allow(operation.name, NOBODY):
-            self._limit_rate(req, None)
+            self._rates.take(sender)
             req.context.requester = Context(request_id=req.context.request_id, operation_id=new_id())
             return
         try:
             identity = self._authenticator.identify(req)
         except Unauthorized as error:
-            self._limit_rate(req, None)
+            self._rates.take(sender)
             self._refuse(req, resp, error)
-        self._limit_rate(req, identity)
+        self._rates.take(sender if identity is None else identity.key)
         if identity is None:
             self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
         place: Place | None = req.env.get(PLACE)
         if place is not None:
             place.assign_to(identity.key)
-        req.context.allows = lambda rule: self._rules.allow(rule, identity)
+        req.context.allows = functools.partial(self._rules.allow, identity=identity)
         req.context.requester = context = self._context(req, identity)
         req.context.sees_pool = (identity.needs_project or not identity.project) \
             and req.context.allows(policy.ALL_PROJECTS)
@@ -117,12 +119,6 @@ class AuthMiddleware:
         self.process_resource(req, resp, None, {})
         if not req.context.allows(policy.IS_READER):
             raise Forbidden(what='see what there is', why=f'the policy {policy.IS_READER} does not allow your role')
-
-    def _limit_rate(self, req: falcon.Request, identity: Identity | None) -> None:
-        """Count the request: by its identity, or by its network if that is not known."""
-        seconds = self._rates.take(f'address {network_of(req.remote_addr)}' if identity is None else identity.key)
-        if seconds:
-            raise OverLimit(limit=self._rates.text, seconds=seconds)
 
     def _context(self, req: falcon.Request, identity: Identity) -> Context:
         """

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from designate_pool.api.http.envelope import refuse_outside
-from designate_pool.errors import PoolError, TooManyAtOnce
+from designate_pool.errors import OverLimit, PoolError, TooManyAtOnce
 from designate_pool.settings import ApiSettings
 
 Wsgi = Callable[..., Any]
@@ -123,15 +123,13 @@ class RateLimits:
         self._buckets: collections.OrderedDict[str, tuple[float, float]] = collections.OrderedDict()
         self._lock = threading.Lock()
 
-    @property
-    def text(self) -> str:
-        """The limit in words."""
-        return f'{self._rate:g} a second, {self._burst} at once'
+    def take(self, key: str) -> None:
+        """Count one request of *key*.
 
-    def take(self, key: str) -> int:
-        """Count one request of *key*: 0 when it may go on, else in how many whole seconds to try again."""
+        :raises OverLimit: when it is one too many, with the whole seconds after which to try again
+        """
         if not self._rate:
-            return 0
+            return
         now = self._clock()
         with self._lock:
             level, since = self._buckets.pop(key, (float(self._burst), now))
@@ -140,4 +138,6 @@ class RateLimits:
             self._buckets[key] = (level - 1 if allowed else level), now
             if len(self._buckets) > self._most_remembered:
                 self._buckets.popitem(last=False)
-        return 0 if allowed else max(1, math.ceil((1 - level) / self._rate))
+        if not allowed:
+            raise OverLimit(limit=f'{self._rate:g} a second, {self._burst} at once',
+                            seconds=max(1, math.ceil((1 - level) / self._rate)))

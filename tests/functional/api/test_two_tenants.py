@@ -120,7 +120,7 @@ def test_an_operator_who_may_not_see_all_projects_is_told_no_names(
         assert theirs['zone_name'] in place.ask('GET', path, 'operator', 'beta').text, path
     rules = place.gate._rules
     monkeypatch.setattr(place.gate, '_rules', types.SimpleNamespace(
-        allow=lambda rule, who: rule != ALL_PROJECTS and rules.allow(rule, who)))
+        allow=lambda rule, identity: rule != ALL_PROJECTS and rules.allow(rule, identity)))
     for path in ('/status', f'/v2/pools/{place.pool.id}/audits/findings', f'/v2/servers/{place.server_id}'):
         assert theirs['zone_name'] not in place.ask('GET', path, 'operator', 'beta', 200).text, path
 
