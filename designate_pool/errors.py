@@ -231,11 +231,10 @@ class Locked(Conflict):
     type = 'locked'
 
     @classmethod
-    def check(cls, what: str, locked: Any) -> None:
-        """Raise it if *locked*, a domain or a recordset, is locked."""
-        if locked.lock_reason is not None:
-            raise cls(what=what, reason=locked.lock_reason,
-                      who='only an administrator' if locked.locked_by_admin else 'its owner')
+    def of(cls, what: str, locked: Any) -> Locked:
+        """The error about *locked*, a domain or a recordset."""
+        return cls(what=what, reason=locked.lock_reason,
+                   who='only an administrator' if locked.locked_by_admin else 'its owner')
 
 
 class ManagedRecordSet(BadInput):

@@ -190,7 +190,7 @@ def _check_deletion(tx: Tx, context: Context, domain: Domain) -> None:
 def _check_recordsets(tx: Tx, domain: Domain, inheriting: bool = False) -> None:
     """Refuse a change of all recordsets, or those that have their TTL from the domain, if one of them is locked."""
     if domain.locked_recordsets and (recordset := recordsets.locked(tx, domain.id, inheriting)) is not None:
-        Locked.check(f'The recordset {recordset.name} {recordset.type}', recordset)
+        raise Locked.of(f'The recordset {recordset.name} {recordset.type}', recordset)
 
 
 def _save_deleted(tx: Tx, deletions: Sequence[tuple[Context, Domain, Domain]], now: datetime) -> None:
@@ -291,11 +291,13 @@ def apply_reports(tx: Tx, context: Context, reports: Iterable[Report], now: date
         if decision.failed_serial is not None:
             failed.setdefault(decision.failed_serial, []).append(report.domain_id)
     domains.save_states(tx, changed.values())
-    retained = zone_moves.retain_on_former_pool(tx, changed.values(), now, move_delay)
+    of_two_pools = [domain for domain in changed.values() if domain.former_pool_id is not None]
+    retained = bool(of_two_pools) and zone_moves.retain_on_former_pool(tx, of_two_pools, now, move_delay)
     recordsets.complete(tx, served, now)
     for serial, ids in failed.items():
         recordsets.fail(tx, ids, serial, now)
-    _bump_catalogs(tx, moved, now)
+    if moved:
+        _bump_catalogs(tx, moved, now)
     return transitions, [report.domain_id for report in reports if report.domain_id not in present], retained
 
 

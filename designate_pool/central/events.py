@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from designate_pool import logs, metrics
 from designate_pool.model import (Actor, Blacklist, Context, Domain, Pool, RecordSet, Status, StoredTsigKey, Tld,
                                   ZoneShare, ZoneTask, ZoneTransferAccept, ZoneTransferRequest, dashed)
-from designate_pool.rpc.notifications import Sink, put_zone_task
+from designate_pool.rpc.notifications import SILENT, Sink, put_zone_task
 
 LOG = logging.getLogger(__name__)
 CREATE, UPDATE, DELETE = 'create', 'update', 'delete'
@@ -58,6 +58,8 @@ class EventSender:
                             action=domain.action.value, serial=domain.serial, status=Status.PENDING.value,
                             request_id=domain.request_id,
                             actor=dataclasses.asdict(actor))
+        if self._notifications is SILENT:
+            return
         if recordset is None:
             self._put(f'dns.zone.{verb}', actor, zone_payload(domain))
         else:
@@ -89,8 +91,9 @@ class EventSender:
             if not failed and domain.changed_at is not None and domain.converged_at is not None:
                 metrics.CONVERGENCE_SECONDS.labels(domain.pool_name, action.lower()).observe(
                     max(0.0, (domain.converged_at - domain.changed_at).total_seconds()))
-            self._put(f'dns.zone.{domain.status.value.lower()}', actor, zone_payload(domain) | {
-                'former_status': former.status.value, 'former_action': action})
+            if self._notifications is not SILENT:
+                self._put(f'dns.zone.{domain.status.value.lower()}', actor, zone_payload(domain) | {
+                    'former_status': former.status.value, 'former_action': action})
 
     def _put(self, event_type: str, actor: Actor, payload: dict[str, Any]) -> None:
         self._notifications.put(event_type, payload | {'actor': dataclasses.asdict(actor)})

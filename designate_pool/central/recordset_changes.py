@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from designate_pool.errors import (LostRace, ManagedRecordSet, PoolError, Precon
                                    SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Status, Task
 from designate_pool.protocol.rules import ServerLimit
+from designate_pool.storage import queries
 from designate_pool.storage.sql.bulk import Insertion
 from designate_pool.storage.sql.database import Dialect, Tx
 from designate_pool.storage.zones import domains, managed_records, recordsets, zone_ancestry
@@ -61,6 +62,10 @@ class RecordSetResult(NamedTuple):
     changed: bool
 
 
+#: How the ids in an attribute of :class:`RecordSetEdits` are written.
+_WRITES: dict[str, Callable[[Tx, Iterable[str], int, datetime], None]] = {
+    'gone_sets': recordsets.delete, 'gone_records': recordsets.delete_records,
+    'touched_records': recordsets.touch_records}
 #: More recordsets than one name has.
 _SETS_AT_NAME = 100
 #: The result or the error of each request.
@@ -98,8 +103,10 @@ def change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest], now: datetim
         first.setdefault(request.domain_id, request)
     operations = {domain_id: request.context.operation_id for domain_id, request in first.items()}
     locked = domains.lock_free_for(tx, operations)
-    return _change_recordsets(tx, [request for domain_id, request in first.items() if domain_id in locked], locked, now,
-                              allowance, journal, MOST_RECORDS)
+    # Their deletes are counted in this order: each locks a row.
+    ordered = sorted((request for domain_id, request in first.items() if domain_id in locked),
+                     key=lambda request: deleting_project(request.context, locked[request.domain_id][0]))
+    return _change_recordsets(tx, ordered, locked, now, allowance, journal, MOST_RECORDS)
 
 
 def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
@@ -131,15 +138,17 @@ def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
     possible = [name for request, edits in planned.items() if request.new is not None
                 for name in name_ownership.subzone_names(edits.domain, request.new)]
     subzones = zone_ancestry.live_domains(tx, possible) if possible else []
-    for request, edits in sorted(planned.items(), key=lambda item: deleting_project(item[0].context, item[1].domain)):
+    for request, edits in planned.items():
         try:
             if request.new is not None:
                 name_ownership.refuse_in_subzones(tx, request.context, edits.domain, subzones, [request.new])
                 zone_shares.refuse_at_others(tx, request.context, edits.domain, edits.edits.new_sets)
             allowance.check_edits(tx, edits.domain, edits.present, edits.edits)
             gate(tx, edits, now, functools.partial(_awaited, request, edits, now))
-            checked[request] = edits._replace(domain=allowance.count_deletes(tx, request.context, edits.domain,
-                                                                             edits.edits, now))
+            if edits.edits.gone_sets:
+                edits = edits._replace(domain=allowance.count_deletes(tx, request.context, edits.domain, edits.edits,
+                                                                      now))
+            checked[request] = edits
         except LostRace:  # of all, who are then tried one by one
             raise
         except PoolError as error:
@@ -177,7 +186,8 @@ def _plan(request: RecordSetRequest, domain: Domain, present: Sequence[RecordSet
         if not present:
             raise RecordSetNotFound(recordset=request.recordset_id)
         old, = present
-        zone_shares.refuse_foreign(context, domain, [old])
+        if queries.is_guest(context, domain):
+            zone_shares.refuse_foreign(context, [old])
         _check_condition(context, old)
         # Neither name nor type can change, so there is no other recordset to be in conflict with.
         change = WantedRecordSet(old.name, old.type, ()) if request.values is None else request.values.of(old)
@@ -194,7 +204,7 @@ def _check_condition(context: Context, old: RecordSet) -> None:
 
 def gate(tx: Tx, change: DomainEdits, now: datetime, value: Callable[[], Any]) -> None:
     """As :func:`designate_pool.central.rules.plans.gate`, for edits that are about to be written."""
-    if change.edits:
+    if (change.domain.needs_approval or change.context.approved_by) and change.edits:
         plans.gate(tx, change.context, change.domain, lambda: recordset_edits.shown(change.edits, change.present),
                    now, value)
 
@@ -240,7 +250,8 @@ def set_lock(tx: Tx, context: Context, domain_id: str, recordset_id: str, reason
         raise RecordSetNotFound(recordset=recordset_id)
     if old.managed and old.type in ('SOA', 'NS'):
         raise ManagedRecordSet(name=old.name, rtype=old.type)
-    zone_shares.refuse_foreign(context, domain, [old])
+    if queries.is_guest(context, domain):
+        zone_shares.refuse_foreign(context, [old])
     _check_condition(context, old)
     transactions.refuse_unlock(f'the recordset {old.name} {old.type}', old, is_admin)
     new = dataclasses.replace(old, lock_reason=reason, locked_by_admin=reason is not None and is_admin)
@@ -270,8 +281,9 @@ def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wan
     if serial is not None and domain.serial != serial:
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
     present = recordsets_around(tx, domain.id, wanted)
-    keys = {(change.name, change.type) for change in wanted}
-    zone_shares.refuse_foreign(context, domain, (old for old in present if (old.name, old.type) in keys))
+    if queries.is_guest(context, domain):
+        keys = {(change.name, change.type) for change in wanted}
+        zone_shares.refuse_foreign(context, (old for old in present if (old.name, old.type) in keys))
     edits = recordset_edits.plan(domain, present, wanted, project_id=zone_shares.project_of_new(context, domain),
                                  may_edit_managed=context.may_edit_managed,
                                  limits=allowance.server_limits(tx, domain.pool_id))
@@ -280,7 +292,8 @@ def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wan
     allowance.check_edits(tx, domain, present, edits)
     if not dry_run:
         gate(tx, DomainEdits(context, domain, edits, present), now, lambda: domain)
-    domain = allowance.count_deletes(tx, context, domain, edits, now)
+    if edits.gone_sets:
+        domain = allowance.count_deletes(tx, context, domain, edits, now)
     if dry_run:
         tx.rollback()
         return domain, False
@@ -306,10 +319,10 @@ def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: 
     if new:
         domains.save_many(tx, ((domain, change.context.operation_id) for domain, change in zip(new, served)))
     write_contents(tx, [(changed.get(change.domain.id, change.domain), change.edits) for change in changes], now)
-    if new:
-        marked = managed_records.mark_managed(tx, [
-            recordset.id for change in served for recordset in change.present
-            if recordset.managed and recordset.type not in ('SOA', 'NS')], now)
+    managed = [recordset.id for change in served for recordset in change.present
+               if recordset.managed and recordset.type not in ('SOA', 'NS')]
+    if managed:
+        marked = managed_records.mark_managed(tx, managed, now)
         for change in served:
             change.edits.marked_sets = [recordset.id for recordset in change.present if recordset.id in marked]
     return [(changed.get(change.domain.id, change.domain), change.domain.id in changed) for change in changes]
@@ -321,11 +334,12 @@ def write_contents(tx: Tx, changes: Sequence[tuple[Domain, RecordSetEdits]], now
     for domain, edits in changes:
         by_serial.setdefault(domain.serial, []).append((domain, edits))
     for serial, same in by_serial.items():
-        recordsets.delete(tx, (set_id for _, edits in same for set_id in edits.gone_sets), serial, now)
-        recordsets.delete_records(tx, (record_id for _, edits in same for record_id in edits.gone_records), serial, now)
-        recordsets.touch_records(tx, (record_id for _, edits in same for record_id in edits.touched_records), serial,
-                                 now)
-    recordsets.insert(tx, [recordset for _, edits in changes for recordset in edits.new_sets], now)
+        for name, write in _WRITES.items():
+            id_lists = [getattr(edits, name) for _, edits in same]
+            if any(id_lists):
+                write(tx, itertools.chain(*id_lists), serial, now)
+    if new_sets := [recordset for _, edits in changes for recordset in edits.new_sets]:
+        recordsets.insert(tx, new_sets, now)
     for serial, same in by_serial.items():
         ids = iter(recordsets.insert_records(tx, serial, (
             (domain.id, set_id, rdata.text, rdata.wire) for domain, edits in same

@@ -383,7 +383,7 @@ class Central:
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         """Create a recordset."""
-        is_large = self._is_large([recordset], context, domain_id)
+        is_large = self._is_large(requests.sizes([recordset]), context, domain_id)
         new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
         request = RecordSetRequest(context, domain_id, new_id(), new)
         return self._change_recordset(request, events.CREATE, is_large)
@@ -402,7 +402,7 @@ class Central:
                          values: Mapping[str, Any]) -> RecordSet:
         """Change ``records`` (texts, which replace all present ones), ``ttl`` or ``description``."""
         new = requests.recordset_values(values)
-        is_large = self._is_large([values], context, domain_id)
+        is_large = self._is_large([len(values.get('records', ()))], context, domain_id)
         if is_large:
             rtype = self.get_recordset(context, domain_id, recordset_id).type
             rdatas = self._runtime.compute(names_and_rdata.rdatas, 'records', rtype, new.records)
@@ -666,14 +666,14 @@ class Central:
 
     def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
         """*parse* of *given* (recordsets or changes), beside other requests if they have many records."""
-        return self._runtime.compute(parse, given) if self._is_large(given, context, domain_id) else parse(given)
+        is_large = self._is_large(requests.sizes(given), context, domain_id)
+        return self._runtime.compute(parse, given) if is_large else parse(given)
 
-    def _is_large(self, given: Any, context: Context, domain_id: str | None) -> bool:
-        """Whether *given* has many records.
+    def _is_large(self, sizes: Sequence[int], context: Context, domain_id: str | None) -> bool:
+        """Whether recordsets of these *sizes* have many records.
 
-        :raises OverQuota: when it has, and certainly more than the quotas allow: parsing them might take minutes
+        :raises OverQuota: when they have, and certainly more than the quotas allow: parsing them might take minutes
         """
-        sizes = requests.sizes(given)
         if sum(sizes) <= _LARGE:
             return False
         self._storage.read(self._allowance.check_sizes, context, domain_id, sizes)

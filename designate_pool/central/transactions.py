@@ -75,8 +75,8 @@ def check_changeable(context: Context, domain: Domain, of_recordset: bool = Fals
     """Refuse a change of a locked row's domain by its condition and its lock; see :func:`check_locked`."""
     if domain.former_pool_id is not None:  # two pools have it, and a change can wait for one freeze alone
         refuse_frozen(domain, domain.freeze)
-    if not or_locked:
-        Locked.check(f'The zone {domain.name}', domain)
+    if domain.lock_reason is not None and not or_locked:
+        raise Locked.of(f'The zone {domain.name}', domain)
     if not of_recordset and not context.allows_change_of(domain.etag):
         former = context.if_match.strip().strip('"').partition('-')[0]
         how = 'its email, TTL, description, attributes, masters or lock' if former == str(domain.serial) \

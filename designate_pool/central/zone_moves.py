@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -140,14 +140,13 @@ def refuse_unserved(domain: Domain) -> None:
                                             'back.', 409)
 
 
-def retain_on_former_pool(tx: Tx, reported: Collection[Domain], now: datetime, delay: timedelta) -> bool:
+def retain_on_former_pool(tx: Tx, reported: Sequence[Domain], now: datetime, delay: timedelta) -> bool:
     """Have former pools keep domains for *delay* from now on, if their new pools have just begun to serve them.
 
-    :param reported: locked
+    :param reported: moved domains, locked
     :returns: whether there are any
     """
-    served = [domain.id for domain in reported if domain.former_pool_id is not None and domain.former_until is None
-              and domain.reported_serial is not None]
+    served = [domain.id for domain in reported if domain.former_until is None and domain.reported_serial is not None]
     if served:
         domains.keep_until(tx, served, now + delay)
     return bool(served)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -225,7 +226,7 @@ class Domain:
     @property
     def release(self) -> Release | None:
         """Its staged release; None for none."""
-        return Release.parse(self.release_state)
+        return None if self.release_state is None else Release(**json.loads(self.release_state))
 
     @property
     def waits_for(self) -> Freeze | None:
@@ -245,10 +246,12 @@ class Domain:
 
     def permitted_at(self, stage: int) -> Domain | None:
         """As servers of a stage may have it; None if nothing of it is to be done on them."""
-        if (release := self.release) is not None and self.version_before is not None:
+        if self.version_before is None:
+            return self
+        if (release := self.release) is not None:
             released, before = staged(self, self.version_before, release)
             return released if stage <= release.stage else before and dataclasses.replace(before, release_state=None)
-        return permitted(self, self.version_before if self.waits_for else None)
+        return permitted(self, self.version_before) if self.waits_for else self
 
     @property
     def shown_name(self) -> str:

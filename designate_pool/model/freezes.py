@@ -81,11 +81,6 @@ class Release:
         """As it is stored: JSON."""
         return json.dumps(dataclasses.asdict(self))
 
-    @classmethod
-    def parse(cls, text: str | None) -> Release | None:
-        """The release of :attr:`text`; None for none."""
-        return None if text is None else cls(**json.loads(text))
-
 
 def parse_stages(text: str) -> list[tuple[frozenset[str], float]]:
     """The labels of servers, and the percentage of all servers, that each stage of the option ``release`` has.
@@ -123,7 +118,10 @@ def stages(text: str | None, labels: Sequence[str]) -> list[int]:
 def hold(domain: Any) -> dict[str, Any]:
     """The fields that a change gives a domain of a frozen pool, or one with stages, so that servers keep the version
     before."""
-    freeze, release = Freeze.parse(domain.freeze), Release.parse(domain.release_state)
+    if domain.freeze is None and domain.release_state is None and (
+            domain.pool_release is None or domain.is_secondary or domain.former_pool_id is not None):
+        return {}
+    freeze, release = Freeze.parse(domain.freeze), domain.release
     version = NOTHING if domain.is_going else json.dumps({name: getattr(domain, name) for name in _KEPT})
     if release is not None:
         waits = release if release.turned_back is not None else dataclasses.replace(
@@ -131,8 +129,6 @@ def hold(domain: Any) -> dict[str, Any]:
         return {'release_state': waits.text, **({'held_by': freeze.id} if freeze is not None else {})}
     if freeze is not None:
         return {} if domain.held_by == freeze.id else {'held_by': freeze.id, 'version_before': version}
-    if domain.pool_release is None or domain.is_secondary or domain.former_pool_id is not None:
-        return {}
     return {'release_state': Release().text, 'version_before': version}
 
 

@@ -92,14 +92,18 @@ class Journal:
 
     def write(self, tx: Tx, changes: Sequence[JournalEntry], now: datetime) -> list[Domain]:
         """Write the versions that changes of domains make, before the edits; the domains with new journal fields."""
-        small = []
+        small: list[JournalEntry] = []
+        signer_changes: list[JournalEntry] = []
         for entry in changes:
             if entry.former.freeze is not None and entry.former.former_pool_id is None:
                 pools.hold(tx, entry.former.pool_id, entry.former)  # or the end of the freeze would miss the change
             # The first transfer from a master comes after no contents, and needs no difference.
             is_first = entry.kind is ChangeKind.REFRESH and entry.begins_anew and not entry.present
             size = len(entry.edits.new_records) + len(entry.edits.gone_records) + len(entry.edits.gone_sets)
-            if not is_first and size <= self._kept or _is_to_sign(entry) or _oldest_needed(entry.domain) is not None:
+            if entry.domain.has_signer or entry.former.has_signer:
+                signer_changes.append(entry)
+                small.append(entry)
+            elif not is_first and size <= self._kept or _oldest_needed(entry.domain) is not None:
                 small.append(entry)
         of_set = {set_id: number for number, entry in enumerate(small) for set_id in entry.edits.gone_sets}
         of_record = {record_id: number for number, entry in enumerate(small)
@@ -111,9 +115,8 @@ class Journal:
         for entry, records in zip(small, former):
             gone, added = difference(entry.edits, records, entry.present)
             written[entry.domain.id] = gone, added
-        to_sign = [(entry, *written[entry.domain.id]) for entry in small if _is_to_sign(entry)]
-        if to_sign:
-            signed = self.sign(tx, to_sign, now)
+        if signer_changes:
+            signed = self.sign(tx, [(entry, *written[entry.domain.id]) for entry in signer_changes], now)
             changes = [entry._replace(domain=signed[entry.domain.id].domain) if entry.domain.id in signed else entry
                        for entry in changes]
         else:
@@ -176,19 +179,13 @@ class Journal:
         return domain
 
 
-def _is_to_sign(entry: JournalEntry) -> bool:
-    return entry.domain.has_signer or entry.former.has_signer
-
-
 def _packed(entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord], most: int) -> bytes | None:
     """A difference of *most* records at most, or one that is needed, packed; None for a larger one."""
-    is_needed = _oldest_needed(entry.domain) is not None
-    if len(gone) + len(added) > most and not is_needed:
-        return None
-    packed = differences.pack(gone, added, Turns().between)
-    if len(packed) <= _MOST_OCTETS:
-        return packed
-    if is_needed:
+    if len(gone) + len(added) <= most or _oldest_needed(entry.domain) is not None:
+        packed = differences.pack(gone, added, Turns().between)
+        if len(packed) <= _MOST_OCTETS:
+            return packed
+    if _oldest_needed(entry.domain) is not None:
         raise Refused('too_large_to_wait', f'The change of {entry.domain.name} is too large to wait until its pool is '
                                            'unfrozen; make it in parts.', 409)
     return None

@@ -187,8 +187,6 @@ class Allowance:
 
         :raises OverQuota: when they are more than its project, or one of its zones, may have in an hour
         """
-        if not edits.gone_sets:
-            return domain
         limits, count = self.limits_of(tx, domain.project_id), len(edits.gone_sets)
         if limits.zone_deletes_per_hour != UNLIMITED:
             domain = dataclasses.replace(domain, recent_deletes=add_deletes(

@@ -84,16 +84,17 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     by_key = {(recordset.name, recordset.type): recordset for recordset in present}
     edits = RecordSetEdits()
     for change, recordset_id in Turns().between(zip(wanted, new_ids or make_ids(len(wanted)), strict=True)):
-        if not from_master:
-            _check_place(domain, change)
         former = by_key.get((change.name, change.type))
+        if not from_master:
+            _check_place(domain, change, is_new=former is None)
         if former is not None and must_be_new:
             raise DuplicateRecordSet(name=change.name, rtype=change.type)
         if former is not None and former.managed and not may_edit_managed and not from_master:
             raise ManagedRecordSet(change.name, change.type, 'there for a floating IP, an instance or a signed zone')
         if change.rdatas == ():
             if former is not None:
-                Locked.check(f'The recordset {former.name} {former.type}', former)
+                if former.lock_reason is not None:
+                    raise Locked.of(f'The recordset {former.name} {former.type}', former)
                 edits.gone_sets.append(former.id)
             elif not may_be_gone:
                 raise RecordSetNotFound(recordset=f'{change.name} {change.type}')
@@ -110,7 +111,8 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
             if ttl != former.ttl:  # also where the zone has the same now: its own may change
                 edits.touched_records.extend(record.id for record in former.records)
             if has_changed or (ttl, description) != (former.ttl, former.description):
-                Locked.check(f'The recordset {former.name} {former.type}', former)
+                if former.lock_reason is not None:
+                    raise Locked.of(f'The recordset {former.name} {former.type}', former)
                 edits.changed_sets.setdefault((ttl, description), []).append(former.id)
     if edits.touched_records:
         gone = set(edits.gone_records)
@@ -124,9 +126,9 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     return edits
 
 
-def _check_place(domain: Domain, wanted: WantedRecordSet) -> None:
+def _check_place(domain: Domain, wanted: WantedRecordSet, is_new: bool) -> None:
     at_apex = wanted.name == domain.name
-    if not lies_in(wanted.name, domain.name):
+    if is_new and not lies_in(wanted.name, domain.name):
         raise InvalidField(field=f'{wanted.prefix}name', why=f'not inside the zone {domain.name}')
     if wanted.type == 'SOA' and not at_apex:
         raise InvalidField(field=f'{wanted.prefix}type', why='an SOA is at the apex only')

@@ -35,12 +35,11 @@ def project_of_new(context: Context, domain: Domain) -> str | None:
     return context.project_id if is_guest(context, domain) else None
 
 
-def refuse_foreign(context: Context, domain: Domain, changed: Iterable[RecordSet]) -> None:
+def refuse_foreign(guest: Context, changed: Iterable[RecordSet]) -> None:
     """Refuse a guest's change of recordsets that its project did not create."""
-    if is_guest(context, domain):
-        for recordset in changed:
-            if recordset.project_id != context.project_id:
-                raise Forbidden(what=f'change {recordset.name} {recordset.type}', why='another project created it')
+    for recordset in changed:
+        if recordset.project_id != guest.project_id:
+            raise Forbidden(what=f'change {recordset.name} {recordset.type}', why='another project created it')
 
 
 def refuse_at_others(tx: Tx, context: Context, domain: Domain, new: Sequence[RecordSet]) -> None:

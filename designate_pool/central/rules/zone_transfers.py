@@ -132,7 +132,8 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
         raise _not_acceptable(request_id, 'changes of its zone need approval since; its owner has to request it anew')
     if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
-    Locked.check(f'The zone {domain.name}', domain)
+    if domain.lock_reason is not None:
+        raise Locked.of(f'The zone {domain.name}', domain)
     domain = assign_to_project(tx, context, domain, context.project_id, now, allowance, domain.project_id)
     store.REQUESTS.update(tx, request_id, now, status=TransferStatus.COMPLETE)
     accepted = ZoneTransferAccept(accept_id, request_id, domain.id, context.project_id, TransferStatus.COMPLETE,

@@ -168,7 +168,7 @@ class CatalogReading:
             page = self._tx.execute(_MEMBERS, {'pool_id': self.head.pool_id, 'first': first, 'end': end,
                                                'most': _PAGE}).all()
             for domain_id, generation, name, version, release_state, is_member in page:
-                release = Release.parse(release_state)
+                release = None if release_state is None else Release(**json.loads(release_state))
                 if release is not None and stage <= release.stage:
                     version = release.version
                 if version is not None and version != NOTHING:

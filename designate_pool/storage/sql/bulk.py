@@ -50,7 +50,7 @@ def insertion(dialect: sa.Dialect, table: sa.Table, same: Mapping[str, Any],
     same = {**same, **{name: columns[name][0] for name in alike}}
     columns = {name: values for name, values in columns.items() if name not in alike}
     if dialect.name != 'postgresql':
-        return lambda tx: _insert(tx, table, same, columns)
+        return functools.partial(_insert, table=table, same=same, columns=columns)
     values = {name: _joined(table.c[name].type, values) for name, values in columns.items()}
     joined = tuple(name for name, value in values.items() if isinstance(value, str))
     statement = _from_columns(table, tuple(same), tuple(columns), joined, dialect)

@@ -42,8 +42,8 @@ PLANTS = {
     'a_change_is_made_again': Plant('a change of a recordset whose commit was not heard of is made again', (), (
         Change('central.recordset_changes', '            if is_done:\n', '            if False:\n'),)),
     'two_changes_of_a_domain_at_once': Plant('two requests for one domain do not see each other in a transaction', (), (
-        Change('central.recordset_changes', '[request for domain_id, request in first.items() if domain_id in locked]',
-               '[request for request in requests if request.domain_id in locked]'),)),
+        Change('central.recordset_changes', '(request for domain_id, request in first.items() if domain_id in locked)',
+               '(request for request in requests if request.domain_id in locked)'),)),
     'answers_of_others': Plant('a request is answered with the domain that another one has created', (), (
         Change('central.domain_creator', '{by_id[domain.id]: domain for domain in created}',
                'dict(zip(requests, created))'),)),
