@@ -17,7 +17,6 @@ from designate_pool.api.auth.policy import AllowAll
 from designate_pool.api.http.envelope import Envelope, answer, handle_errors
 from designate_pool.api.http.limits import RateLimits
 from designate_pool.api.http.request import path_part
-from designate_pool.api.resources import recordsets
 from designate_pool.api.resources.base import Api
 from designate_pool.api.resources.designate_admin import EXTENSIONS
 from designate_pool.api.schema.answers import AnswerForm, Json
@@ -29,7 +28,7 @@ from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.api.status import resource as status_resource
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError, WaitsForApproval
-from designate_pool.model import Pool, RecordSet, Status, dashed
+from designate_pool.model import Pool, Status, dashed
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.settings import ApiSettings
 from designate_pool.storage.sql.database import Storage
@@ -91,11 +90,7 @@ def _respond(api: Api, operation: ApiOperation, req: falcon.Request, resp: falco
 
 def _shown_as_waiting(waiting: WaitsForApproval, form: AnswerForm | None, req: falcon.Request) -> Json:
     """What a change that waits for approval asks for, as it will be, with a link to the change."""
-    value, domain = waiting.kwargs['value'], waiting.kwargs['domain']
-    if isinstance(value, RecordSet):
-        shown = recordsets.shown_recordset(value, domain, req.prefix)
-    else:
-        assert form is not None
-        shown = form.show(value, req.prefix)
+    assert form is not None
+    shown = form.show(waiting.kwargs['value'], req.prefix)
     return {**shown, 'status': Status.PENDING.value,
             'links': {**shown['links'], 'change': f'{req.prefix}/v2/changes/{dashed(waiting.kwargs["plan"])}'}}

@@ -212,7 +212,7 @@ def gate(tx: Tx, change: DomainEdits, now: datetime, value: Callable[[], Any]) -
 def _awaited(request: RecordSetRequest, change: DomainEdits, now: datetime) -> RecordSet:
     """The recordset as the request will leave it."""
     change.edits.record_ids = [''] * len(change.edits.new_records)
-    return _result(request, change, change.domain, False, now).recordset
+    return dataclasses.replace(_result(request, change, change.domain, False, now).recordset, domain=change.domain)
 
 
 def _result(request: RecordSetRequest, change: DomainEdits, domain: Domain, changed: bool,

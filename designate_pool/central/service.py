@@ -204,7 +204,7 @@ class Central:
         domain, recordset = self._run(recordset_changes.set_lock, context, domain_id, recordset_id,
                                       fields.optional_text('reason', reason, 255), is_admin, self._now())
         self._events.zone(events.UPDATE, context.actor, domain, False, recordset)
-        return recordset
+        return dataclasses.replace(recordset, domain=domain)
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
         """Move a domain to another project."""
@@ -394,8 +394,7 @@ class Central:
     def find_recordsets(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[RecordSet]:
         return self._storage.read(queries.recordsets, context, domain_id, page)
 
-    def find_all_recordsets(self, context: Context,
-                            page: PageRequest = PageRequest()) -> list[tuple[Domain, RecordSet]]:
+    def find_all_recordsets(self, context: Context, page: PageRequest = PageRequest()) -> list[RecordSet]:
         return self._storage.read(queries.all_recordsets, context, page)
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
@@ -420,7 +419,7 @@ class Central:
         domain, recordset, changed = self._changes.call(request, is_large or bool(request.context.approved_by))
         self._events.zone(verb, request.context.actor, domain, changed, recordset)
         self._cast(request.context, domain, changed)
-        return recordset
+        return dataclasses.replace(recordset, domain=domain)
 
     def apply_changes(self, context: Context, domain_id: str,
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:

@@ -314,6 +314,7 @@ class RecordSet:
         other services; users cannot change it
     :ivar project_id: the project that created it in a domain that is shared with it; None for the domain's own
     :ivar given_name: as that of :class:`Domain`; likewise *lock_reason* and *locked_by_admin*
+    :ivar domain: its domain, in what Central returns to be shown
     """
 
     name: str
@@ -331,6 +332,7 @@ class RecordSet:
     given_name: str | None = None
     lock_reason: str | None = None
     locked_by_admin: bool = False
+    domain: Domain | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def shown_name(self) -> str:

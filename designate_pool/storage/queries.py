@@ -153,8 +153,8 @@ def recordsets(tx: Tx, context: Context, domain_id: str, page: PageRequest) -> l
     return _whole(tx, owner, recordset_store.find(tx, domain_id, page, owner.status))
 
 
-def all_recordsets(tx: Tx, context: Context, page: PageRequest) -> list[tuple[Domain, RecordSet]]:
-    """Recordsets of all domains that the context may see, each with its domain."""
+def all_recordsets(tx: Tx, context: Context, page: PageRequest) -> list[RecordSet]:
+    """Recordsets of all domains that the context may see."""
     recordsets_ = recordset_store.find_everywhere(tx, page, context.scope)
     owners = domain_store.get_many(tx, {recordset_.domain_id for recordset_ in recordsets_})
     primaries: dict[str, str] = {}
@@ -162,8 +162,7 @@ def all_recordsets(tx: Tx, context: Context, page: PageRequest) -> list[tuple[Do
         owner = owners[recordset_.domain_id]
         if recordset_.managed and recordset_.type == 'SOA' and owner.pool_id not in primaries:
             primaries[owner.pool_id] = _primary(tx, owner)
-    return [(owners[recordset_.domain_id], with_soa(recordset_, owners[recordset_.domain_id],
-                                                    primaries.get(owners[recordset_.domain_id].pool_id, '')))
+    return [whole_recordset(recordset_, owner := owners[recordset_.domain_id], primaries.get(owner.pool_id, ''))
             for recordset_ in recordsets_]
 
 
@@ -195,22 +194,21 @@ def service_statuses(tx: Tx, now: datetime, page: PageRequest) -> list[ServiceSt
     return heartbeats.find(tx, page, now - timedelta(seconds=heartbeats.SILENCE))
 
 
-def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
-    """*found*; if it is the SOA, with its record, which is not stored."""
+def whole_recordset(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
+    """*found* with its domain; if it is the SOA, with its record, which is not stored."""
     if not (found.managed and found.type == 'SOA'):
-        return found
+        return dataclasses.replace(found, domain=domain)
     task = Task.NONE if domain.status in (Status.ACTIVE, Status.DELETED) else {
         Action.CREATE: Task.ADD, Action.DELETE: Task.DELETE}.get(domain.action, Task.UPDATE)
     record = Record(soa_rdata.text(domain, primary), id=found.id, serial_number=domain.serial, task=task,
                     status=domain.status)
-    return dataclasses.replace(found, records=(record,))
+    return dataclasses.replace(found, records=(record,), domain=domain)
 
 
 def _whole(tx: Tx, owner: Domain, found: list[RecordSet]) -> list[RecordSet]:
-    if not any(recordset_.managed and recordset_.type == 'SOA' for recordset_ in found):
-        return found
-    primary = _primary(tx, owner)
-    return [with_soa(recordset_, owner, primary) for recordset_ in found]
+    has_soa = any(recordset_.managed and recordset_.type == 'SOA' for recordset_ in found)
+    primary = _primary(tx, owner) if has_soa else ''
+    return [whole_recordset(recordset_, owner, primary) for recordset_ in found]
 
 
 def _primary(tx: Tx, owner: Domain) -> str:

@@ -12,7 +12,7 @@ from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, ID, L
                                                AnswerForm, Json, ListAnswer, maybe, zone_path)
 from designate_pool.api.schema.operation import LOCK_AS_ADMIN, MEMBER, READER, Operations
 from designate_pool.errors import ManagedRecordSet, RecordSetNotFound
-from designate_pool.model import Domain, PageRequest, RecordSet, dashed
+from designate_pool.model import PageRequest, RecordSet, dashed
 
 _ALL, _ONE = '/v2/zones/{zone_id}/recordsets', '/v2/zones/{zone_id}/recordsets/{recordset_id}'
 RECORDSET = AnswerForm('RecordSet', {
@@ -25,8 +25,8 @@ RECORDSET = AnswerForm('RecordSet', {
     'status': STATUS,
     'action': ACTION,
     'zone_id': ID.of('domain_id'),
-    'zone_name': TEXT,
-    'project_id': TEXT,
+    'zone_name': TEXT.of(lambda recordset: recordset.domain.shown_name),
+    'project_id': TEXT.of(lambda recordset: recordset.project_id or recordset.domain.project_id),
     **LOCK,
     **VERSIONED,
 }, {'self': lambda recordset: f'{zone_path(recordset.domain_id)}/recordsets/{dashed(recordset.id)}', **CHANGE_LINK},
@@ -38,24 +38,21 @@ OPERATIONS = Operations('recordsets')
 @OPERATIONS.add('GET', _ALL, "List a zone's recordsets", READER, {200: RECORDSETS},
                 query=request_fields.RECORDSET_FILTERS, is_list=True)
 def list_recordsets(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
-    domain = api.central.get_domain(requester(req), zone_id)
-    return show_page(req, lambda context, page: api.central.find_recordsets(context, zone_id, page),
-                     show=lambda recordset, base: shown_recordset(recordset, domain, base))
+    return show_page(req, lambda context, page: api.central.find_recordsets(context, zone_id, page))
 
 
 @OPERATIONS.add('POST', _ALL, 'Create a recordset', MEMBER, {202: RECORDSET}, body=request_fields.RECORDSET_CREATE,
                 headers=request_fields.CONDITION, has_location=True)
-def create_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
+def create_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> RecordSet:
     body = request.body(req, of=lambda: api.central.get_domain(requester(req), zone_id))
     values = {name: value for name, value in body.items() if value is not None}
-    domain = api.central.get_domain(requester(req), zone_id)
-    return _answered(resp, api.central.create_recordset(requester(req), zone_id, values), domain, req.prefix)
+    api.central.get_domain(requester(req), zone_id)  # 404 comes first
+    return api.central.create_recordset(requester(req), zone_id, values)
 
 
 @OPERATIONS.add('GET', _ONE, 'Show a recordset', READER, {200: RECORDSET})
-def show_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
-    domain = api.central.get_domain(requester(req), zone_id)
-    return _answered(resp, api.central.get_recordset(requester(req), zone_id, recordset_id), domain, req.prefix)
+def show_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> RecordSet:
+    return api.central.get_recordset(requester(req), zone_id, recordset_id)
 
 
 @OPERATIONS.add('PATCH', _ONE, "Change a recordset's records, TTL or description (the same as PUT)", MEMBER,
@@ -63,62 +60,45 @@ def show_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id
                 name='patch_recordset')
 @OPERATIONS.add('PUT', _ONE, "Change a recordset's records, TTL or description", MEMBER, {202: RECORDSET},
                 body=request_fields.RECORDSET_UPDATE, headers=request_fields.CONDITION)
-def update_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
-    domain = api.central.get_domain(requester(req), zone_id)
-
+def update_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str,
+                     recordset_id: str) -> RecordSet:
     def current() -> Json:
         recordset = api.central.get_recordset(requester(req), zone_id, recordset_id)
-        if recordset.managed and requester(req).sees(domain.project_id):
+        if recordset.managed and recordset.domain and requester(req).sees(recordset.domain.project_id):
             raise ManagedRecordSet(name=recordset.name, rtype=recordset.type)
-        return shown_recordset(recordset, domain, req.prefix)
+        return RECORDSET.show(recordset, req.prefix)
 
     values = request.changes(req, current)
-    changed = api.central.update_recordset(requester(req), zone_id, recordset_id, values)
-    return _answered(resp, changed, domain, req.prefix)
+    return api.central.update_recordset(requester(req), zone_id, recordset_id, values)
 
 
 @OPERATIONS.add('DELETE', _ONE, 'Delete a recordset', MEMBER, {202: RECORDSET}, headers=request_fields.CONDITION)
-def delete_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
-    domain = api.central.get_domain(requester(req), zone_id)
-    return _answered(resp, api.central.delete_recordset(requester(req), zone_id, recordset_id), domain, req.prefix)
+def delete_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str,
+                     recordset_id: str) -> RecordSet:
+    return api.central.delete_recordset(requester(req), zone_id, recordset_id)
 
 
 @OPERATIONS.add('POST', f'{_ONE}/tasks/lock', 'Lock a recordset, so that it is not changed', MEMBER, {200: RECORDSET},
                 body=request_fields.LOCK, headers=request_fields.CONDITION)
 @OPERATIONS.add('POST', f'{_ONE}/tasks/unlock', 'Unlock a recordset', MEMBER, {200: RECORDSET}, name='unlock_recordset',
                 headers=request_fields.CONDITION)
-def lock_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> Json:
-    domain = api.central.get_domain(requester(req), zone_id)
+def lock_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str,
+                   recordset_id: str) -> RecordSet:
     reason = None if req.context.operation.body is None else request.body(req)['reason']
-    changed = api.central.set_recordset_lock(requester(req), zone_id, recordset_id, reason,
-                                             req.context.allows(LOCK_AS_ADMIN))
-    return _answered(resp, changed, domain, req.prefix)
+    return api.central.set_recordset_lock(requester(req), zone_id, recordset_id, reason,
+                                          req.context.allows(LOCK_AS_ADMIN))
 
 
 @OPERATIONS.add('GET', '/v2/recordsets', 'List recordsets of all zones', READER, {200: RECORDSETS},
                 query=request_fields.RECORDSET_FILTERS, is_list=True)
 def list_all_recordsets(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-    return show_page(req, api.central.find_all_recordsets,
-                     show=lambda entry, base: shown_recordset(entry[1], entry[0], base))
+    return show_page(req, api.central.find_all_recordsets)
 
 
 @OPERATIONS.add('GET', '/v2/recordsets/{recordset_id}', 'Redirect to a recordset', READER, {301: RECORDSET},
                 has_location=True)
-def find_recordset(api: Api, req: falcon.Request, resp: falcon.Response, recordset_id: str) -> Json:
+def find_recordset(api: Api, req: falcon.Request, resp: falcon.Response, recordset_id: str) -> RecordSet:
     matches = api.central.find_all_recordsets(requester(req), PageRequest({'id': recordset_id}, limit=1))
     if not matches:
         raise RecordSetNotFound(recordset=recordset_id)
-    domain, recordset = matches[0]
-    return shown_recordset(recordset, domain, req.prefix)
-
-
-def _answered(resp: falcon.Response, recordset: RecordSet, domain: Domain, base: str) -> Json:
-    """A recordset as one operation answers it, with its entity tag."""
-    resp.set_header('ETag', recordset.etag)
-    return shown_recordset(recordset, domain, base)
-
-
-def shown_recordset(recordset: RecordSet, domain: Domain, base: str) -> Json:
-    """A recordset as the API answers it."""
-    return RECORDSET.show(recordset, base, zone_id=dashed(domain.id), zone_name=domain.shown_name,
-                          project_id=recordset.project_id or domain.project_id)
+    return matches[0]

@@ -72,7 +72,7 @@ def test_recordsets_come_in_order_page_by_page_whatever_they_are_sorted_by(centr
     (zone,) = central.find_domains(EVERYBODY, PageRequest({'name': 'z2.example.'}))
     for key, direction in itertools.product(('name', 'type', 'created_at', 'ttl', 'description'), DIRECTIONS):
         for ask in (lambda **page: central.find_recordsets(EVERYBODY, zone.id, PageRequest(**page)),
-                    lambda **page: [each for _, each in central.find_all_recordsets(EVERYBODY, PageRequest(**page))]):
+                    lambda **page: central.find_all_recordsets(EVERYBODY, PageRequest(**page))):
             whole: list[RecordSet] = ask(limit=1000)
             found = pages(ask, sort_key=key, sort_dir=direction)
             assert [each.id for each in found] == ordered(whole, key, direction), (key, direction)
@@ -113,21 +113,21 @@ def test_zones_and_recordsets_are_found_by_what_they_have(central: Central, cloc
     for criterion, count in RECORDSETS:
         found = central.find_all_recordsets(EVERYBODY, PageRequest(criterion))
         assert len(found) == count, criterion
-        assert all(each.name.endswith(domain.name) and each.domain_id == domain.id for domain, each in found)
-        assert all(each.records for _, each in found)
+        assert all(each.name.endswith(each.domain.name) and each.domain_id == each.domain.id for each in found)
+        assert all(each.records for each in found)
 
     # A project finds its own.
-    assert {domain.project_id for domain, _ in central.find_all_recordsets(RED)} == {'red'}
-    few = [each.id for _, each in central.find_all_recordsets(RED)]
+    assert {each.domain.project_id for each in central.find_all_recordsets(RED)} == {'red'}
+    few = [each.id for each in central.find_all_recordsets(RED)]
     assert len(few) == 4 * 5
     assert len(central.find_all_recordsets(BLUE)) == 2 * 5
     assert len(central.find_all_recordsets(WHO)) == 6 * 5
     assert central.find_all_recordsets(Context(project_id='green')) == []
     monkeypatch.setattr('designate_pool.storage.zones.recordsets._FEW', 1)
-    assert [each.id for _, each in central.find_all_recordsets(RED)] == few, 'as if it had many zones'
+    assert [each.id for each in central.find_all_recordsets(RED)] == few, 'as if it had many zones'
     monkeypatch.undo()
     monkeypatch.setattr('designate_pool.storage.zones.recordsets._FEW_SETS', 1)
-    assert [each.id for _, each in central.find_all_recordsets(RED)] == few, 'as if its zones were large'
+    assert [each.id for each in central.find_all_recordsets(RED)] == few, 'as if its zones were large'
 
 
 def test_projects_whose_names_differ_in_case_are_different(central: Central, database: Storage) -> None:

@@ -15,7 +15,7 @@ import pytest
 from designate_pool.deadline import Deadline
 from designate_pool.model import Domain, RecordSet, ZoneHead
 from designate_pool.protocol import soa_exchange, soa_rdata
-from designate_pool.storage.queries import with_soa
+from designate_pool.storage.queries import whole_recordset
 
 TIMERS = {'ttl': 300, 'serial': 7, 'refresh': 3600, 'retry': 600, 'expire': 86400, 'minimum': 900}
 
@@ -31,7 +31,7 @@ def test_all_forms_say_the_same(email: str) -> None:
     parsed = dns.rdata.from_text('IN', 'SOA', text)
     assert parsed.to_text() == text
     assert parsed.to_wire() == soa_rdata.encode(head)
-    managed = with_soa(RecordSet('example.com.', 'SOA', managed=True), domain, 'ns1.example.com.')
+    managed = whole_recordset(RecordSet('example.com.', 'SOA', managed=True), domain, 'ns1.example.com.')
     assert [record.data for record in managed.records] == [text]
 
 

@@ -75,11 +75,11 @@ def test_the_end_of_a_domain_has_a_serial_and_a_generation_of_its_own() -> None:
 
 def test_the_soa_is_made_from_the_domain() -> None:
     soa, _ = rules.from_pool(new())
-    (record,) = queries.with_soa(soa, new(), 'ns1.example.net.').records
+    (record,) = queries.whole_recordset(soa, new(), 'ns1.example.net.').records
     assert record.data == rf'ns1.example.net. host\.master.example.com. {CLOCK} 3600 600 86400 3600'
     assert (record.task, record.status, record.serial_number) == (Task.ADD, Status.PENDING, CLOCK)
 
 
 def test_other_recordsets_are_left_alone() -> None:
     other = RecordSet('www.example.com.', 'A')
-    assert queries.with_soa(other, new(), 'ns1.example.net.') is other
+    assert queries.whole_recordset(other, new(), 'ns1.example.net.') == other
