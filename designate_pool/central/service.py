@@ -635,13 +635,20 @@ class Central:
     # Reports of the pool managers
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
-        report = requests.report(domain, status, serial_number)
-        if self._apply_reports(context, report):
+        if self.update_statuses(context, [requests.report(domain, status, serial_number)]):
             raise DomainNotFound(domain=domain.id)
 
-    def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
-        if unknown := self._apply_reports(context, *reports):
+    def update_statuses(self, context: Context, reports: Sequence[Report]) -> list[str]:
+        """Apply *reports*; the ids of domains that do not exist."""
+        move_delay = timedelta(seconds=self._settings.pool_move_delay)
+        transitions, unknown, retained = self._run(domain_changes.apply_reports, context, reports, self._now(),
+                                                   self._journal, move_delay)
+        self._events.transitions(context.actor, transitions)
+        if retained and not move_delay:
+            self.backlog.delete_from_former_pools()
+        if unknown:
             LOG.warning('ignored: reports about zones that do not exist: %s', ', '.join(unknown))
+        return unknown
 
     def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:
         fields.serial_number('serial', serial)
@@ -652,16 +659,6 @@ class Central:
                         domain.serial, serial)
             self._events.zone(events.UPDATE, context.actor, domain)
         return self._cast(context, domain, changed)
-
-    def _apply_reports(self, context: Context, *reports: Report) -> list[str]:
-        """Apply *reports*; the ids of domains that do not exist."""
-        move_delay = timedelta(seconds=self._settings.pool_move_delay)
-        transitions, unknown, retained = self._run(domain_changes.apply_reports, context, reports, self._now(),
-                                                   self._journal, move_delay)
-        self._events.transitions(context.actor, transitions)
-        if retained and not move_delay:
-            self.backlog.delete_from_former_pools()
-        return unknown
 
     def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
         """*parse* of *given* (recordsets or changes), beside other requests if they have many records."""

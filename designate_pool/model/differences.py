@@ -35,9 +35,13 @@ def pack(gone: Iterable[ZoneRecord], added: Iterable[ZoneRecord],
 
     :param between: *gone* and the like, with turns for others between their items
     """
-    sides = [[json.dumps(same, separators=(',', ':')) for same in between(_sets(between(side)))]
-             for side in (gone, added)]
-    texts = [','.join(side) for side in sides]
+    texts: list[str] = []
+    for side in (gone, added):
+        wires_of: dict[tuple[str, str, int | None], list[str]] = {}
+        for name, rtype, ttl, wire in between(side):
+            wires_of.setdefault((name, rtype, ttl), []).append(wire.hex())
+        texts.append(','.join(json.dumps([*key, *wires], separators=(',', ':'))
+                              for key, wires in between(wires_of.items())))
     octets = f'[[{texts[0]}],[{texts[1]}]]'.encode() if any(texts) else b''
     return octets if len(octets) < _COMPRESSED_FROM else zlib.compress(octets, 1)
 
@@ -93,13 +97,6 @@ def between(before: Iterable[ZoneRecord], after: Iterable[ZoneRecord]) -> Record
     former, new = set(before), set(after)
     return RecordDifference(*(sorted(records, key=lambda record: (*record[:2], record[3]))
                               for records in (former - new, new - former)))
-
-
-def _sets(records: Iterable[ZoneRecord]) -> list[list[Any]]:
-    sets: dict[tuple[str, str, int | None], list[str]] = {}
-    for name, rtype, ttl, wire in records:
-        sets.setdefault((name, rtype, ttl), []).append(wire.hex())
-    return [[*key, *wires] for key, wires in sets.items()]
 
 
 def _records(sets: Iterable[list[Any]], default: int | None) -> list[ZoneRecord]:

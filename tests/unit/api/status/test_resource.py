@@ -220,7 +220,7 @@ def test_a_zone_by_name_and_by_id(api, zone):
     (Identity('blue', ('member',), user='blue', key='blue'), 403), (None, 401)])
 def test_a_refusal_is_a_page_in_a_browser(central, identity, status):
     who = types.SimpleNamespace(identify=lambda req: identity, challenge=lambda req: 'Token')
-    gate = AuthMiddleware(who, types.SimpleNamespace(allow=lambda *asked: False), RateLimits(0, 1))
+    gate = AuthMiddleware(who, types.SimpleNamespace(allow=lambda rule, identity: False), RateLimits(0, 1))
     guarded = falcon.testing.TestClient(create_app(central, POOL, pool_managers=PoolManager(), storage=central.storage,
                                                    gate=gate))
     shown = guarded.simulate_get('/status', headers={'Accept': 'text/html,*/*'})
