@@ -74,7 +74,7 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
         moved, pool_id=target.id, pool_name=target.name, former_pool_id=domain.pool_id,
         former_pool_name=domain.pool_name, former_until=None, reported_serial=None,
         first_serial=moved.serial if domain.first_serial is not None or not domain.is_secondary else None,
-        attributes=_naming(domain.attributes, target))
+        attributes=_naming(domain.attributes, target), release_state=None, version_before=None)
     edits = recordset_edits.RecordSetEdits()
     if domain.is_secondary:
         schedule.request(tx, moved.id, now)

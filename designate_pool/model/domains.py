@@ -430,9 +430,10 @@ class ZoneHead:
     others: tuple[ZoneHead, ...] = ()
 
     def at(self, stage: int) -> ZoneHead | None:
-        """The head that servers of a stage may have."""
-        return next((head for head in (self, *self.others)
-                     if head.stages is None or head.stages[0] <= stage <= head.stages[1]), None)
+        """The head that servers of a stage may have: of two, the released one, which has taken a deleted one's name."""
+        return min((head for head in (self, *self.others)
+                    if head.stages is None or head.stages[0] <= stage <= head.stages[1]),
+                   key=lambda head: head.stages or (), default=None)
 
 
 #: (owner, type, TTL in seconds or None for that of the zone, rdata in uncompressed wire form)

@@ -11,13 +11,14 @@ import sqlalchemy as sa
 
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.service import Central
-from designate_pool.model import (Action, Context, Domain, Outcome, RecordChange, Report, ServerStatus, Status, freezes,
-                                  new_id)
+from designate_pool.model import (Action, Context, Domain, Outcome, PoolServer, RecordChange, Report, ServerState,
+                                  ServerStatus, Status, freezes, new_id, utcnow)
 from designate_pool.pool_manager.periodic.releases import stage_outcome
 from designate_pool.pool_manager.reconcile import domain_state
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.serial import newer
-from designate_pool.storage.serving import catalog
+from designate_pool.storage.operations import pool_servers
+from designate_pool.storage.serving import catalog, zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.zones import versions
@@ -275,6 +276,29 @@ def test_the_release_of_what_was_deleted_and_restored_under_a_freeze_deletes_not
     staged.central.revert_domain(WHO, zone.id, staged.central.plan_revert(WHO, zone.id, str(former[0])))
     staged.central.frozen_pools.continue_release(ADMIN, zone.id)
     assert staged.all_seen(zone) == [(staged.get(zone).serial, *former[1:]), former, former]
+
+
+def test_a_zone_that_moves_to_another_pool_is_changed_for_all_servers_at_once(staged: Staged) -> None:
+    silver = staged.central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+    staged.database.run(pool_servers.register, 'silver', [PoolServer(
+        new_id(), '', 'fake:192.0.2.1:53', 'fake', ServerState.ACTIVE)], False, True, utcnow())
+    zone = create(staged.central, 'moves.example.', ('www.moves.example.', 'A', ['192.0.2.1']))
+    staged.finish(zone)
+    moved = staged.central.move_domain(WHO, zone.id, silver.id)
+    assert [serial for serial, _, _ in staged.all_seen(zone)] == [moved.serial] * LAST
+    assert staged.get(zone).release_state is None
+
+
+def test_a_name_that_is_created_again_while_its_deletion_is_held_is_the_new_zone(staged: Staged) -> None:
+    for number in range(6):  # whichever id is the lesser
+        zone = create(staged.central, f'again{number}.example.')
+        staged.finish(zone)
+        staged.report(staged.central.delete_domain(WHO, zone.id), Outcome.ERROR, 'it refuses')
+        again = create(staged.central, zone.name)
+        staged.report(again)
+        head = staged.database.read(zone_snapshot.heads, [zone.name], staged.pool.name)[zone.name]
+        seen = [head.at(stage) for stage in range(1, LAST + 1)]
+        assert [each and each.domain_id for each in seen] == [again.id, again.id, zone.id]
 
 
 def test_the_history_of_a_zone_that_is_always_released_is_cut(database: Storage, caller: Caller) -> None:
