@@ -53,6 +53,9 @@ def restore(tx: Tx, context: Context, domain_id: str, leftover_id: str, now: dat
     if pool is None:
         raise Refused('pool_was_deleted', f'The zone {domain.name} cannot be restored: the pool that it was in was '
                                           'deleted.', 409)
+    if domain.release_state is not None and domain.freeze is not None:
+        raise Refused('pool_frozen', f'The zone {domain.name} cannot be restored before the end of the freeze of its '
+                                     'pool: only the servers of some stages have what was released last.', 409)
     pools.refuse_without_name_servers(pool)
     requests.not_in_catalog(domain.name, pool.catalog_zone)
     zone_names.refuse_reserved(context, domain.name, reserved)

@@ -135,14 +135,12 @@ def restore(domain: Domain, last_serial: int, last_generation: int, now: datetim
     """A deleted domain, to be created again: with the contents that are kept; of a secondary one, with those that its
     masters have."""
     serial = 1 if domain.is_secondary else first_serial(last_serial, domain.serial, time.time())
-    freeze = Freeze.parse(domain.freeze)
     return dataclasses.replace(
         domain, serial=serial, first_serial=None if domain.is_secondary else serial, generation=last_generation + 1,
         action=Action.CREATE, status=Status.PENDING, reported_serial=None, updated_at=now, changed_at=now,
         converged_at=None, deleted_at=None, request_id=request_id, version=domain.version + 1, abandoned=False,
         awaits_transfer=domain.is_secondary, transferred_at=None, content_serial=None,
-        **(hold(domain) if domain.release_state is None else _UNRELEASED if freeze is None else
-           {'release_state': None, 'held_by': freeze.id}))
+        **(hold(domain) if domain.release_state is None else _UNRELEASED))
 
 
 def leftover(domain: Domain, leftover_id: str, now: datetime) -> Domain:

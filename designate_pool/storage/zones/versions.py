@@ -516,6 +516,8 @@ def _past(tx: Tx, domain: Any, at: int | datetime, project_id: str | None, expir
             for row in _newest_first(tx, domain.id, _PAGE_WITH_RECORDS))):
         is_there, begun = version.kind is not ChangeKind.DELETE, version.created_at or since
         if version.serial != serial:
+            if version.serial == version.former_serial:  # how the release of its deletion went on
+                continue
             break
         is_own = project_id in (None, owner)
         if begun <= at if isinstance(at, datetime) else is_there and is_own and serial == at:

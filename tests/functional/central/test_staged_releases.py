@@ -243,17 +243,40 @@ def test_a_deletion_that_is_held_is_tried_again(staged: Staged, clock: Clock) ->
     assert staged.get(zone).release_state is None
 
 
-def test_what_is_restored_under_a_freeze_waits_for_its_end_too(staged: Staged) -> None:
+@pytest.mark.parametrize('what', ['a creation', 'a deletion'])
+def test_what_is_deleted_while_it_is_released_is_not_restored_under_a_freeze(staged: Staged, what: str) -> None:
     zone = create(staged.central, 'back.example.', ('www.back.example.', 'A', ['192.0.2.1']))
+    if what == 'a deletion':
+        staged.finish(zone)
+        staged.central.delete_domain(WHO, zone.id)
+    before = staged.all_seen(zone)
+    staged.central.frozen_pools.freeze(ADMIN, staged.pool.id, 'an incident')
+    if what == 'a creation':
+        staged.central.delete_domain(WHO, zone.id)
+    assert refused(staged.central.restore_domain, WHO, zone.id) == 'pool_frozen'
+    assert staged.all_seen(zone) == before, 'not even the canary sees it come or go'
+    staged.central.frozen_pools.unfreeze(ADMIN, staged.pool.id)
+    assert staged.seen(zone, 1)[0] is None
+    staged.central.restore_domain(WHO, zone.id)
+    assert staged.seen(zone, 1)[0] == staged.get(zone).serial
+
+
+@pytest.mark.parametrize('verb', ['continue', 'hold'])
+def test_a_zone_whose_deletion_is_held_or_goes_on_by_command_is_still_served_by_later_stages(staged: Staged,
+                                                                                             verb: str) -> None:
+    zone = create(staged.central, 'going.example.', ('www.going.example.', 'A', ['192.0.2.1']))
     staged.finish(zone)
     former = staged.seen(zone, LAST)
-    staged.central.delete_domain(WHO, zone.id)
-    staged.central.frozen_pools.freeze(ADMIN, staged.pool.id, 'an incident')
-    staged.central.restore_domain(WHO, zone.id)
+    going = staged.central.delete_domain(WHO, zone.id)
+    if verb == 'hold':
+        staged.report(going, Outcome.ERROR, 'it refuses')
+    else:
+        staged.central.frozen_pools.continue_release(ADMIN, zone.id)
     assert staged.seen(zone, LAST) == former
-    assert zone.id not in staged.database.read(domain_state.read, staged.pool, [zone.id], [])
-    staged.central.frozen_pools.unfreeze(ADMIN, staged.pool.id)
-    assert staged.seen(zone, 1)[0] == staged.get(zone).serial
+    staged.central.frozen_pools.abort_release(ADMIN, staged.get(zone))
+    head, rows = staged.database.read(lambda tx: (lambda found: (found[0], list(found[1])))(
+        versions.rows_at(tx, zone.id, former[0] or 0)))
+    assert head.serial == former[0] and ('www.going.example.', 'A', None, '192.0.2.1') in rows, 'history goes on'
 
 
 def test_the_release_of_what_was_deleted_and_restored_under_a_freeze_deletes_nothing(
