@@ -144,7 +144,8 @@ def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
                 name_ownership.refuse_in_subzones(tx, request.context, edits.domain, subzones, [request.new])
                 zone_shares.refuse_at_others(tx, request.context, edits.domain, edits.edits.new_sets)
             allowance.check_edits(tx, edits.domain, edits.present, edits.edits)
-            gate(tx, edits, now, functools.partial(_awaited, request, edits, now))
+            if edits.domain.needs_approval or request.context.approved_by:
+                gate(tx, edits, now, functools.partial(_awaited, request, edits, now))
             if edits.edits.gone_sets:
                 edits = edits._replace(domain=allowance.count_deletes(tx, request.context, edits.domain, edits.edits,
                                                                       now))
@@ -204,7 +205,7 @@ def _check_condition(context: Context, old: RecordSet) -> None:
 
 def gate(tx: Tx, change: DomainEdits, now: datetime, value: Callable[[], Any]) -> None:
     """As :func:`designate_pool.central.rules.plans.gate`, for edits that are about to be written."""
-    if (change.domain.needs_approval or change.context.approved_by) and change.edits:
+    if change.edits:
         plans.gate(tx, change.context, change.domain, lambda: recordset_edits.shown(change.edits, change.present),
                    now, value)
 

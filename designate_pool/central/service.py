@@ -418,7 +418,8 @@ class Central:
         """Change a recordset, together with other requests unless it is a large one, which would hold them up."""
         domain, recordset, changed = self._changes.call(request, is_large or bool(request.context.approved_by))
         self._events.zone(verb, request.context.actor, domain, changed, recordset)
-        self._cast(request.context, domain, changed)
+        if changed:
+            self._casts.put(request.context, [domain])
         return dataclasses.replace(recordset, domain=domain)
 
     def apply_changes(self, context: Context, domain_id: str,

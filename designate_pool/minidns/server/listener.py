@@ -435,7 +435,7 @@ class UdpServer:
                     for answer, (_, address, ancillary) in zip(self._query_handler.answer(queries), batch):
                         if isinstance(answer, bytes) and address[1]:
                             with contextlib.suppress(OSError):  # a full buffer or a lost route: it is asked again
-                                self._sock.sendmsg([answer], _from_same_address(ancillary), 0, address)
+                                self._sock.sendmsg([answer], ancillary and _from_same_address(ancillary), 0, address)
                     time.sleep(0)  # let other green threads run, even while queries keep coming
             except Exception:  # of one batch; go on with the next
                 LOG.exception('queries could not be answered because of an error')
