@@ -106,6 +106,7 @@ _MESSAGE, _LARGEST = 700, 65535
 _HEADER = 12
 _TLSA_PORT = re.compile(r'_([0-9]{1,63})\._(?:tcp|udp|sctp)\.', re.IGNORECASE)
 _HASH = re.compile(r'[0-9a-v]{32}')
+_DOH_PATH = re.compile(rb'/.*\{\?dns\}', re.DOTALL)
 _OF_ZONE_NAMES = re.compile(r'(?<!\\)\.|[a-z0-9_/-]')
 _AT_APEX = {'SOA', 'NS'}
 _BESIDE_CNAME = frozenset({'CNAME', 'RRSIG', 'NSEC'})
@@ -170,9 +171,8 @@ def mistake(rtype: str, parsed: dns.rdata.Rdata) -> str | None:
     """What a rule has against the data of one record."""
     if rtype not in _DATA:
         return None
-    rule, check = _DATA[rtype]
-    why = check(parsed)
-    return None if why is None else f'{why} ({RULES[rule].source})'
+    rule, is_right, why = _DATA[rtype]
+    return None if is_right(parsed) else f'{why} ({RULES[rule].source})'
 
 
 def _placed(zone: str, name: str, sets: Sets) -> Iterator[Violation]:
@@ -337,11 +337,6 @@ def _octets(rtype: str, text: str) -> int:
         return 0
 
 
-def _naptr(rdata: Any) -> str | None:
-    return None if not rdata.regexp or _is_substitution(rdata.regexp) else \
-        'the regexp is no substitution, like !^.*$!sip:info@example.com!'
-
-
 def _is_substitution(text: bytes) -> bool:
     """Whether it is delimiter, extended regular expression, delimiter, replacement, delimiter, flags."""
     delimiter, parts, escaped = text[:1], [b''], False
@@ -402,43 +397,23 @@ def _groups_of(expression: bytes) -> int:
     return groups if has_atom and not depth else -1
 
 
-def _x25(rdata: Any) -> str | None:
-    return None if re.fullmatch(rb'[0-9]{4,}', rdata.address) else 'the address is not four digits or more'
-
-
-def _nsap(rdata: Any) -> str | None:
-    return None if rdata.address else 'the address is empty'
-
-
-def _svcb(rdata: Any) -> str | None:
-    path = rdata.params.get(7)
-    value = getattr(path, 'value', b'') or b''
-    return None if 7 not in rdata.params or value.startswith(b'/') and b'{?dns}' in value else \
-        'dohpath is no path with {?dns}'
-
-
-def _apl(rdata: Any) -> str | None:
-    return None if all(item.family in (1, 2) for item in rdata.items) else 'an address family is neither 1 nor 2'
-
-
-def _ipseckey(rdata: Any) -> str | None:
-    return None if bool(rdata.algorithm) == bool(rdata.key) else 'algorithm 0 is for no key, and others are for one'
-
-
-def _nsec3param(rdata: Any) -> str | None:
-    return None if rdata.iterations <= 2500 else 'more than 2500 iterations'
-
-
-def _rrsig(rdata: Any) -> str | None:
-    return None if rdata.labels >= len(rdata.signer) - 1 else 'fewer labels than the name of its signer has'
-
-
-#: By type, the rule about one record's data and its check.
-_DATA: dict[str, tuple[str, Callable[[Any], str | None]]] = {
-    'NAPTR': ('naptr-regexp', _naptr), 'X25': ('x25-address', _x25), 'NSAP': ('nsap-address', _nsap),
-    'APL': ('apl-family', _apl), 'IPSECKEY': ('ipseckey-key', _ipseckey),
-    'NSEC3PARAM': ('nsec3-iterations', _nsec3param), 'RRSIG': ('rrsig-labels', _rrsig),
-    'SVCB': ('svcb-dohpath', _svcb), 'HTTPS': ('svcb-dohpath', _svcb),
+#: By type, the rule about one record's data, what tells right data, and what is wrong with other.
+_DATA: dict[str, tuple[str, Callable[[Any], object], str]] = {
+    'NAPTR': ('naptr-regexp', lambda rdata: not rdata.regexp or _is_substitution(rdata.regexp),
+              'the regexp is no substitution, like !^.*$!sip:info@example.com!'),
+    'X25': ('x25-address', lambda rdata: re.fullmatch(rb'[0-9]{4,}', rdata.address),
+            'the address is not four digits or more'),
+    'NSAP': ('nsap-address', lambda rdata: rdata.address, 'the address is empty'),
+    'APL': ('apl-family', lambda rdata: all(item.family in (1, 2) for item in rdata.items),
+            'an address family is neither 1 nor 2'),
+    'IPSECKEY': ('ipseckey-key', lambda rdata: bool(rdata.algorithm) == bool(rdata.key),
+                 'algorithm 0 is for no key, and others are for one'),
+    'NSEC3PARAM': ('nsec3-iterations', lambda rdata: rdata.iterations <= 2500, 'more than 2500 iterations'),
+    'RRSIG': ('rrsig-labels', lambda rdata: rdata.labels >= len(rdata.signer) - 1,
+              'fewer labels than the name of its signer has'),
+    **dict.fromkeys(('SVCB', 'HTTPS'), (
+        'svcb-dohpath', lambda rdata: 7 not in rdata.params or _DOH_PATH.match(
+            getattr(rdata.params[7], 'value', None) or b''), 'dohpath is no path with {?dns}')),
 }
 #: Types with a rule about their place; no other type makes :func:`at_name` find something, but for size and DNAME.
 PLACED = frozenset({'CNAME', 'DNAME', 'DS', 'NS', 'NSEC3', 'TLSA'})
