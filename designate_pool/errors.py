@@ -356,14 +356,6 @@ class RRsetInSubZone(ZoneError):
     """{name} {rtype} belongs to the zone {sub_zone}, which is configured on its own."""
 
 
-class CnameAtApex(ZoneError):
-    """{zone} has a CNAME at its apex, beside its SOA and NS; a CNAME must be the only record at its name."""
-
-
-class RRsetBesideCname(ZoneError):
-    """{name} has a CNAME and {rtype}; a CNAME must be the only record at its name."""
-
-
 class RuleBroken(ZoneError):
     """{name} {rtype}: {why}."""
 

@@ -21,7 +21,7 @@ from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, PTR, TLS_P
 from designate_pool.model.signing import (KeyRole, KeyState, SignedDifference, SignedRecord, SigningKey, SigningState,
                                           ZoneSigning)
 from designate_pool.model.words import (Action, Answer, ChangeKind, Outcome, Reason, ServerState, Status, Task, Word,
-                                        dashed, new_id, new_ids, utcnow)
+                                        dashed, new_id, new_ids, some, utcnow)
 
 __all__ = [
     'Action', 'Actor', 'AlsoNotify', 'Answer', 'Audit', 'AuditFinding', 'AuditKind', 'Blacklist', 'CATALOG_ID',
@@ -34,4 +34,4 @@ __all__ = [
     'Status', 'StoredPlan', 'StoredTsigKey', 'TLS_PORT', 'TSIG_ALGORITHMS', 'Task', 'Tld', 'TransferStatus', 'TsigKey',
     'Verdict', 'Version', 'Word', 'ZoneHead', 'ZoneRecord', 'ZoneShare', 'ZoneSigning', 'ZoneStep', 'ZoneTask',
     'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept', 'ZoneTransferIn', 'ZoneTransferRequest', 'dashed', 'hold',
-    'new_id', 'new_ids', 'parse_stages', 'permitted', 'staged', 'stages', 'utcnow']
+    'new_id', 'new_ids', 'parse_stages', 'permitted', 'some', 'staged', 'stages', 'utcnow']

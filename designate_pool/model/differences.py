@@ -92,13 +92,6 @@ def _former(differences: Iterable[RecordDifference]) -> dict[tuple[str, str, byt
     return former
 
 
-def between(before: Iterable[ZoneRecord], after: Iterable[ZoneRecord]) -> RecordDifference:
-    """What leads from the contents *before* to those *after*, in the order of names, types and data."""
-    former, new = set(before), set(after)
-    return RecordDifference(*(sorted(records, key=lambda record: (*record[:2], record[3]))
-                              for records in (former - new, new - former)))
-
-
 def _records(sets: Iterable[list[Any]], default: int | None) -> list[ZoneRecord]:
     from_hex = bytes.fromhex
     return [(name, rtype, default if ttl is None else ttl, from_hex(wire))

@@ -448,7 +448,6 @@ class Version:
     :ivar former_serial: of the version before
     :ivar project_id: the owner of the zone then
     :ivar gone: how many records it removed; *added*: how many it added
-    :ivar is_kept: whether its records are known; otherwise no contents before it are
     :ivar reason: as who made it says; None for none
     """
 
@@ -463,7 +462,6 @@ class Version:
     created_at: datetime | None = None
     gone: int = 0
     added: int = 0
-    is_kept: bool = True
     reason: str | None = None
 
 

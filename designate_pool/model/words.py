@@ -6,6 +6,7 @@ import enum
 import os
 import time
 import uuid
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 
@@ -187,6 +188,11 @@ def new_ids(count: int) -> list[str]:
     """
     head, digits = f'{time.time_ns() // 1_000_000:012x}7', os.urandom(9 * count).hex()
     return sorted([f'{head}{digits[at:at + 3]}8{digits[at + 3:at + 18]}' for at in range(0, 18 * count, 18)])
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """The first *most* of *texts* with commas between, and how many more there are."""
+    return ', '.join(texts[:most]) + (f' and {len(texts) - most} more' if len(texts) > most else '')
 
 
 def utcnow() -> datetime:

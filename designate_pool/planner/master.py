@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from designate_pool.errors import SourceError, WrongSource
+from designate_pool.model import some
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_text
 from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
@@ -51,8 +52,7 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     if require_soa:
         records.check_soa()
     if mixed and warn is not None:
-        more = f' and {len(mixed) - MOST_TOLD} more' if len(mixed) > MOST_TOLD else ''
-        warn(f'{file}: of several TTLs in an RRset the lowest is used: {", ".join(mixed[:MOST_TOLD])}{more}')
+        warn(f'{file}: of several TTLs in an RRset the lowest is used: {some(mixed, MOST_TOLD)}')
     return pairs
 
 

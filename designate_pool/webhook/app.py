@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import falcon
 
 from designate_pool import metrics
-from designate_pool.errors import (BadInput, CnameAtApex, InvalidField, PlanMoved, PoolError, SourceError,
-                                   WrongContentType, ZoneError)
+from designate_pool.errors import BadInput, InvalidField, PlanMoved, PoolError, SourceError, WrongContentType, ZoneError
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.zone import changes
@@ -149,7 +148,7 @@ def check_place(zones: Mapping[str, Zone] | EditedZones, rrset: RRset, filters: 
     if rrset.name == zone.name and rrset.type in _MADE_BY_POOL:
         raise InvalidField(field=rrset.name, why=f'the pool makes the {rrset.type} records of a zone itself')
     if rrset.name == zone.name and rrset.type == 'CNAME':
-        raise CnameAtApex(zone=zone.name)
+        raise InvalidField(field=rrset.name, why='a zone has no CNAME at its apex, beside SOA and NS')
 
 
 def is_shown(name: str, filters: Collection[str]) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from designate_pool.backends.knot.control_protocol import Block, KnotControl, Unit, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
-from designate_pool.model import Reason
+from designate_pool.model import Reason, some
 from designate_pool.protocol.names_and_rdata import name_of_server
 
 #: The prefix of the ids of our own sections.
@@ -183,7 +183,7 @@ def _describe(changed: Sequence[Unit]) -> str:
     sections = dict.fromkeys(' '.join(filter(None, (unit.get('section'), _id(unit)))) for unit in changed)
     if not sections:
         return 'nothing yet'
-    return ', '.join([*sections][:3]) + (f' and {len(sections) - 3} more' if len(sections) > 3 else '')
+    return some([*sections], 3)
 
 
 def _id(unit: Unit) -> str | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from designate_pool.errors import (ApexDeleted, EmptySource, EverythingDeleted, RootNsChange, TooManyDeletes,
-                                   TooManyDeletesInHour, TooManyUpdates, UnsafePlan)
+                                   TooManyUpdates, UnsafePlan)
+from designate_pool.model import some
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset
@@ -23,14 +24,6 @@ def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
     """All dangers of *plan*, the worst first."""
     existing = sum(not _is_soa(key) for key in plan.existing.packed)
     return list(_dangers(plan, existing, source_is_empty)) if plan.exists and existing else []
-
-
-def too_many_in_an_hour(plan: Plan, before: int, limit: int) -> UnsafePlan | None:
-    """The danger if *plan* takes the RRsets deleted in an hour, *before* so far, over *limit*; else None."""
-    count = len(_deleted(plan))
-    if not count or before + count <= limit:
-        return None
-    return TooManyDeletesInHour(zone=plan.zone, target=plan.target_id, count=count, before=before, limit=limit)
 
 
 def has_contents(zone: Zone) -> bool:
@@ -84,8 +77,7 @@ def _is_soa(key: str) -> bool:
 
 def _names(rrsets: Sequence[RRset]) -> str:
     """Such as ``a.example.com. A, b.example.com. MX, c.example.com. A and 7 more``."""
-    shown = ', '.join(f'{rrset.name} {rrset.type}' for rrset in rrsets[:SHOWN])
-    return f'{shown} and {len(rrsets) - SHOWN} more' if len(rrsets) > SHOWN else shown
+    return some([f'{rrset.name} {rrset.type}' for rrset in rrsets], SHOWN)
 
 
 def _percent(fraction: float) -> str:

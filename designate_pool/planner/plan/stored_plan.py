@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.errors import InvalidField, PlanMoved, WrongPlanState
-from designate_pool.model import PlanState, StoredPlan, new_id
+from designate_pool.model import PlanState, StoredPlan, new_id, some
 from designate_pool.planner.plan.plan import Plan, change_of
 from designate_pool.planner.run_report import RunReport, TargetResult
 from designate_pool.planner.zone.changes import Change
@@ -224,9 +224,7 @@ def _comparable(state: RRset | None) -> str | None:
 
 
 def _names(keys: Iterable[str]) -> str:
-    names = sorted({key.replace('\t', ' ') for key in keys})
-    more = f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''
-    return ', '.join(names[:SHOWN]) + more
+    return some(sorted({key.replace('\t', ' ') for key in keys}), SHOWN)
 
 
 def _combined(digests: Sequence[str]) -> str:

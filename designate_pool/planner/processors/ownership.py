@@ -71,7 +71,7 @@ class Ownership(BaseProcessor):
         for key in self._marks(desired):
             desired.remove_record(desired[key])
         desired_marks = list(self._wanted_marks(self._mark_registry, desired, existing, unfiltered, marks,
-                                                self._mark_registry.owners(unfiltered), target))
+                                                self._mark_registry.marks(unfiltered, True), target))
         for key in marks:
             existing.add_record(unfiltered[key], replace=True, lenient=True)
         for mark in desired_marks:
@@ -89,7 +89,7 @@ class Ownership(BaseProcessor):
         unfiltered = self._unfiltered(plan.existing, target)
         self._forget()
         marks = self._marks(unfiltered)
-        owners = {} if self._mark_registry is None else self._mark_registry.owners(unfiltered)
+        owners = {} if self._mark_registry is None else self._mark_registry.marks(unfiltered, True)
         owned = self._owned(plan, unfiltered, owners, target)
         allowed, refused = _OwnershipRules(unfiltered, owned, self._mark_registry, marks, owners,
                                            self.takeover).split(plan.changes)
@@ -205,7 +205,7 @@ class MarkRegistry:
 
     def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
         """The keys of RRsets in *zone* whose marks name us."""
-        owners = self.owners(zone)
+        owners = self.marks(zone, True)
         return frozenset(key for key in zone.packed
                          if not key.endswith('\tSOA') and key not in owners
                          and owners.get(self.mark_of(key, zone, owners) or '') == self.owner_id)
@@ -213,15 +213,10 @@ class MarkRegistry:
     def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:
         """Nothing to record: the plan contained the marks."""
 
-    def marks(self, zone: Zone) -> dict[str, str]:
-        """The marks in *zone*: key and owner."""
+    def marks(self, zone: Zone, among_others: bool = False) -> dict[str, str]:
+        """The marks in *zone*, and RRsets with one *among other* data if these count: key and owner."""
         return {key: owner for key in zone.packed if key.endswith('\tTXT')
-                and (owner := self.owner(zone[key])) is not None}
-
-    def owners(self, zone: Zone) -> dict[str, str]:
-        """The marks in *zone*, and RRsets with a mark among other data: key and owner."""
-        return {key: owner for key in zone.packed if key.endswith('\tTXT')
-                and (owner := self.owner(zone[key], among_others=True)) is not None}
+                and (owner := self.owner(zone[key], among_others)) is not None}
 
     def mark_of(self, key: str, zone: Zone, owners: Mapping[str, str]) -> str | None:
         """The key among *owners* of the mark of the RRset with *key*; None if it has none."""

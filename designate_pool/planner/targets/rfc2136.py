@@ -29,7 +29,7 @@ import dns.rdatatype
 import dns.update
 
 from designate_pool.errors import BackendError, BackendRefused
-from designate_pool.model import Reason
+from designate_pool.model import Reason, some
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, ExistingRecorder, ServerProvider
 from designate_pool.planner.sources.axfr import ZoneNotThere, transfer, unread
@@ -303,7 +303,8 @@ class _UpdateRun:
             del self._left[id(change)]
         self._failed += len(failed)
         if failed:
-            self._errors.append(f'{_names_of(failed)}: {why}')
+            names = some([f'{change.name} {"/".join(change.types)}' for change in failed], 1)
+            self._errors.append(f'{names}: {why}')
 
 
 def _causes(desired: Zone, change: Change) -> Iterator[str]:
@@ -312,12 +313,6 @@ def _causes(desired: Zone, change: Change) -> Iterator[str]:
         types = {rrset.type for rrset in desired.at(host)}
         if desired.holds(host) and not types & {'A', 'AAAA'}:
             yield f'BIND takes no MX to {host}, which {"is a CNAME" if "CNAME" in types else "has no address"}'
-
-
-def _names_of(failed: Collection[Change]) -> str:
-    first = next(iter(failed))
-    more = f' and {len(failed) - 1} more' if len(failed) > 1 else ''
-    return f'{first.name} {"/".join(first.types)}{more}'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

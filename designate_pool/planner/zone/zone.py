@@ -1,8 +1,8 @@
 """A zone: RRsets by name and type, copied on write.
 
 A copy costs nothing until one of the two zones is changed, and a change of one never affects the other.  RRsets are
-inside the zone, not in a sub-zone, no CNAME is at the apex or shares its name with other data, and none is against the
-rules (:mod:`designate_pool.protocol.rules`); lenient additions may break all of these but the first.
+inside the zone, not in a sub-zone, and none is against the rules (:mod:`designate_pool.protocol.rules`); lenient
+additions may break all of these but the first.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from designate_pool.errors import (CnameAtApex, DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound,
-                                   RRsetOutsideZone, RuleBroken, ZoneError)
+from designate_pool.errors import DuplicateRRset, RRsetInSubZone, RRsetNotFound, RRsetOutsideZone, RuleBroken, ZoneError
 from designate_pool.model import names
 from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import lies_in, normal_name
@@ -137,27 +136,22 @@ class Zone:
     def broken_rule(self, rrset: RRset, target_id: str) -> str | None:
         """Why no DNS server takes *rrset*, which a lenient addition may have brought, beside others for the target."""
         own = {other.type: other.rdatas for other in self.at(rrset.name) if other.extra.is_for(target_id)}
-        beside = [rtype for rtype in own if rtype != 'CNAME']
-        if rrset.type == 'CNAME' and (beside or rrset.name == self.name):
-            return 'a CNAME cannot be at the apex' if rrset.name == self.name else \
-                f'a CNAME cannot be beside {" and ".join(beside)}'
         dnames = [upper for upper in names.above(rrset.name)
                   if (dname := self.get(upper, 'DNAME')) is not None and dname.extra.is_for(target_id)]
         violations = (*rules.at_name(self.name, rrset.name, own, dnames), *rules.wrong_data(rrset.name, own))
+        # Of a CNAME and what is beside it, the CNAME has to go.
         return next((violation.why for violation in violations if violation.type == rrset.type
-                     and violation.rule.id != 'cname-alone'), None)
+                     and (rrset.type == 'CNAME' or violation.rule.id != 'cname-alone')), None)
 
     def add_record(self, rrset: RRset, replace: bool = False, lenient: bool = False) -> None:
         """Add *rrset*.
 
         :param replace: whether an RRset of the same name and type is replaced
-        :param lenient: allow it in a sub-zone, beside a CNAME, as a CNAME at the apex, or at a wrong name
+        :param lenient: allow it in a sub-zone, and against the rules
         :raises RRsetOutsideZone: for a name that is not in the zone
         :raises DuplicateRRset: when its name and type exist and *replace* is not set
         :raises RRsetInSubZone: when it belongs to a sub-zone
-        :raises CnameAtApex: for a CNAME of the zone's own name
-        :raises RRsetBesideCname: when a CNAME would share its name with other data
-        :raises RuleBroken: when another rule forbids it
+        :raises RuleBroken: when a rule forbids it
         """
         self.add_all((rrset,), replace, lenient)
 
@@ -221,15 +215,9 @@ class Zone:
                 continue
             elif self.sub_zones and (sub_zone := self.sub_zone_of(name, rtype)) is not None:
                 yield key, RRsetInSubZone(name=name, rtype=rtype, sub_zone=sub_zone)
-            elif rtype == 'CNAME' and name == self.name:
-                yield key, CnameAtApex(zone=name)
-            elif (name in cnames or self._rrsets and f'{name}\tCNAME' in self._rrsets) and (
-                    beside := [rtype] if rtype != 'CNAME' else [
-                        other for other in types | self._types if other != 'CNAME'
-                        and (f'{name}\t{other}' in keys or f'{name}\t{other}' in self._rrsets)]):
-                yield key, RRsetBesideCname(name=name, rtype=min(beside))
-            elif has_dnames or rtype in rules.RULED or (
-                    isinstance(keys, Mapping) and len(keys[key]) > rules.LEAST_OVERFLOW):
+            elif (has_dnames or rtype in rules.RULED or name in cnames
+                  or self._rrsets and f'{name}\tCNAME' in self._rrsets
+                  or isinstance(keys, Mapping) and len(keys[key]) > rules.LEAST_OVERFLOW):
                 dnames = [upper for upper in names.above(name) if f'{upper}\tDNAME' in keys
                           or f'{upper}\tDNAME' in self._rrsets] if has_dnames else ()
                 at_name: dict[str, Collection[str]] = {

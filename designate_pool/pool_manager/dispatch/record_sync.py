@@ -23,8 +23,8 @@ from itertools import groupby
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, EmptySource, PoolError, UnsafePlan
-from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id
+from designate_pool.errors import BackendError, BackendRefused, EmptySource, PoolError, TooManyDeletesInHour, UnsafePlan
+from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, some
 from designate_pool.planner.plan import safety
 from designate_pool.planner.plan.plan import CONFLICT, Plan
 from designate_pool.planner.processors.filters import TypeAllow
@@ -293,7 +293,8 @@ class _ZoneSync:
         if before is None:
             self._reserved = reservation
             return []
-        return [danger for danger in [safety.too_many_in_an_hour(plan, before, limit)] if danger is not None]
+        return [TooManyDeletesInHour(zone=plan.zone, target=plan.target_id, count=plan.counts.deletes, before=before,
+                                     limit=limit)]
 
     def _apply(self, plan: Plan) -> None:
         """Make the changes of *plan*; BackendError when not all were made."""
@@ -552,6 +553,5 @@ def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
 
 
 def _blocked_reason(plan: Plan) -> str:
-    names = ', '.join(f'{blocked.change.kind} {blocked.change.name} ({blocked.why})' for blocked in plan.blocked[:3])
-    more = f' and {len(plan.blocked) - 3} more' if len(plan.blocked) > 3 else ''
-    return f'{len(plan.blocked)} changes are blocked: {names}{more}'
+    changes = [f'{blocked.change.kind} {blocked.change.name} ({blocked.why})' for blocked in plan.blocked]
+    return f'{len(changes)} changes are blocked: {some(changes, 3)}'

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from designate_pool.model import Audit, AuditKind, Counts, ServerState
+from designate_pool.model import Audit, AuditKind, Counts, ServerState, some
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -100,7 +100,7 @@ class OrphanAudit:
         if not ours:
             return set()
         LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', worker.server.label,
-                    len(ours), _named(sorted(ours)))
+                    len(ours), some(sorted(ours), SHOWN))
         # With the live domains: one may have got the name meanwhile, and the zone with it.
         with manager.reconciler.step(domain.id for domain in ours.values()) as step:
             for state in step.states.values():
@@ -114,9 +114,4 @@ class OrphanAudit:
         if now - logged:
             LOG.warning("%s: %d zones are there that are not in the database and that the pool did not create: %s; "
                         "'designate-pool server resync %s' shows them", worker.server.label, len(names),
-                        _named(sorted(now - logged)), worker.server.id)
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''
-    return ', '.join(names[:SHOWN]) + more
+                        some(sorted(now - logged), SHOWN), worker.server.id)

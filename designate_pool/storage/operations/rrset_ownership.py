@@ -79,12 +79,6 @@ def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str) -> int:
     return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, ours).values(domain_id=to_id)).rowcount
 
 
-def forget(tx: Tx, server_id: str, domain_id: str | None = None) -> int:
-    """Delete the rows of a domain, or of all for None, for a server; how many there were."""
-    condition = TABLE.c.server_id == server_id if domain_id is None else _of(server_id, domain_id)
-    return tx.execute(TABLE.delete().where(condition)).rowcount
-
-
 def purge_domains(tx: Tx, domain_ids: Iterable[str], limit: int) -> int:
     """Delete at most *limit* rows of these domains, for any server; how many there were."""
     rows = tx.execute(sa.select(TABLE.c.server_id, TABLE.c.domain_id, TABLE.c.name, TABLE.c.type)

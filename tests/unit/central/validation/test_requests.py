@@ -241,7 +241,6 @@ def test_changes_that_are_refused(given: Any, field: str) -> None:
     ({'name': 'a/b'}, 'name'),
     ({'name': 'a' * 51}, 'name'),
     ({'name': None}, 'name'),
-    ({'provisioner': 'managed'}, 'provisioner'),
     ({'name_servers': ['ns1.example.com']}, 'name_servers[0]'),
     ({'name_servers': ['ns1.example.com.', 'NS1.example.com.']}, 'name_servers[1]'),
     ({'name_servers': 'ns1.example.com.'}, 'name_servers'),

@@ -14,7 +14,7 @@ from octodns.provider.plan import Plan as TheirPlan
 from octodns.record import Create, Delete, Record, Update
 from octodns.zone import Zone as TheirZone
 
-from designate_pool.errors import (InvalidField, ProcessorException, RRsetBesideCname, SourceError, SupportsException,
+from designate_pool.errors import (InvalidField, ProcessorException, RuleBroken, SourceError, SupportsException,
                                    TooManyDeletes)
 from designate_pool.planner.octodns.adapter import (AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider,
                                                     adapt_server, class_of)
@@ -297,7 +297,7 @@ def test_a_read_that_breaks_off_is_an_error_and_leaves_the_zone_as_it_was() -> N
 def test_sources_may_not_put_a_cname_beside_data_unless_leniently() -> None:
     provider = adapted(Shelf, rrset(f'www.{NAME}', 'CNAME', 60, ['a.example.net.']))
     found = zone(a('www'))
-    with pytest.raises(RRsetBesideCname):
+    with pytest.raises(RuleBroken):
         provider.populate(found)
     assert found == zone(a('www'))
     provider.populate(found, lenient=True)

@@ -6,7 +6,7 @@ import pytest
 
 from designate_pool.errors import (ApexDeleted, EmptySource, EverythingDeleted, RootNsChange, TooManyDeletes,
                                    TooManyUpdates, UnsafePlan)
-from designate_pool.planner.plan.safety import dangers, too_many_in_an_hour
+from designate_pool.planner.plan.safety import dangers
 from designate_pool.planner.processors.rules import PolicyProcessor
 from tests.unit.planner.values import Target, hosts, plan, zone
 
@@ -179,15 +179,3 @@ def test_what_is_counted_is_what_is_left_in_the_plan() -> None:
     assert kept is not None and dangers(kept) == [] and '5 blocked' in kept.summary()
     del made.changes[3:]
     assert dangers(made) == []
-
-
-@pytest.mark.parametrize(('deletes', 'before', 'limit', 'is_safe'), [
-    (3, 0, 3, True), (3, 1, 3, False), (3, 97, 100, True), (3, 98, 100, False), (0, 100, 10, True),
-    (1, 0, 0, False), (0, 0, 0, True)])
-def test_deletes_within_an_hour(deletes: int, before: int, limit: int, is_safe: bool) -> None:
-    made = plan(zone(hosts(30)), zone(hosts(30 - deletes)))
-    found = too_many_in_an_hour(made, before, limit)
-    assert (found is None) is is_safe
-    if found is not None:
-        assert str(found) == (f'example.com. on target: {deletes} deletes, after {before} in the last hour, exceed the '
-                              f'limit of {limit}.')

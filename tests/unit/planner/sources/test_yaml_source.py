@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from natsort import natsort_keygen
 
-from designate_pool.errors import (BackendError, DuplicateRRset, InvalidField, RRsetBesideCname, SourceError,
-                                   SupportsException)
+from designate_pool.errors import BackendError, DuplicateRRset, InvalidField, RuleBroken, SourceError, SupportsException
 from designate_pool.planner.octodns.adapter import adapt_provider
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.providers.base import NOT_DNS
@@ -273,7 +272,7 @@ def test_a_zone_that_is_not_there_is_an_error_and_no_empty_zone(tmp_path: pathli
 
 def test_nothing_is_added_when_the_end_of_a_file_is_wrong(tmp_path: pathlib.Path) -> None:
     zone = zone_of()
-    with pytest.raises(RRsetBesideCname):
+    with pytest.raises(RuleBroken):
         read(folder(tmp_path, 'a: {type: A, value: 192.0.2.1}\nb:\n- {type: A, value: 192.0.2.1}\n'
                               '- {type: CNAME, value: c.}\n'), zone=zone)
     assert zone == zone_of()
@@ -368,7 +367,7 @@ def test_a_record_may_be_lenient_by_itself(tmp_path: pathlib.Path) -> None:
     assert dict(found.packed) == {'a.example.com.\tTXT': '3600\t"a\\195\\188;b"'} and not found.extras
     beside = 'a:\n- {octodns: {lenient: true}, type: CNAME, value: b.}\n- {type: A, value: 192.0.2.1}\n'
     assert len(read(folder(tmp_path, beside))) == 2
-    refused(tmp_path, beside.replace('lenient: true', 'lenient: false'), RRsetBesideCname)
+    refused(tmp_path, beside.replace('lenient: true', 'lenient: false'), RuleBroken)
 
 
 def test_order_is_natural_or_simple_or_none(tmp_path: pathlib.Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from designate_pool.errors import DuplicateRRset, RRsetBesideCname, RRsetNotFound
+from designate_pool.errors import DuplicateRRset, RRsetNotFound, RuleBroken
 from designate_pool.planner.zone import changes
 from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import record, text_of, told, zone
@@ -110,7 +110,7 @@ def test_extras_alone_make_a_change_and_are_looked_at_on_both_sides(existing: Ex
 @pytest.mark.parametrize(('change', 'error'), [
     (changes.create(record(A)), DuplicateRRset),
     (changes.delete(record('a 300 A 192.0.2.1')), RRsetNotFound),
-    (changes.create(record(ALIAS)), RRsetBesideCname),
+    (changes.create(record(ALIAS)), RuleBroken),
 ])
 def test_a_change_that_does_not_fit_is_refused_and_nothing_is_changed(change: changes.Change,
                                                                       error: type[Exception]) -> None:
