@@ -123,19 +123,11 @@ DomainAndLeftover = tuple[Domain, Domain | None]
 def delete_domain(tx: Tx, request: Deletion, now: datetime, allowance: Allowance) -> DomainAndLeftover:
     """Have a domain deleted; of one that is being deleted already this is no error.  One that it has deleted, and that
     was restored since, is left alone."""
-    locked, serial = domains.lock_for(tx, request.domain_id, request.context.operation_id)
-    domain = queries.owned(tx, request.context, request.domain_id, locked)
-    if domain.is_going or serial is not None:
-        return domain, None
-    _check_deletion(tx, request.context, domain)
-    _gate(tx, request, domain, now)
-    allowance.count_deletion(tx, domain, now)
-    domain = zone_shares.suspend(domain, request.delete_shares)
-    domain, leftover = zone_moves.delete_from_former_pool(tx, domain, now, request.leftover_id)
-    former, domain = domain, rules.delete(domain, now, events.request_id(request.context))
-    secondary_zones.end_refreshes(tx, domain)
-    _save_deleted(tx, [(request.context, former, domain)], now)
-    return domain, leftover
+    locked = domains.lock_for(tx, request.domain_id, request.context.operation_id)
+    result = _delete(tx, {request: locked}, now, allowance, is_alone=True)[request]
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def delete_domains(tx: Tx, requests: Sequence[Deletion], now: datetime,
@@ -146,38 +138,44 @@ def delete_domains(tx: Tx, requests: Sequence[Deletion], now: datetime,
     or that another pool keeps.
     """
     first = {request.domain_id: request for request in reversed(requests)}
-    results: dict[Deletion, DomainAndLeftover | Exception] = {}
-    deleted: list[tuple[Deletion, Domain, Domain]] = []
     free = domains.lock_free_for(tx, {key: request.context.operation_id for key, request in first.items()})
     # In the order in which every transaction counts the deletes of projects, see quotas.
-    for domain_id, (locked, serial) in sorted(free.items(), key=lambda item: item[1][0].project_id):
-        request = first[domain_id]
+    return _delete(tx, {first[key]: locked for key, locked in sorted(
+        free.items(), key=lambda item: item[1][0].project_id)}, now, allowance)
+
+
+def _delete(tx: Tx, locked: Mapping[Deletion, tuple[Domain | None, int | None]], now: datetime, allowance: Allowance,
+            is_alone: bool = False) -> dict[Deletion, DomainAndLeftover | Exception]:
+    """Delete domains as :func:`designate_pool.storage.zones.domains.lock_for` has locked them; one that *is alone* may
+    be of any kind."""
+    results: dict[Deletion, DomainAndLeftover | Exception] = {}
+    deleted: list[tuple[Context, Domain, Domain]] = []
+    for request, (row, serial) in locked.items():
+        context = request.context
         try:
-            domain = queries.owned(tx, request.context, domain_id, locked)
-            if not domain.is_going and serial is None:
-                _check_deletion(tx, request.context, domain)
-                _gate(tx, request, domain, now)
+            former = queries.owned(tx, context, request.domain_id, row)
+            if former.is_going or serial is not None:
+                results[request] = former, None
+                continue
+            _check_deletion(tx, context, former)
+            plan_rules.gate_domain(tx, context, former, Action.DELETE, now, method='delete',
+                                   delete_shares=request.delete_shares)
+            if not is_alone and (former.shared or former.is_secondary or former.former_pool_id is not None):
+                continue
+            allowance.count_deletion(tx, former, now)
+            former = zone_shares.suspend(former, request.delete_shares)
+        except LostRace:  # of all, who are then tried one by one
+            raise
         except PoolError as error:
             results[request] = error.with_traceback(None)
             continue
-        if domain.is_going or serial is not None:
-            results[request] = domain, None
-        elif not domain.shared and not domain.is_secondary and domain.former_pool_id is None:
-            try:
-                allowance.count_deletion(tx, domain, now)
-            except LostRace:  # of all, who are then tried one by one
-                raise
-            except PoolError as error:
-                results[request] = error.with_traceback(None)
-                continue
-            deleted.append((request, domain, rules.delete(domain, now, events.request_id(request.context))))
-    _save_deleted(tx, [(request.context, former, domain) for request, former, domain in deleted], now)
-    return results | {request: (domain, None) for request, _, domain in deleted}
-
-
-def _gate(tx: Tx, request: Deletion, domain: Domain, now: datetime) -> None:
-    plan_rules.gate_domain(tx, request.context, domain, Action.DELETE, now, method='delete',
-                           delete_shares=request.delete_shares)
+        former, leftover = zone_moves.delete_from_former_pool(tx, former, now, request.leftover_id)
+        domain = rules.delete(former, now, events.request_id(context))
+        secondary_zones.end_refreshes(tx, domain)
+        deleted.append((context, former, domain))
+        results[request] = domain, leftover
+    _save_deleted(tx, deleted, now)
+    return results
 
 
 def _check_deletion(tx: Tx, context: Context, domain: Domain) -> None:

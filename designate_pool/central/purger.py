@@ -172,10 +172,6 @@ class FrozenPools:
         self._casts.put(context, [domain])
         return domain
 
-    def continue_release(self, context: Context, domain_id: str) -> Domain:
-        """Have a staged release go on with its next stage; with the first, where it has failed."""
-        return self._move(context, domain_id)
-
     def abort_release(self, context: Context, domain: Domain) -> Domain:
         """End a staged release: the domain has the contents before it again, on all servers at once; one that is being
         created is deleted, and one that is being deleted is restored."""
@@ -193,9 +189,13 @@ class FrozenPools:
             raise Refused('not_revertible', f'{name} {rtype} of {domain.name} cannot be turned back: {why}. Undo it, '
                                             'and continue the release.', 409)
         at = self._central.revert_domain(context, domain.id, revert).serial if revert.changes else domain.serial
-        return self._move(dataclasses.replace(context, operation_id='', if_match=''), domain.id, at)
+        return self.continue_release(dataclasses.replace(context, operation_id='', if_match=''), domain.id, at)
 
-    def _move(self, context: Context, domain_id: str, *aborted_at: int) -> Domain:
+    def continue_release(self, context: Context, domain_id: str, *aborted_at: int) -> Domain:
+        """Have a staged release go on with its next stage; with the first, where it has failed.
+
+        :param aborted_at: see :func:`designate_pool.central.domain_changes.move_release`
+        """
         domain = self._run(domain_changes.move_release, context, fields.domain_id(domain_id), self._storage.now(),
                            self._to, *aborted_at)
         self._events.zone(events.UPDATE, context.actor, domain)

@@ -47,7 +47,9 @@ from designate_pool.storage import queries
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import plans as plan_store
+from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import quotas as quota_store
 from designate_pool.storage.zones import recordsets as recordset_store
 from designate_pool.storage.zones import zone_transfers as transfer_store
@@ -139,7 +141,7 @@ class Central:
         return self._storage.read(queries.domain, context, fields.domain_id(domain_id))
 
     def find_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
-        return self._storage.read(queries.domains, context, page)
+        return self._storage.read(domain_store.find, page, context.scope)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         """Change ``email``, ``ttl``, ``description``, ``attributes`` or ``masters``."""
@@ -224,7 +226,7 @@ class Central:
 
     def find_deleted_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
         """Deleted domains that can be restored."""
-        return self._storage.read(queries.deleted_domains, context, page)
+        return self._storage.read(domain_store.find_deleted, page, context.scope)
 
     def get_deleted_domain(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(queries.deleted_domain, context, fields.domain_id(domain_id))
@@ -385,8 +387,7 @@ class Central:
         """Create a recordset."""
         is_large = self._is_large(requests.sizes([recordset]), context, domain_id)
         new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
-        request = RecordSetRequest(context, domain_id, new_id(), new)
-        return self._change_recordset(request, events.CREATE, is_large)
+        return self._change_recordset(RecordSetRequest(context, domain_id, new_id(), new), events.CREATE, is_large)
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         return self._storage.read(queries.recordset, context, domain_id, recordset_id)
@@ -406,13 +407,12 @@ class Central:
             rtype = self.get_recordset(context, domain_id, recordset_id).type
             rdatas = self._runtime.compute(names_and_rdata.rdatas, 'records', rtype, new.records)
             new = dataclasses.replace(new, rdatas=rdatas)
-        request = RecordSetRequest(context, domain_id, recordset_id, values=new)
-        return self._change_recordset(request, events.UPDATE, is_large)
+        return self._change_recordset(RecordSetRequest(context, domain_id, recordset_id, values=new), events.UPDATE,
+                                      is_large)
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         """Delete a recordset; the recordset as it was."""
-        request = RecordSetRequest(context, domain_id, recordset_id)
-        return self._change_recordset(request, events.DELETE)
+        return self._change_recordset(RecordSetRequest(context, domain_id, recordset_id), events.DELETE)
 
     def _change_recordset(self, request: RecordSetRequest, verb: str, is_large: bool = False) -> RecordSet:
         """Change a recordset, together with other requests unless it is a large one, which would hold them up."""
@@ -551,7 +551,7 @@ class Central:
     def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,
                    sort_dir: str | None = None) -> list[Pool]:
-        return self._storage.read(queries.pools, PageRequest(criterion or {}, marker, limit, sort_key, sort_dir))
+        return self._storage.read(pool_store.find, PageRequest(criterion or {}, marker, limit, sort_key, sort_dir))
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
         return self._storage.read(queries.pool, fields.pool_id(pool_id))
@@ -628,7 +628,7 @@ class Central:
         self._allowance.forget(project_id)
 
     def find_service_statuses(self, context: Context, page: PageRequest = PageRequest()) -> list[ServiceStatus]:
-        return self._storage.read(queries.service_statuses, self._now(), page)
+        return self._storage.read(heartbeats.find, page, self._now() - timedelta(seconds=heartbeats.SILENCE))
 
     def delete_service_status(self, context: Context, service_id: str) -> None:
         self._storage.run(heartbeats.remove, service_id, self._now() - timedelta(seconds=heartbeats.SILENCE))

@@ -420,6 +420,17 @@ def delete_command(of: Resource, about: str) -> type[ApiCommand]:
     return type('Delete', (ResourceCommand,), {'__doc__': about, 'resource': of, 'take_action': take_action})
 
 
+def task_command(base: Any, task: str, about: str, *arguments: Argument,
+                 show: Callable[[Json], Shown]) -> type[ShowOne]:
+    """A command that asks for a *task* of what commands of this *base* are about, by *arguments*, and shows the answer;
+    *about* is its help."""
+    def take_action(self: Any, parsed_args: argparse.Namespace) -> Shown:
+        body = options_given(parsed_args, arguments) or None
+        return show(self.client.json('POST', f'{self.path(parsed_args)}/{task}', body))
+
+    return type('Task', (base, ShowOne), {'__doc__': about, 'arguments': arguments, 'take_action': take_action})
+
+
 def columns(found: Json, names: Sequence[str]) -> Shown:
     """The columns of one object; None for those that it does not have."""
     return names, [found.get(name) for name in names]
@@ -476,6 +487,10 @@ class RecordSetCommand(ApiCommand):
         """Its zone, and the recordset."""
         zone = self.client.zone(parsed_args.zone)
         return zone, self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+
+    def path(self, parsed_args: argparse.Namespace) -> str:
+        zone, recordset = self.find(parsed_args)
+        return f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}'
 
     def find_to_change(self, parsed_args: argparse.Namespace) -> tuple[Json, str, dict[str, str]]:
         """Its zone, the recordset's path, and the headers by which the API refuses a change of what is not as read."""

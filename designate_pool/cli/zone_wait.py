@@ -94,17 +94,17 @@ def wait_for(client: Client, change: PendingChange, seconds: float,
     def look() -> WaitOutcome | None:
         nonlocal shown, change
         try:
-            shown = client.get(f'/v2/zones/{change.zone_id}/servers')
+            state = shown = client.get(f'/v2/zones/{change.zone_id}/servers')
         except ApiRefusal as refused:
             if refused.status == 404:
                 return _gone(change)
-            if refused.status == 403:
-                return _judge_shared(client.get(f'/v2/zones/{change.zone_id}'), change)
-            raise
+            if refused.status != 403:
+                raise
+            state = client.get(f'/v2/zones/{change.zone_id}')
         if change.wanted is None and not change.deletes:
-            change = dataclasses.replace(change, wanted=shown['serial'])
-        _report_changes(shown, seen, time.monotonic() - change.began, on_news)
-        return judge(shown, change, time.monotonic() - change.began)
+            change = dataclasses.replace(change, wanted=state['serial'])
+        _report_changes(state, seen, time.monotonic() - change.began, on_news)
+        return judge(state, change, time.monotonic() - change.began)
 
     outcome, failure = poll(look, change.began + seconds, PAUSES)
     return outcome or _timed_out(shown, change, seconds, failure)
@@ -113,44 +113,31 @@ def wait_for(client: Client, change: PendingChange, seconds: float,
 def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | None:
     """Whether the wait is over, from what ``/v2/zones/{id}/servers`` says; None while it is not.
 
-    The pool serves *change* when the zone is ACTIVE at its serial or a newer one, or was at any time since: a later
-    change may be under way already.
+    A project that the zone is shared with sees ``/v2/zones/{id}`` alone, without the servers.  The pool serves *change*
+    when the zone is ACTIVE at its serial or a newer one, or was at any time since: a later change may be under way
+    already.
     """
     ms = f'{elapsed * 1000:.0f} ms'
     if not change.deletes:
         if shown['action'] == 'DELETE':
             return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')
         if change.wanted is not None and _reached(shown, change.wanted):
-            return WaitOutcome(DONE,
-                               f'{change.zone_name} is ACTIVE at serial {shown["serial"]} on {shown["current"]} of '
-                               f'{_total(shown)} servers after {ms}.')
+            where = f' on {shown["current"]} of {_total(shown)} servers' if 'servers' in shown else ''
+            return WaitOutcome(DONE, f'{change.zone_name} is ACTIVE at serial {shown["serial"]}{where} after {ms}.')
     if shown.get('freeze'):
         return frozen(change.zone_name, shown['freeze'])
     secondary = shown.get('secondary')
     if shown['status'] == 'ERROR' and secondary and not secondary['served']:
-        return WaitOutcome(FAILED, f'{shown["zone_name"]} is in ERROR: {secondary["last_error"]}.')
+        return WaitOutcome(FAILED, f'{change.zone_name} is in ERROR: {secondary["last_error"]}.')
     if (release := shown.get('release')) and release['held']:
-        return WaitOutcome(FAILED, f'The release of {shown["zone_name"]} is held: {release["held"]}.')
-    if shown['status'] == 'ERROR' and not _is_outdated(shown):
-        failed = sum(server['status'] == 'ERROR' for server in _counting(shown))
-        return WaitOutcome(FAILED,
-                           f'{shown["zone_name"]} is in ERROR: {failed} of {len(_counting(shown))} servers failed; '
-                           f'{_lacking(shown)}')
-    return None
-
-
-def _judge_shared(zone: Json, change: PendingChange) -> WaitOutcome | None:
-    """As :func:`judge`, by what a project that the zone is shared with sees of it: the state of the pool as a whole."""
-    if zone['action'] == 'DELETE':
-        return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')
-    if zone['status'] == 'ACTIVE' and serial.at_least(zone['serial'], change.wanted or zone['serial']):
-        ms = f'{(time.monotonic() - change.began) * 1000:.0f} ms'
-        return WaitOutcome(DONE, f'{change.zone_name} is ACTIVE at serial {zone["serial"]} after {ms}.')
-    if zone.get('freeze'):
-        return frozen(change.zone_name, zone['freeze'])
-    if zone['status'] == 'ERROR':
+        return WaitOutcome(FAILED, f'The release of {change.zone_name} is held: {release["held"]}.')
+    if shown['status'] != 'ERROR' or _is_outdated(shown):
+        return None
+    if 'servers' not in shown:
         return WaitOutcome(FAILED, f'{change.zone_name} is in ERROR.')
-    return None
+    failed = sum(server['status'] == 'ERROR' for server in _counting(shown))
+    return WaitOutcome(FAILED, f'{change.zone_name} is in ERROR: {failed} of {len(_counting(shown))} servers failed; '
+                               f'{_lacking(shown)}')
 
 
 def frozen(zone_name: str, freeze: Json) -> WaitOutcome:
@@ -170,7 +157,7 @@ def _reached(shown: Json, wanted: int) -> bool:
 
 def _is_outdated(shown: Json) -> bool:
     """Whether the zone is still in the ERROR it was in before enough servers had the change."""
-    return shown['needed'] is not None and bool(shown['current'] >= shown['needed'])
+    return shown.get('needed') is not None and bool(shown['current'] >= shown['needed'])
 
 
 def without_waiting(change: PendingChange) -> str:
@@ -215,7 +202,7 @@ def _total(shown: Json) -> int:
 
 
 def _report_changes(shown: Json, seen: dict[str, Any], elapsed: float, on_news: Callable[[Json, float], None]) -> None:
-    for server in shown['servers']:
+    for server in shown.get('servers', ()):
         state = tuple(server[name] for name in ('action', 'status', 'serial', 'last_error', 'current'))
         if seen.get(server['id']) != state:
             seen[server['id']] = state

@@ -8,18 +8,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TypeVar
 
 from designate_pool.errors import (SHARED, ContentsNotKept, DeletedDomainNotFound, DomainNotFound, Forbidden,
                                    PoolNotFound, RecordSetNotFound)
 from designate_pool.model import (Action, ChangedSet, Context, Domain, PageRequest, Pool, Record, RecordSet,
-                                  ServerStatus, ServiceStatus, Status, Task, Version, ZoneHead)
+                                  ServerStatus, Status, Task, Version, ZoneHead)
 from designate_pool.model.differences import RecordDifference
 from designate_pool.protocol import soa_rdata
-from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import server_statuses as statuses
-from designate_pool.storage.sql.database import Tx, see_one_state
+from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import recordsets as recordset_store
@@ -80,10 +79,6 @@ def own_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     return owned(tx, context, domain_id, domain_store.get(tx, domain_id))
 
 
-def deleted_domains(tx: Tx, context: Context, page: PageRequest) -> list[Domain]:
-    return domain_store.find_deleted(tx, page, context.scope)
-
-
 def deleted_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     return restorable(context, domain_id, domain_store.get(tx, domain_id))
 
@@ -136,10 +131,6 @@ def _in_own_time(tx: Tx, context: Context, domain_id: str) -> Iterator[None]:
         raise
 
 
-def domains(tx: Tx, context: Context, page: PageRequest) -> list[Domain]:
-    return domain_store.find(tx, page, context.scope)
-
-
 def recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
     owner = domain(tx, context, domain_id)
     match = recordset_store.get(tx, domain_id, recordset_id)
@@ -166,14 +157,6 @@ def all_recordsets(tx: Tx, context: Context, page: PageRequest) -> list[RecordSe
             for recordset_ in recordsets_]
 
 
-def zone(tx: Tx, context: Context,
-         domain_id: str) -> tuple[Domain, str, list[tuple[str, str, int | None, str]]]:
-    """A domain, its pool's first name server, and its stored records, from one snapshot of the database."""
-    see_one_state(tx)
-    owner = own_domain(tx, context, domain_id)
-    return owner, _primary(tx, owner), list(recordset_store.contents(tx, domain_id))
-
-
 def server_statuses(tx: Tx, context: Context, domain_id: str) -> list[ServerStatus]:
     own_domain(tx, context, domain_id)
     return list(statuses.for_domains(tx, [domain_id]).get(domain_id, ()))
@@ -184,14 +167,6 @@ def pool(tx: Tx, pool_id: str) -> Pool:
     if match is None:
         raise PoolNotFound(pool=pool_id)
     return match
-
-
-def pools(tx: Tx, page: PageRequest) -> list[Pool]:
-    return pool_store.find(tx, page)
-
-
-def service_statuses(tx: Tx, now: datetime, page: PageRequest) -> list[ServiceStatus]:
-    return heartbeats.find(tx, page, now - timedelta(seconds=heartbeats.SILENCE))
 
 
 def whole_recordset(found: RecordSet, domain: Domain, primary: str) -> RecordSet:

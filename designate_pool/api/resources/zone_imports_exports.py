@@ -21,7 +21,7 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, AnswerForm, Json, ListAnswer, many, maybe,
                                                member, one, zone_path)
 from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, Operations
-from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, write_zone_file
+from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, write_zone, write_zone_file
 from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound
 from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
 from designate_pool.protocol.zonefile.reader import validated
@@ -182,7 +182,7 @@ def send_version(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: 
 
 def send_zone_file(api: Api, resp: falcon.Response, domain_id: str) -> None:
     """Answer a zone as a zone file."""
-    resp.set_stream(*api.tasks.zone_file(domain_id))
+    resp.set_stream(*api.tasks.spooled(write_zone, domain_id))
     resp.content_type = 'text/dns'
 
 

@@ -222,16 +222,14 @@ def give_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str
     return api.central.give_domain(requester(req), zone_id, body['project_id'])
 
 
+@OPERATIONS.add('POST', f'{_ONE}/tasks/unlock', 'Unlock a zone', MEMBER, {200: ZONE}, name='unlock_zone',
+                headers=request_fields.CONDITION)
 @OPERATIONS.add('POST', f'{_ONE}/tasks/lock', 'Lock a zone, so that nothing of it is changed', MEMBER, {200: ZONE},
                 body=request_fields.LOCK, headers=request_fields.CONDITION)
 def lock_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
-    body = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
-    return api.central.set_lock(requester(req), zone_id, body['reason'], req.context.allows(LOCK_AS_ADMIN))
-
-
-@OPERATIONS.add('POST', f'{_ONE}/tasks/unlock', 'Unlock a zone', MEMBER, {200: ZONE}, headers=request_fields.CONDITION)
-def unlock_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
-    return api.central.set_lock(requester(req), zone_id, None, req.context.allows(LOCK_AS_ADMIN))
+    reason = None if req.context.operation.body is None else request.body(
+        req, of=lambda: api.own_domain(requester(req), zone_id))['reason']
+    return api.central.set_lock(requester(req), zone_id, reason, req.context.allows(LOCK_AS_ADMIN))
 
 
 @OPERATIONS.add('POST', f'{_ONE}/tasks/unfreeze', 'Serve the changes of a zone that wait as its pool is frozen', ADMIN,

@@ -180,13 +180,6 @@ class ZoneTaskStore:
             pending(waiting)
         return [newest[task.id] for task in tasks]
 
-    def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:
-        """A domain as a zone file, and how long that is.
-
-        :raises DomainNotFound: when the zone is gone
-        """
-        return self.spooled(_write, domain_id)
-
     def spooled(self, write: Callable[..., Any], *arguments: Any) -> tuple[IO[bytes], int]:
         """A file that *write* fills in a read transaction, called with that, *arguments* and the file; and its length.
 
@@ -216,7 +209,11 @@ def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
     return iter(lambda: list(itertools.islice(remaining, PIECES_PER_TRANSACTION)), [])
 
 
-def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
+def write_zone(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
+    """Write a domain as a zone file.
+
+    :raises DomainNotFound: when it is gone
+    """
     zone = zone_snapshot.head_and_rows(tx, domain_id)
     if zone is None:
         raise DomainNotFound(domain=domain_id)

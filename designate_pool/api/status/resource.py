@@ -22,6 +22,7 @@ from designate_pool.model import Audit, Context, Domain, Freeze, PageRequest, da
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import quotas
 
 HTML = 'text/html; charset=utf-8'
 #: A page may load its own style and script, and itself again; nothing from other sites.
@@ -77,7 +78,7 @@ def show_status_of_zone(api: Api, req: falcon.Request, resp: falcon.Response, zo
     if not context.sees(domain.project_id):
         raise Forbidden(what=f'see the state of {domain.name}', why=SHARED)
     explained = explain_domain(api, context, domain, req.prefix)
-    count = api.storage.read(dashboard.count_recordsets, domain.id, pages.COUNTED)
+    count = api.storage.read(quotas.count_recordsets, domain.id, pages.COUNTED, True)
     versions = api.central.find_versions(context, domain.id, VERSIONS)
     _send(resp, pages.zone_page(domain, explained, count, versions, req.root_path, utcnow()))
 

@@ -267,11 +267,11 @@ def check_project(context: Context, project_id: str) -> None:
                         why='it needs the header X-Auth-All-Projects: true')
 
 
-def parse_project_id(given: Any) -> str:
+def parse_project_id(given: Any, field: str = 'project_id') -> str:
     """The id of a project, checked."""
-    project_id = fields.text('project_id', given, 36)
+    project_id = fields.text(field, given, 36)
     if not project_id:
-        raise InvalidField(field='project_id', why='empty')
+        raise InvalidField(field=field, why='empty')
     return project_id
 
 

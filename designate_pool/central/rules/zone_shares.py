@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from designate_pool.central.rules.quotas import parse_project_id
 from designate_pool.central.validation import fields
-from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, Forbidden, InvalidField, NotFound,
-                                   Refused)
+from designate_pool.errors import BadInput, DomainBeingDeleted, DomainNotFound, Forbidden, NotFound, Refused
 from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneShare, names
 from designate_pool.storage.queries import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
@@ -82,10 +82,7 @@ def refuse_at_others(tx: Tx, context: Context, domain: Domain, new: Sequence[Rec
 def parse(given: Any) -> str:
     """The project that a domain is to be shared with, checked."""
     fields.refuse_unknown(fields.mapping('shared_zone', given), '', ('target_project_id',))
-    project_id = fields.text('target_project_id', given.get('target_project_id'), 36)
-    if not project_id:
-        raise InvalidField(field='target_project_id', why='empty')
-    return project_id
+    return parse_project_id(given.get('target_project_id'), 'target_project_id')
 
 
 def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str, now: datetime) -> ZoneShare:

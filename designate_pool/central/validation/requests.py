@@ -247,12 +247,6 @@ def _pool_name(field: str, value: Any) -> str:
     return value
 
 
-def _provisioner(field: str, value: Any) -> str:
-    if value != 'unmanaged':
-        raise InvalidField(field=field, why='only unmanaged is known')
-    return 'unmanaged'
-
-
 def _name_servers(field: str, value: Any) -> tuple[str, ...]:
     hosts = tuple(names_and_rdata.name(f'{field}[{index}]', host)
                   for index, host in enumerate(fields.sequence(field, value)))
@@ -286,7 +280,6 @@ _POOL_CHECKS: dict[str, Any] = {
     'name': _pool_name,
     'description': lambda field, value: fields.optional_text(field, value, 255),
     'project_id': lambda field, value: fields.optional_text(field, value, 36),
-    'provisioner': _provisioner,
     'name_servers': _name_servers,
     'also_notifies': _also_notifies,
     'attributes': fields.attributes,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 
 from designate_pool.cli.base import (DESCRIPTION, NONE, REASON, RECORDSET_COLUMNS, ZONE, ApiCommand, Argument,
                                      ChangeCommand, Lister, OneOf, RecordSetCommand, Shown, ShowOne, changes_given,
-                                     columns, options_given, page, page_options, positive, rows, ttl)
+                                     columns, options_given, page, page_options, positive, rows, task_command, ttl)
 from designate_pool.cli.client import Client, in_zone, is_absolute, is_id, of_zone, version_path
 from designate_pool.cli.connection import CliError
 
@@ -195,20 +196,7 @@ class DeleteRecordSet(RecordSetCommand, ChangeCommand):
         return columns(deleted, RECORDSET_COLUMNS)
 
 
-class LockRecordSet(RecordSetCommand, ShowOne):
-    """Lock a recordset: nobody can change or delete it, nor delete its zone, until it is unlocked."""
-
-    arguments = (REASON,)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        _, path, _ = self.find_to_change(parsed_args)
-        return columns(self.client.json('POST', f'{path}/tasks/lock', {'reason': parsed_args.reason}),
-                       RECORDSET_COLUMNS)
-
-
-class UnlockRecordSet(RecordSetCommand, ShowOne):
-    """Unlock a recordset."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        _, path, _ = self.find_to_change(parsed_args)
-        return columns(self.client.json('POST', f'{path}/tasks/unlock'), RECORDSET_COLUMNS)
+_task = functools.partial(task_command, RecordSetCommand, show=lambda each: columns(each, RECORDSET_COLUMNS))
+LockRecordSet = _task('tasks/lock', 'Lock a recordset: nobody can change or delete it, nor delete its zone, until it '
+                                    'is unlocked.', REASON)
+UnlockRecordSet = _task('tasks/unlock', 'Unlock a recordset.')

@@ -65,9 +65,7 @@ class ListRecordSetServers(RecordSetCommand, Lister):
     """List which servers serve a recordset as it is now."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        zone, recordset = self.find(parsed_args)
-        shown = self.client.get(f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}/servers')
-        return rows(RECORDSET_COLUMNS, shown['servers'])
+        return rows(RECORDSET_COLUMNS, self.client.get(f'{self.path(parsed_args)}/servers')['servers'])
 
 
 class WaitForZone(ShowOne):

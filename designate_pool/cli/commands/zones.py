@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+import functools
+from collections.abc import Iterable, Iterator
 
 from designate_pool.cli import terminal
 from designate_pool.cli.base import (AT, DESCRIPTION, POOL_OPTIONS, REASON, ZONE, ZONE_COLUMNS, ApiCommand, Argument,
                                      Arguments, ChangeCommand, Lister, OneOf, Shown, ShowOne, all_columns,
-                                     changes_given, columns, create_command, delete_command, list_command,
-                                     options_given, page, page_options, positive, rows, set_command, show_command, ttl)
+                                     changes_given, columns, create_command, delete_command, list_command, page,
+                                     page_options, positive, rows, set_command, show_command, task_command, ttl)
 from designate_pool.cli.client import Json, Resource, in_zone, of_zone, version_path
 from designate_pool.cli.connection import CliError
 from designate_pool.planner.providers.pool_api import LARGEST_PAGE
@@ -38,15 +38,12 @@ class _Zone(ApiCommand):
         return f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}'
 
 
-def _task(path: str, about: str, *arguments: Argument,
-          show: Callable[[Json], Shown] = lambda zone: _shown(zone)) -> type[ShowOne]:
-    """A command that asks for the task of a zone at *path*, by *arguments*, and shows the answer; *about* is its
-    help."""
-    def take_action(self: Any, parsed_args: argparse.Namespace) -> Shown:
-        body = options_given(parsed_args, arguments) or None
-        return show(self.client.json('POST', f'{self.path(parsed_args)}/{path}', body))
+def _shown(zone: Json) -> Shown:
+    """A zone, with the masters of a secondary one."""
+    return columns(zone, (*ZONE_COLUMNS, *SECONDARY_COLUMNS) if zone.get('type') == 'SECONDARY' else ZONE_COLUMNS)
 
-    return type('Task', (_Zone, ShowOne), {'__doc__': about, 'arguments': arguments, 'take_action': take_action})
+
+_task = functools.partial(task_command, _Zone, show=_shown)
 
 
 class _ChangeZone(ChangeCommand):
@@ -425,11 +422,6 @@ class PurgeZone(ApiCommand):
 def _delete_shares(parsed_args: argparse.Namespace) -> dict[str, str] | None:
     """The header for the option."""
     return {'X-Designate-Delete-Shares': 'true'} if parsed_args.delete_shares else None
-
-
-def _shown(zone: Json) -> Shown:
-    """A zone, with the masters of a secondary one."""
-    return columns(zone, (*ZONE_COLUMNS, *SECONDARY_COLUMNS) if zone.get('type') == 'SECONDARY' else ZONE_COLUMNS)
 
 
 SHARE = Resource('shared_zone', '/v2/zones/{id}/shares',

@@ -17,7 +17,7 @@ from designate_pool.model import Action, Outcome, Status, Task
 from designate_pool.serial import distance
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import count
-from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, records, recordsets
+from designate_pool.storage.sql.schema import domains, pool_manager_status, records
 from designate_pool.storage.zones import pools as pool_store
 
 ROWS = pool_manager_status
@@ -96,12 +96,6 @@ def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | No
 
 def _of(project_id: str | None) -> sa.ColumnElement[bool]:
     return sa.true() if project_id is None else domains.c.project_id == project_id
-
-
-def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
-    """How many recordsets a domain has, counted up to *most*."""
-    return count(tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id,
-                                                      recordsets.c.deleted == ALIVE), most)
 
 
 def zones_by_project(tx: Tx, project_id: str | None) -> list[tuple[str, int]]:

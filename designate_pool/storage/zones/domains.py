@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -14,9 +14,9 @@ from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, lost_race, values_among
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
+from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import zone_shares
 
-T = TypeVar('T')
 #: How many domains one statement saves.
 _AT_ONCE = 50
 
@@ -331,8 +331,9 @@ def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after
     # One query for each status: some databases would scan all domains in the order of their ids otherwise.
     unsettled_domains = [domain for status in (Status.PENDING, Status.ERROR)
                          for domain in DOMAINS.all(tx, _SELECT.where(
-                             _in_pool(pool_name), domains.c.status == status, domains.c.awaits_transfer == sa.false(),
-                             domains.c.updated_at < now - unwritten, domains.c.id > after_id)
+                             domains.c.pool_id == pool_store.id_of(pool_name), domains.c.status == status,
+                             domains.c.awaits_transfer == sa.false(), domains.c.updated_at < now - unwritten,
+                             domains.c.id > after_id)
                              .order_by(domains.c.id).limit(limit))]
     return sorted(unsettled_domains, key=lambda domain: domain.id)[:limit]
 
@@ -341,7 +342,7 @@ def released(tx: Tx, pool_name: str) -> list[str]:
     """Ids of the domains of a pool that are released in stages."""
     return list(tx.execute(sa.select(domains.c.id).where(
         domains.c.status.in_((Status.PENDING, Status.ERROR)), domains.c.release_state.is_not(None),
-        domains.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery())
+        domains.c.pool_id == pool_store.id_of(pool_name))
         .order_by(domains.c.id)).scalars())
 
 
@@ -365,7 +366,7 @@ def waiting(tx: Tx, pool_id: str, freeze_id: str) -> list[str]:
 
 def has_unsettled(pool_name: str, now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:
     """Whether :func:`unsettled` would find any."""
-    return sa.or_(*(sa.exists().where(_in_pool(pool_name), domains.c.status == status,
+    return sa.or_(*(sa.exists().where(domains.c.pool_id == pool_store.id_of(pool_name), domains.c.status == status,
                                       domains.c.awaits_transfer == sa.false(), domains.c.updated_at < now - unwritten)
                     for status in (Status.PENDING, Status.ERROR)))
 
@@ -388,16 +389,12 @@ def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
 def deleted_by_name(tx: Tx, pool_name: str, names: Iterable[str]) -> dict[str, Domain]:
     """The newest of the pool's deleted domains that had these names."""
     return {domain.name: domain for part in chunks(names) for domain in DOMAINS.all(
-        tx, _SELECT.where(_in_pool(pool_name), domains.c.name.in_(part), domains.c.status == Status.DELETED)
-        .order_by(domains.c.generation))}
+        tx, _SELECT.where(domains.c.pool_id == pool_store.id_of(pool_name), domains.c.name.in_(part),
+                          domains.c.status == Status.DELETED).order_by(domains.c.generation))}
 
 
 def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
     """The pool's deleted domains that were not purged yet, by id after *after_id*."""
     return DOMAINS.all(tx, _SELECT.where(
-        _in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
+        domains.c.pool_id == pool_store.id_of(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
         .order_by(domains.c.id).limit(limit))
-
-
-def _in_pool(pool_name: str) -> Any:
-    return domains.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()

@@ -79,10 +79,11 @@ def count_domains(tx: Tx, with_deleted: bool, project_id: str, most: int) -> int
     return count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, counted), most)
 
 
-def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
-    """How many recordsets a domain has, except those made from its pool; counted up to *most*."""
-    return count(tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id,
-                                                      recordsets.c.deleted == ALIVE, ~recordsets.c.managed), most)
+def count_recordsets(tx: Tx, domain_id: str, most: int, with_managed: bool = False) -> int:
+    """How many recordsets a domain has, except those made from its pool unless *with_managed*; counted up to *most*."""
+    return count(tx, sa.select(recordsets.c.id).where(
+        recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE,
+        *(() if with_managed else (~recordsets.c.managed,))), most)
 
 
 def count_records(tx: Tx, domain_id: str, most: int) -> int:

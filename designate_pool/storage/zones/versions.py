@@ -89,7 +89,7 @@ _OF_SOME = (_STEPS.add_columns(domains.c.id, domains.c.serial, domains.c.journal
             .limit(sa.bindparam('rows')))
 _PAGE = (sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.former_serial, TABLE.c.kind, TABLE.c.actor,
                    TABLE.c.project_id, TABLE.c.request_id, TABLE.c.created_at, TABLE.c.gone, TABLE.c.added,
-                   _IS_KEPT.label('is_kept'), TABLE.c.reason)
+                   TABLE.c.reason)
          .where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before')).order_by(TABLE.c.number.desc())
          .limit(sa.bindparam('limit')))
 _FIELDS = len(_PAGE.selected_columns)

@@ -56,10 +56,9 @@ def find(tx: Tx, domain_id: str, page: PageRequest, project_id: str | None) -> l
     return _ENTITIES.find(tx, page, SHARES.c.domain_id == domain_id, *only)
 
 
-def delete(tx: Tx, domain_id: str, project_id: str | None = None) -> None:
-    """Delete the share of a domain with a project; with None all its shares."""
-    target = () if project_id is None else (SHARES.c.target_project_id == project_id,)
-    tx.execute(SHARES.delete().where(SHARES.c.domain_id == domain_id, *target))
+def delete(tx: Tx, domain_id: str, project_id: str) -> None:
+    """Delete the share of a domain with a project."""
+    tx.execute(SHARES.delete().where(SHARES.c.domain_id == domain_id, SHARES.c.target_project_id == project_id))
 
 
 def has_any(tx: Tx, domain_id: str) -> bool:

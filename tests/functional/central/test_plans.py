@@ -270,17 +270,6 @@ class TestOwned:
         database.run(rrset_ownership.note, ONE, domain.id, (), many)
         assert self.keys(database, ONE, domain) == frozenset()
 
-    def test_forgetting_a_domain_or_a_server(self, central: Central, database: Storage) -> None:
-        domain, other = create(central), create(central, 'example.org.')
-        for server in (ONE, TWO):
-            for each in (domain, other):
-                database.run(rrset_ownership.note, server, each.id, [f'{each.name}\tMX'], ())
-        assert database.run(rrset_ownership.forget, ONE, domain.id) == 1
-        assert [len(self.keys(database, *each)) for each in ((ONE, domain), (ONE, other), (TWO, domain))] == [0, 1, 1]
-        assert database.run(rrset_ownership.forget, TWO) == 2
-        assert database.run(rrset_ownership.forget, TWO) == 0
-        assert self.keys(database, ONE, other) == {'example.org.\tMX'}
-
     @pytest.mark.all_databases
     def test_two_who_note_the_same_at_once(self, central: Central, database: Storage,
                                            monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.api.services.zone_task_store import PIECE, PIECES_PER_TRANSACTION, ZoneTaskStore
+from designate_pool.api.services.zone_task_store import PIECE, PIECES_PER_TRANSACTION, ZoneTaskStore, write_zone
 from designate_pool.central import import_worker
 from designate_pool.central.import_worker import LEASE, MOST_TRIES, ImportWorker
 from designate_pool.central.purger import Purger
@@ -386,7 +386,7 @@ class TestAnExport:
 
         before = export_zone(central, RED, domain.id)
         monkeypatch.setattr('designate_pool.api.services.zone_task_store.time.sleep', change)
-        file, size = tasks.zone_file(domain.id)
+        file, size = tasks.spooled(write_zone, domain.id)
         with file:
             assert file.read().decode() == before and len(before) == size
         assert changed
