@@ -44,7 +44,9 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
     if new.ttl != old.ttl:
         _check_recordsets(tx, old, inheriting=True)
     plan_rules.gate_values(tx, context, old, new, now, *values)
-    new, = to.write(tx, [JournalEntry(context, old, rules.change(new, now, events.request_id(context)))], now)
+    # Of the old one, so that what servers keep meanwhile is that.
+    new = dataclasses.replace(rules.change(old, now, events.request_id(context)), **values)
+    new, = to.write(tx, [JournalEntry(context, old, new)], now)
     domains.save(tx, new, context.operation_id)
     if new.ttl != old.ttl:
         recordsets.touch_inheriting(tx, new.id, new.serial, now)

@@ -110,8 +110,8 @@ def test_servers_have_nothing_that_was_written_under_a_freeze(frozen: Frozen, cl
         frozen.freeze()
         for number in range(4):
             clock.now += 10
-            frozen.put(changed, f'192.0.2.{10 + number}', 'www' if number % 2 else 'mail')
             central.update_domain(WHO, changed.id, {'ttl': 100 + number, 'email': f'h{number}@example.com'})
+            frozen.put(changed, f'192.0.2.{10 + number}', 'www' if number % 2 else 'mail')
         frozen.put(behind, '192.0.2.3')
         central.raise_serial_above(WHO, behind.id, central.get_domain(WHO, behind.id).serial + 9)
         central.renew_pool(WHO, frozen.pool.id)
