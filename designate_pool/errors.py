@@ -456,12 +456,6 @@ class PlanMoved(Conflict):
     type = 'plan_moved'
 
 
-class ChangeMoved(PlanMoved):
-    """The change {plan} is not made: {why}."""
-
-    type = 'change_moved'
-
-
 class WaitsForApproval(PoolError):
     """The change of {domain.name} waits for approval as {plan}."""
 

@@ -37,8 +37,7 @@ _HINTS = {
     'server_silent': "Look whether it runs; 'designate-pool-manage config check' asks it, and says what to do.",
     'secondary_zone': "Change them at a master; 'designate-pool zone refresh' transfers them now.",
     'bad_configuration': 'Nothing has changed; correct the file and reload again.',
-    'plan_not_found': "'designate-pool plan list' shows the plans there are, 'designate-pool zone changes' the changes "
-                      'that wait for approval.',
+    'plan_not_found': "'designate-pool plan list' and 'designate-pool zone changes' show those there are.",
     'change_ended': "'designate-pool zone changes' shows those that wait.",
     'change_moved': 'It waits no longer; who asked for it has to ask for it again, as the zone is now.',
     'wrong_plan_state': "'designate-pool plan list' shows the state of each; 'designate-pool plan' makes a new one.",

@@ -73,18 +73,21 @@ class TlsStream:
         self._socket = sock
         self._deadline = Deadline(0)
         self._turns = Turns()
+        self._is_strict = not is_server and context.verify_mode is ssl.CERT_REQUIRED
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session = context.wrap_bio(self._incoming, self._outgoing, is_server, server_name)
 
     def handshake(self, deadline: Deadline) -> None:
         """Agree on keys and names.
 
-        :raises OSError: when it takes too long, or the two do not agree (``ssl.SSLError``)
+        :raises OSError: when it takes too long, or the two do not agree (``ssl.SSLError``, ``ConnectionError``)
         """
         self.settimeout(deadline.left())
         while True:
             try:
                 self._session.do_handshake()
+                if self._is_strict and self._session.selected_alpn_protocol() is None:
+                    raise ConnectionError('the server has not chosen the ALPN token "dot" (RFC 9103)')
                 return self._flush()
             except ssl.SSLWantReadError:
                 self._flush()

@@ -38,7 +38,6 @@ _ALGORITHMS = {word: dns.name.from_text(_LONG_MD5 if word == 'hmac-md5' else wor
 
 #: What names keys have: others would need quotes or escapes in some configuration of a server.
 NAME = 'a domain name of letters, digits, - and _'
-_NAME = re.compile(r'([A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?')
 
 _ANY_CLASS_NO_TTL = struct.pack('!HI', wire.ANY, 0)
 _TIMERS = struct.Struct('!HIH')
@@ -98,7 +97,7 @@ class TsigRecord(NamedTuple):
 
 def is_name(text: str) -> bool:
     """Whether a key may have that name in messages (RFC 8945 section 4.2) and in the configuration of every make."""
-    return len(text.removesuffix('.')) <= 253 and _NAME.fullmatch(text) is not None
+    return len(text.removesuffix('.')) <= 253 and bool(re.fullmatch(r'(?a)([\w-]{1,63}\.)*[\w-]{1,63}\.?', text))
 
 
 def key_from(key: TsigKey) -> dns.tsig.Key:

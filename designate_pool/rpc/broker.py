@@ -108,8 +108,8 @@ class NamingTransport(pyamqp.Transport):
         try:
             return super().establish_connection()  # type: ignore[no-untyped-call]
         except OSError as error:
-            client: Any = self.client
-            raise ConnectionError(f'the broker at {client.hostname}:{client.port} does not answer: {error}') from error
+            where = self.client and self.client.host
+            raise ConnectionError(f'the broker at {where} does not answer: {error}') from error
 
 
 pyamqp.Transport = NamingTransport  # type: ignore[misc]

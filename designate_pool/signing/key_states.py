@@ -108,13 +108,15 @@ def at_first(keys: Sequence[SigningKey]) -> Sequence[SigningKey]:
     return [dataclasses.replace(key, state=_first_state(key)) if key.state is KeyState.MADE else key for key in keys]
 
 
-def zone_state(keys: Iterable[SigningKey], is_leaving: bool) -> SigningState:
-    """How far the signing of a zone with these keys has come."""
+def zone_state(keys: Iterable[SigningKey], is_leaving: bool,
+               ds: Mapping[str, Collection[str] | None] | None = None) -> SigningState:
+    """How far the signing of a zone with these keys has come, by the *ds* at its parent where these matter."""
     states = {key.state for key in keys if key.role != KeyRole.ZSK and key.state in key_records.IN_ZONE}
     if is_leaving:
         return SigningState.DS_LEAVING if states else SigningState.UNSIGNING
     if states & {KeyState.ACTIVE, KeyState.DS_SEEN}:
-        return SigningState.SECURE
+        is_gone = ds is not None and not any(ds.values()) and states & {KeyState.PUBLISHED, KeyState.READY}
+        return SigningState.DS_WAIT if is_gone else SigningState.SECURE
     if KeyState.READY in states:
         return SigningState.DS_WAIT
     return SigningState.SIGNED if states else SigningState.SIGNING
@@ -155,7 +157,7 @@ class _Plan:
         ttl = self._longest(DNSKEY_TTL, self.policy.dnskey_ttl, self.keys)
         if key.role != KeyRole.ZSK and not self._of_role(key, KeyState.ACTIVE):
             # Caches may have answers without signatures, and that there is no key.
-            ttl = max(ttl, self.facts.largest_ttl, self.facts.soa_minimum)
+            ttl = max(ttl, self._longest(SIGNED_TTL, self.facts.largest_ttl, self.keys), self.facts.soa_minimum)
         yield self._after_caches(key, KeyState.READY, ttl, '')
 
     def ready(self, key: SigningKey) -> Iterator[KeyStep]:
@@ -178,16 +180,18 @@ class _Plan:
         if any(records is not None and self._has_no_ds(key, records) for name, records in self.facts.ds.items()
                if name not in self.facts.skipped):
             yield self._become(key, KeyState.READY)
-        elif key.active_at is not None and key.active_at > self.time:
-            yield KeyStep(key.role, key, None, False, key.active_at)
         else:
-            yield from self._activate(key)
+            seconds = self._longest(DS_TTL, self.policy.parent_ds_ttl, self.keys) if key.active_at else 0
+            step = self._after(key, KeyState.ACTIVE, seconds, '')
+            yield from self._activate(key) if step.key and step.key.state is KeyState.ACTIVE else [step]
 
     def active(self, key: SigningKey) -> Iterator[KeyStep]:
         """A key that is not followed by another one yet is rolled at the end of its life."""
         lifetime = self.policy.lifetimes.get(key.role)
-        end = key.active_at + timedelta(seconds=lifetime) if lifetime and key.active_at else None
-        yield KeyStep(key.role, key, None, False, end)
+        since = key.active_at and min(key.active_at, self.time)
+        end = since + timedelta(seconds=lifetime) if lifetime and since else None
+        corrected = None if since == key.active_at else dataclasses.replace(key, active_at=since)
+        yield KeyStep(key.role, key, corrected, corrected is not None, end)
         if end is not None and end <= self.time and not self._of_role(key, KeyState.MADE, *_ROLLING):
             yield KeyStep(key.role, None, None, True, self.time)
 
@@ -241,6 +245,8 @@ class _Plan:
             return KeyStep(key.role, key, dataclasses.replace(key, **changes), True, None, why)
         if why:
             return self._wait(key, why)
+        if at is not None and at > self.time + timedelta(seconds=seconds):
+            at = None  # it was written when the clock was ahead
         if at is None and seconds:
             at = self.time + timedelta(seconds=seconds)
             changes[field] = at

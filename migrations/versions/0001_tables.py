@@ -609,6 +609,7 @@ table(
     sa.Column('retire_at', Time),
     sa.Column('remove_at', Time),
     sa.Index(None, 'domain_id'),
+    sa.Index(None, 'state', 'remove_at'),
 )
 
 table(

@@ -48,9 +48,8 @@ def show_status(api: Api, req: falcon.Request, resp: falcon.Response) -> None:
     name, context = request.query(req).get('pool', api.pool_name), pool_requester(req)
     reports = api.central.report_servers(context, name)
     pools = {pool.name: pool for pool in find_all_pools(api.central, context)}
-    others = {other: (api.central.report_servers(context, other),
-                      len(api.storage.read(dashboard.in_error, other, FAILURES, context.scope)))
-              for other in pools if other != name}
+    others = {other: (api.central.report_servers(context, other), len(api.storage.read(
+        dashboard.in_error, other, FAILURES, context.scope))) for other in pools if other != name}
     freeze = Freeze.parse(pools[name].freeze) if name in pools else None
     programs = api.central.find_service_statuses(context, PageRequest(limit=PROGRAMS))
     server_ids = [report.server.id for report in reports]

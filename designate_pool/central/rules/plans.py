@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from designate_pool.central import transactions
 from designate_pool.central.validation import fields
-from designate_pool.errors import (ChangeMoved, Conflict, DomainNotFound, Forbidden, InvalidField, PlanNotFound,
+from designate_pool.errors import (Conflict, DomainNotFound, Forbidden, InvalidField, PlanMoved, PlanNotFound,
                                    PoolError, RecordSetNotFound, Refused, WaitsForApproval, WrongPlanState)
 from designate_pool.model import (Action, ChangeKind, Context, Domain, PageRequest, PlanState, RecordChange, Status,
                                   StoredPlan, new_id)
@@ -128,7 +128,7 @@ def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequenc
     :param changes: what it changes, as JSON
     :param value: what the request asks for, as it will be
     :raises WaitsForApproval: when it needs approval
-    :raises ChangeMoved: when it was approved, and would change something else by now
+    :raises PlanMoved: when it was approved, and would change something else by now
     """
     if not context.approved_by and (not domain.needs_approval
                                     or context.may_approve and context.sees(domain.project_id)):
@@ -138,11 +138,10 @@ def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequenc
         raise WaitsForApproval(domain=domain, changes=made, value=value(), plan='')
     plan = store.lock(tx, context.operation_id)
     if plan is None or plan.state is not PlanState.PARKED:
-        raise WrongPlanState(plan=context.operation_id, state=plan and plan.state, type='change_ended',
-                             why='it does not wait any more')
+        raise WrongPlanState(plan=context.operation_id, state=plan and plan.state, type='change_ended', why='it ended')
     asked = json.loads(plan.document)
     if _served(asked['changes'], asked['request']['ttl']) != _served(made, domain.ttl):
-        raise ChangeMoved(plan=plan.id, why=f'what it changes in {domain.name} has changed since it was asked for')
+        raise PlanMoved(plan=plan.id, type='change_moved', why=f'what it changes in {domain.name} has changed since')
     store.change_state(tx, plan.id, (PlanState.PARKED,), PlanState.APPLIED, f'approved by {context.approved_by}', now)
 
 
@@ -312,7 +311,7 @@ class WaitingChanges:
         """Make a change that waits for approval, for who has asked for it.
 
         :param check: called before with the id, and the context, method and arguments of the request
-        :raises ChangeMoved: when what it changes has changed since, or nothing of it is left; then it is dropped
+        :raises PlanMoved: when what it changes has changed since, or nothing of it is left; then it is dropped
         :raises Forbidden: as :func:`approved`, and when who has asked for it may not make it any more
         """
         plan, asker, method, arguments = self._storage.read(approved, context, change_id, self._storage.now())
@@ -320,15 +319,15 @@ class WaitingChanges:
             check(plan.id, asker, method, arguments)
             getattr(self._central, method)(asker, **arguments)
             if self.get(context, plan.id).state is PlanState.PARKED:
-                raise ChangeMoved(plan=plan.id, why='nothing of it is left to do')
+                raise PlanMoved(plan=plan.id, type='change_moved', why='nothing of it is left to do')
         except PoolError as error:
             reason = str(error)
             if isinstance(error, RecordSetNotFound):
-                error = ChangeMoved(plan=plan.id, why=reason.removesuffix('.'))
+                error = PlanMoved(plan=plan.id, type='change_moved', why=reason.removesuffix('.'))
             elif isinstance(error, (DomainNotFound, Forbidden)):
                 error = Forbidden(what=f'approve the change {plan.id}',
                                   why=f'who has asked for it may not make it any more: {reason.removesuffix(".")}')
-            if isinstance(error, ChangeMoved):
+            if isinstance(error, PlanMoved):
                 self._run(drop_change, plan.id, error.kwargs['why'], self._storage.now())
             if self.get(context, plan.id).state is not PlanState.APPLIED:  # by another one at the same time
                 raise error from None

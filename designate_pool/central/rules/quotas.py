@@ -219,8 +219,7 @@ class Allowance:
         """
         domain = queries.own_domain(tx, context, domain_id)
         if domain.awaits_transfer:
-            raise NotFound(what=f'content of the secondary zone {domain.name} now: its masters were not reached',
-                           type='no_contents')
+            raise NotFound(what=f'content of {domain.name} now: its masters were not reached', type='no_contents')
         self._check_export_size(tx, domain)
         return domain
 

@@ -184,7 +184,7 @@ class KeyEvents:
         if is_signed and not domain.is_signed and self._prepare(tx, domain, state, after, policy, now):
             return True
         zone_signing.save_keys(tx, [*by_id.values()], now)
-        stage = key_states.zone_state(after, is_leaving)
+        stage = key_states.zone_state(after, is_leaving, facts.ds)
         if stage is not state.state:
             LOG.info('%s: %s, was %s', domain.name, stage, state.state)
         waits = [step.waits_for for step in steps if step.waits_for]

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import logging
 import threading
+import time
 import urllib.parse
 from collections.abc import Callable, Collection
 from typing import Any
@@ -23,6 +24,8 @@ from designate_pool.signing import keys
 LOG = logging.getLogger(__name__)
 #: Seconds that a call waits for the one before.
 PATIENCE = 10.0
+#: Seconds after which the transaction that a key was made in has ended.
+PENDING = 600.0
 _LOCK = threading.Lock()
 #: The session that is open, and the private keys that were found by it, by id.
 _OPEN: dict[tuple[str, str], tuple[Any, dict[bytes, Any]]] = {}
@@ -51,6 +54,8 @@ class KeyToken:
         self._pin = settings.pkcs11_pin
         self._compute = compute
         self._wrong_pin: Exception | None = None
+        #: When each key was made here of which it is not known yet that it is stored, by id.
+        self.made: dict[str, float] = {}
         self._outages = OutageLog(LOG, '%s cannot be used: %s', '%s can be used again')
         #: The roles of keys that are made in it.
         self.roles: Collection[KeyRole] = {'none': (), 'ksk': (KeyRole.KSK, KeyRole.CSK),
@@ -72,6 +77,7 @@ class KeyToken:
         """Make a key, whose tag is none of *tags*."""
         while True:
             key_id = new_id()
+            self.made[key_id] = time.monotonic()
             dnskey = keys.dnskey(role, algorithm, self._call(self._name, self._generate, bytes.fromhex(key_id),
                                                              f'{zone} {role}', algorithm))
             if (tag := keys.tag_of(dnskey)) not in tags:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,9 +14,8 @@ from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
-from designate_pool.central.signing import key_events, parent_ds, zone_signer
+from designate_pool.central.signing import key_events, key_token, parent_ds, zone_signer
 from designate_pool.central.signing.key_events import KeyEvents
-from designate_pool.central.signing.key_token import KeyToken
 from designate_pool.central.signing.zone_signer import ZoneSigner
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
@@ -24,7 +24,7 @@ from designate_pool.model import (Context, Domain, Endpoint, KeyRole, KeyState, 
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.rules import Level, Rule, Violation
 from designate_pool.settings import CentralSettings, SigningPolicy
-from designate_pool.signing import key_states, keys, verifier
+from designate_pool.signing import canonical, key_states, keys, verifier
 from designate_pool.signing.key_states import KeyStep
 from designate_pool.storage import queries
 from designate_pool.storage.operations import pool_servers
@@ -60,7 +60,7 @@ class SignedZones:
                  event_sender: events.EventSender, allowance: Allowance, compute: Callable[..., Any]) -> None:
         self._storage = storage
         self._run = functools.partial(transactions.run, storage)
-        self._token = KeyToken(settings, compute) if settings.pkcs11_module else None
+        self._token = key_token.KeyToken(settings, compute) if settings.pkcs11_module else None
         self._signer = ZoneSigner(settings.signing_policies, settings.signing_keys, self._token)
         #: The journal, whose versions of signed zones are signed.
         self.journal = Journal(settings.journal_records, settings.history_records, self._signer)
@@ -151,13 +151,18 @@ class SignedZones:
         return self._change(context, domain_id, self._import, files, policy)
 
     def empty_token(self) -> None:
-        """Delete from the token of this Central the keys that no zone has any more."""
+        """Delete from the token of this Central the keys that no zone has any more, or that were made here and that
+        none has got."""
         if self._token is None:
             return
-        for key_id, uri in self._storage.read(zone_signing.unused_in_token).items():
-            if self._token.uri_of(key_id) == uri:
+        before = time.monotonic() - key_token.PENDING
+        made = [key_id for key_id, at in [*self._token.made.items()] if at < before]
+        for key_id, uri in self._storage.read(zone_signing.unused_in_token, made).items():
+            if uri in (None, self._token.uri_of(key_id)):
                 self._token.destroy(key_id)
                 self._storage.run(zone_signing.forget_token, key_id)
+        for key_id in made:
+            self._token.made.pop(key_id, None)
 
     def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
         domain_id = fields.domain_id(domain_id)
@@ -207,20 +212,20 @@ class SignedZones:
                     zone_keys = [dataclasses.replace(zone_keys[0], state=KeyState.READY, ready_at=now)]
                     zone_signing.save_keys(tx, zone_keys, now)
                 zone_signing.save_state(tx, dataclasses.replace(
-                    state, state=key_states.zone_state(zone_keys, False), since=now, next_event_at=now, ds_seen={},
+                    state, state=key_states.zone_state(zone_keys, False, {}), since=now, next_event_at=now, ds_seen={},
                     why=None, serial=None), now)
                 return
         self._begin(tx, domain, policy_name, policy.algorithm_number, now)
 
     def _begin(self, tx: Tx, domain: Domain, policy_name: str, algorithm: int, now: datetime) -> None:
         policy = self._signer.policy(policy_name)
-        self._refuse_unfit(tx, domain, policy.refresh)
+        self._refuse_unfit(tx, domain, policy)
         zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, algorithm, policy.denial, now,
                                                 next_event_at=now), now)
         # From now on its changes concern the signer, and the SOA stays as it is.
         domains.save(tx, dataclasses.replace(domain, soa_names=zone_signer.soa_names(tx, domain)))
 
-    def _refuse_unfit(self, tx: Tx, domain: Domain, longest_expire: int) -> None:
+    def _refuse_unfit(self, tx: Tx, domain: Domain, policy: SigningPolicy) -> None:
         if domain.is_secondary:
             raise Refused('secondary_zone', f'The zone {domain.name} is a secondary zone: who runs its masters '
                                             'signs it.', 409)
@@ -231,10 +236,13 @@ class SignedZones:
         if own is not None:
             raise Refused('has_signatures', f'The zone {domain.name} has the recordset {own.name} {own.type}, as '
                                             'signers make them; delete such recordsets first.', 409)
-        if domain.expire > longest_expire:
-            raise Refused('expire_too_long', f'A server that is cut off would serve {domain.name} for {domain.expire} '
-                                             f's (expire in its SOA), and signatures are renewed when they are valid '
-                                             f'for {longest_expire} s more (refresh of the policy).', 409)
+        if not domain.refresh < domain.expire <= policy.refresh:
+            raise Refused('expire_unfit', f'Expire in the SOA of {domain.name}, {domain.expire} s, has to be more than '
+                                          f'its refresh, and at most {policy.refresh} s (refresh of the policy), as '
+                                          'signatures have to outlive it.', 409)
+        if policy.denial == 'NSEC3' and len(canonical.name_wire(domain.name)) > 255 - 33:
+            raise Refused('name_too_long', f'With a label of 32 characters before {domain.name}, the names of NSEC3 '
+                                           'records (RFC 5155) would be too long; take a policy of NSEC.', 409)
         zone_signer.refuse_pool(tx, domain)
 
     def _disable(self, tx: Tx, context: Context, domain: Domain, force: bool, now: datetime) -> None:

@@ -6,7 +6,7 @@ claims and for what was seen at the parent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -199,11 +199,13 @@ def private_of(tx: Tx, key_ids: Iterable[str]) -> dict[str, str]:
     ).tuples()}
 
 
-def unused_in_token(tx: Tx) -> dict[str, str]:
-    """The keys in tokens that no domain has any more, by id: as :attr:`SigningKey.token_uri`."""
-    return {key: uri for key, uri in tx.execute(
-        sa.select(zone_keys.c.id, zone_keys.c.token_uri).join(domains, domains.c.id == zone_keys.c.domain_id).where(
-            IN_TOKEN, sa.or_(zone_keys.c.state == KeyState.REMOVED, domains.c.purged))).tuples()}
+def unused_in_token(tx: Tx, made: Collection[str] = ()) -> dict[str, str | None]:
+    """The keys in tokens that no domain has any more, by id: as :attr:`SigningKey.token_uri`; None for those of *made*
+    that no domain ever had."""
+    stored = tx.execute(sa.select(zone_keys.c.id).where(zone_keys.c.id.in_(made))).scalars() if made else ()
+    return {**dict.fromkeys({*made}.difference(stored)), **dict(tx.execute(
+        sa.select(zone_keys.c.id, zone_keys.c.token_uri).where(IN_TOKEN, zone_keys.c.state == KeyState.REMOVED)
+    ).tuples().all())}
 
 
 def forget_token(tx: Tx, key_id: str) -> None:

@@ -496,7 +496,7 @@ zone_keys = sa.Table(
     sa.Column('state', Code(KeyState, 16), nullable=False),
     sa.Column('longest_ttls', Json, nullable=False),
     *moments('publish_at', 'ready_at', 'active_at', 'ds_seen_at', 'retire_at', 'remove_at'),
-    sa.Index(None, 'domain_id'),
+    *indexes('domain_id', 'state remove_at'),
 )
 
 #: What the signer has added to zones.

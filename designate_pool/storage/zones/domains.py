@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, Domain, PageRequest, Status, names
+from designate_pool.model import Action, Domain, KeyState, PageRequest, Status, names
 from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, lost_race, values_among
-from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
+from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools, zone_keys
 from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import zone_shares
 
@@ -321,9 +321,11 @@ def restore(tx: Tx, domain: Domain, operation_id: str) -> None:
 
 
 def mark_purged(tx: Tx, ids: Iterable[str]) -> None:
-    """Have those of these domains that are deleted, and stay it until this transaction ends, never be restored."""
+    """Have these deleted domains, which are locked, never be restored."""
     for part in chunks(sorted(ids)):
-        tx.execute(sa.update(domains).where(domains.c.id.in_(part), domains.c.deleted != ALIVE).values(purged=True))
+        tx.execute(sa.update(domains).where(domains.c.id.in_(part)).values(purged=True))
+        tx.execute(sa.update(zone_keys).values(state=KeyState.REMOVED).where(
+            zone_keys.c.domain_id.in_(part), zone_keys.c.state != KeyState.REMOVED))
 
 
 def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after_id: str, limit: int) -> list[Domain]:

@@ -17,7 +17,7 @@ from designate_pool.central.import_worker import SMALL
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans as rules
 from designate_pool.central.service import Central
-from designate_pool.errors import (ChangeMoved, Forbidden, PlanNotFound, PoolError, Refused, WaitsForApproval,
+from designate_pool.errors import (Forbidden, PlanMoved, PlanNotFound, PoolError, Refused, WaitsForApproval,
                                    WrongPlanState)
 from designate_pool.model import (Context, Domain, PageRequest, PlanState, Pool, PoolServer, RecordChange, RecordSet,
                                   ServerState, StoredPlan, ZoneTaskKind, ZoneTaskStatus, ZoneTransferIn, new_id)
@@ -222,7 +222,7 @@ def test_a_change_of_what_has_changed_since_is_refused(place: Place, database: S
     plan_id, _ = ask(lambda: DOORS[door](place, ASKER))
     move(place)
     before = everything(database)
-    with pytest.raises(ChangeMoved):
+    with pytest.raises(PlanMoved):
         place.central.changes.approve(APPROVER, plan_id)
     assert everything(database) == before
     assert place.central.changes.get(WHO, plan_id).state is PlanState.DROPPED

@@ -324,6 +324,12 @@ def test_what_cannot_be_signed_is_refused_with_words(central: Central, database:
     assert refused(central.dnssec.enable, Context(project_id='blue'), domain.id) == 'zone_not_found'
     own = create(central, 'other.example.', ('other.example.', 'DNSKEY', ['257 3 13 ' + 'A' * 86 + '==']), who=RED)
     assert refused(central.dnssec.enable, RED, own.id) == 'has_signatures'
+    long = create(central, '.'.join(['a' * 63] * 3 + ['b' * 18, 'example.com.']), who=RED)
+    assert refused(central.dnssec.enable, RED, long.id, 'hashed') == 'name_too_long'
+    for refresh, expire in ((86400, 86400), (3600, POLICIES['default'].refresh + 1)):
+        database.run(lambda tx, **soa: tx.execute(sa.update(schema.domains).where(
+            schema.domains.c.id == long.id).values(**soa)).close(), refresh=refresh, expire=expire)
+        assert refused(central.dnssec.enable, RED, long.id) == 'expire_unfit'
     central.dnssec.enable(RED, domain.id)
     for rtype, text in (('CDS', f'1 13 2 {"ab" * 32}'), ('NSEC3PARAM', '1 0 0 -')):
         assert refused(change, central, domain, (domain.name, rtype, [text])) == 'has_signatures'
@@ -793,6 +799,22 @@ def test_signing_that_goes_on_after_all_waits_for_the_ds_that_the_parent_may_hav
     check(database, clock, domain)
 
 
+def test_signing_that_goes_on_in_a_rollover_is_not_secure_before_the_parent_has_a_ds(
+        central: Central, database: Storage, clock: Clock) -> None:
+    domain = secured(central, clock)
+    central.dnssec.roll(RED, domain.id, 'KSK')
+    central.dnssec.disable(RED, domain.id)
+    database.run(zone_signing.report_ds, {domain.id: {'192.0.2.53:53': []}}, clock.moment())
+    assert central.dnssec.enable(RED, domain.id).state.state is SigningState.DS_WAIT
+    lived(central, clock, domain, 86400)
+    assert states(central, domain) == ['KSK active', 'KSK ready', 'ZSK active']
+    for seen, state in ([], SigningState.DS_WAIT), (central.dnssec.show(RED, domain.id).ds, SigningState.SECURE):
+        database.run(zone_signing.report_ds, {domain.id: {'192.0.2.53:53': seen}}, clock.moment())
+        lived(central, clock, domain, 60)
+        assert central.dnssec.show(RED, domain.id).state.state is state
+        check(database, clock, domain)
+
+
 def test_a_key_that_signs_all_is_rolled(central: Central, database: Storage, clock: Clock,
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zone_signer, 'MOST_RENEWED', 5)
@@ -924,13 +946,7 @@ def test_the_ttl_that_a_user_has_given_the_ds_is_waited_for(central: Central, da
     for _ in range(14):
         lived(central, clock, child, 12 * HOUR)
     assert states(central, child) == ['KSK active', 'ZSK active']
-    central.dnssec.roll(RED, child.id, 'KSK')
-    for _ in range(8):
-        lived(central, clock, child, 12 * HOUR)
-    assert states(central, child) == ['KSK active', 'KSK ds-seen', 'ZSK active']
-    for _ in range(4):
-        lived(central, clock, child, 12 * HOUR)
-    assert states(central, child) == ['KSK active', 'ZSK active']
+    rolled(central, clock, child, 'KSK', 12 * HOUR, 8, ['KSK active', 'KSK ds-seen', 'ZSK active'], 4)
     central.dnssec.disable(RED, child.id)
     change(central, parent, ('sub.example.com.', 'DS', []))  # the user's own
     for _ in range(9):
@@ -1052,6 +1068,16 @@ def test_a_zone_that_tells_of_others_is_given_away_or_unsigned(
     check(database, clock, zones[0])
 
 
+def rolled(central: Central, clock: Clock, domain: Domain, role: str, seconds: float, first: int, half: list[str],
+           then: int) -> None:
+    """Roll a key: the states are *half* way after *first* times so many seconds, and at rest after *then* more."""
+    central.dnssec.roll(RED, domain.id, role)
+    for times, expected in (first, half), (then, ['KSK active', 'ZSK active']):
+        for _ in range(times):
+            lived(central, clock, domain, seconds)
+        assert states(central, domain) == expected
+
+
 def secured(central: Central, clock: Clock, name: str = 'example.com.', policy: str = 'default') -> Domain:
     """A signed zone whose parent has its DS."""
     domain = create(central, name, (f'www.{name}', 'A', ['192.0.2.1']), who=RED)
@@ -1069,13 +1095,7 @@ def test_a_key_is_waited_for_with_ttls_that_were_published_while_it_was_in_use(c
     domain = secured(central, clock)
     change(central, domain, ('www.example.com.', 'A', ['192.0.2.1']), ttl=86400)
     change(central, domain, ('www.example.com.', 'A', ['192.0.2.1']), ttl=60)
-    central.dnssec.roll(RED, domain.id, 'ZSK')
-    for _ in range(10):
-        lived(central, clock, domain, 2 * HOUR)
-    assert states(central, domain) == ['KSK active', 'ZSK active', 'ZSK retiring']
-    for _ in range(5):
-        lived(central, clock, domain, 2 * HOUR)
-    assert states(central, domain) == ['KSK active', 'ZSK active']
+    rolled(central, clock, domain, 'ZSK', 2 * HOUR, 10, ['KSK active', 'ZSK active', 'ZSK retiring'], 5)
 
 
 def test_a_zone_is_signed_on_as_it_is_when_its_policy_has_changed(
@@ -1217,6 +1237,10 @@ def test_signatures_that_begin_in_the_future_are_renewed_when_the_clock_is_right
     lived(central, clock, domain, 60)
     for each in (domain, other):
         check(database, clock, each)
+    for _ in range(8):  # a rollover that was begun then goes on, as if it had been begun now
+        lived(central, clock, domain, 6 * HOUR)
+        check(database, clock, domain)
+    assert states(central, domain) == ['KSK active', 'ZSK active']
     before = central.get_domain(RED, domain.id).serial
     for _ in range(3):
         lived(central, clock, domain, 3000)

@@ -233,6 +233,26 @@ def test_a_purged_zone_leaves_the_token(central: Central, database: Storage, clo
         assert set(connection.execute(sa.select(schema.zone_keys.c.domain_id)).scalars()) == {domain.id}
 
 
+def test_a_key_whose_transaction_has_failed_leaves_the_token_when_no_other_one_may_be_under_way(
+        central: Central, database: Storage, clock: Clock, softhsm: SoftHsm, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain, lost = create(central, 'example.com.', who=RED), create(central, 'example.org.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    kept = key_of(database, domain, 'KSK').id
+
+    def fails(*_: Any) -> None:
+        raise errors.ServiceUnavailable(service='the database', why='it is away')
+
+    with monkeypatch.context() as away:
+        away.setattr(zone_signing, 'add_keys', fails)
+        central.dnssec.enable(RED, lost.id)
+    other = token_of(softhsm).generate('example.net.', KeyRole.KSK, keys.ECDSAP256SHA256, ())  # of another Central
+    central.dnssec.empty_token()
+    assert len(softhsm.ids()) == 3 and softhsm.ids() > {kept, other.id}
+    monkeypatch.setattr(key_token, 'PENDING', 0)
+    central.dnssec.empty_token()
+    assert softhsm.ids() == {kept, other.id}
+
+
 def test_a_token_that_lacks_an_algorithm_is_told_and_a_wrong_pin_is_tried_once(
         central: Central, database: Storage, clock: Clock, softhsm: SoftHsm) -> None:
     softhsm.close()

@@ -63,7 +63,7 @@ def test_the_example_works(tmp_path: pathlib.Path) -> None:
         dump = 'dump', *words, '--source', 'pool', '--output', 'dumped'
         told = folder.run(*dump)
         assert told.out.count('RRsets dumped/') == 2
-        assert told.err == (f'{empty} is left out: pool cannot be read: There is no content of the secondary zone '
+        assert told.err == (f'{empty} is left out: pool cannot be read: There is no content of '
                             f'{empty} now: its masters were not reached.\n')
         assert 'its masters were not reached' in folder.run(*dump, empty, code=1).err
 

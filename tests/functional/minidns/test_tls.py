@@ -86,6 +86,12 @@ def test_who_proves_nothing_is_not_asked(served: MiniDns, authority: Authority, 
         serial_over(peer_of(served, tls.client_context(ca.pair.certificate), name))
 
 
+def test_a_server_that_has_not_chosen_the_alpn_token_is_not_asked(served: MiniDns, authority: Authority) -> None:
+    context = ssl.create_default_context(cafile=authority.pair.certificate)
+    with pytest.raises(BackendUnreachable, match='has not chosen the ALPN token "dot"'):
+        serial_over(peer_of(served, context))
+
+
 def test_tls_before_1_3_is_refused(served: MiniDns) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -101,6 +107,7 @@ def test_clients_without_a_certificate_of_the_authority_are_refused(
                              (Authority(tmp_path).sign('ns1.example.com'), False)):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(authority.pair.certificate)
+        context.set_alpn_protocols(['dot'])
         if client is not None:
             context.load_cert_chain(*client)
         with contextlib.nullcontext() if is_taken else pytest.raises(BackendUnreachable):

@@ -17,6 +17,7 @@ from designate_pool.storage.signing import signed_records, zone_signing
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, pools, recordsets
 from designate_pool.storage.sql.secrets import SecretCipher
+from designate_pool.storage.zones import domains as domain_store
 from testing.databases import count_statements
 from testing.zones import EXAMPLE, insert_zone
 from tests.fixtures.signing import TAGS, chain_key, link, of_zone, signature
@@ -184,7 +185,9 @@ def test_all_of_a_deleted_zone_is_purged_with_it_page_by_page(storage: Storage) 
     storage.run(zone_signing.save_keys, [dataclasses.replace(leaving, state=KeyState.REMOVED, remove_at=NOW)], NOW)
     assert storage.read(zone_signing.unused_in_token) == {leaving.id: 'pkcs11:x'}
     storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == key).values(
-        deleted=key, status=Status.DELETED, deleted_at=NOW, purged=True)) and None)
+        deleted=key, status=Status.DELETED, deleted_at=NOW)) and None)
+    storage.run(domain_store.mark_purged, [key])
+    in_token = dataclasses.replace(in_token, state=KeyState.REMOVED)
     assert storage.run(purge.purge_contents, [key], 20) == 20 and len(rows(storage, key)) == 10
     assert storage.run(purge.purge_contents, [key], 1000) > 10
     assert rows(storage, key) == set() and storage.read(zone_signing.keys_of, [key]) == {key: [in_token]}

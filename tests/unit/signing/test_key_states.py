@@ -123,6 +123,11 @@ def had(one: SigningKey, **ttls: int) -> SigningKey:
     ([had(to(ZSK, KeyState.RETIRING), signed=700), had(to(NEW_ZSK, KeyState.ACTIVE), signed=999), KSK], {}, 111,
      ['ZSK1 -> . at 821 now', 'ZSK3 -> .', 'KSK2 -> .']),
     ([ZSK, had(KSK, ds=900)], {'is_leaving': True, 'ds': {'p': []}}, 1, ['ZSK1 -> . at 901 now', 'KSK2 -> . at 901']),
+    # Times that were written when the clock was ahead.
+    ([ZSK, to(NEW_KSK, KeyState.PUBLISHED, ready_at=at(9999))], {}, 7, ['ZSK1 -> . at 5000', 'KSK4 -> . at 417 now']),
+    ([ZSK, KSK, to(NEW_KSK, KeyState.DS_SEEN, active_at=at(9999))], {}, 7,
+     ['ZSK1 -> . at 5000', 'KSK2 -> .', 'KSK4 -> . at 207 now']),
+    ([to(ZSK, KeyState.ACTIVE, active_at=at(9999)), KSK], {}, 7, ['ZSK1 -> . at 5007 now', 'KSK2 -> .']),
     # Turned on again before it is off.
     ([to(ZSK, KeyState.ACTIVE, remove_at=at(201)), KSK], {}, 1, ['ZSK1 -> . at 1 now', 'KSK2 -> .']),
 ])
@@ -149,6 +154,14 @@ def test_since_when_a_key_has_its_state() -> None:
     (KeyState.REMOVED, True, SigningState.UNSIGNING)])
 def test_how_far_a_zone_is(state: KeyState, is_leaving: bool, expected: SigningState) -> None:
     assert key_states.zone_state([to(KSK, state), ZSK], is_leaving) == expected
+
+
+@pytest.mark.parametrize(('state', 'ds', 'expected'), [
+    (KeyState.READY, {}, SigningState.DS_WAIT), (KeyState.PUBLISHED, {'p': ()}, SigningState.DS_WAIT),
+    (KeyState.READY, {'p': None, 'q': ('x',)}, SigningState.SECURE), (KeyState.RETIRING, {}, SigningState.SECURE)])
+def test_a_rollover_is_secure_with_a_ds_at_the_parent_alone(
+        state: KeyState, ds: dict[str, tuple[str, ...] | None], expected: SigningState) -> None:
+    assert key_states.zone_state([KSK, to(NEW_KSK, state), ZSK], False, ds) == expected
 
 
 class Edition(NamedTuple):
