@@ -69,7 +69,7 @@ def test_nothing_is_served_before_the_first_transfer(central: Central, caller: C
         '192.0.2.1:53,[2001:db8::1]:53', Status.PENDING, True)
     assert caller.cast_domains == [] and served(database, domain) is None
     assert central.find_recordsets(RED, domain.id) == []
-    with pytest.raises(NotFound, match='There is no content of the secondary zone example.com. now'):
+    with pytest.raises(NotFound, match='There is no content of example.com. now: its masters were not reached'):
         central.check_export(RED, domain.id)
     store(central, whole(7))
     assert central.check_export(RED, domain.id).serial == 7
