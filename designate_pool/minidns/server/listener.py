@@ -89,7 +89,6 @@ class ClientConnection:
         :raises OSError: when the client does not, or cannot agree
         """
         assert isinstance(self.sock, socket.socket)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else the client's first query waits
         stream = tls.TlsStream(self.sock, context, is_server=True)
         stream.handshake(Deadline(self.limits.handshake))
         self.sock = stream
@@ -201,6 +200,8 @@ class TcpServer:
         while True:
             try:
                 sock, address = listener.accept()
+                # Else the last message of a transfer, and a client's first query over TLS, wait for its delayed ACK.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError as error:
                 if self._stopping:
                     return

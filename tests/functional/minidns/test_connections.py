@@ -75,6 +75,14 @@ def test_many_queries_on_one_connection_are_answered_in_their_order(minidns: Loc
     assert [len(answer.answer) > 1 for answer in answers] == [False, True, False, False, False]
 
 
+def test_no_message_waits_for_the_acknowledgement_of_the_one_before(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
+    with dial(service.endpoints[0]) as sock:
+        use(sock)
+        (connection,) = service._listener._tcp_server._open
+        assert connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_noise_on_a_connection_does_not_end_it(minidns: LocalMiniDns) -> None:
     (endpoint,) = minidns.start().endpoints
     with dial(endpoint) as sock:
