@@ -341,10 +341,15 @@ def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after
 
 
 def released(tx: Tx, pool_name: str) -> list[str]:
-    """Ids of the domains of a pool that are released in stages."""
+    """Ids of the domains of a pool that are released in stages, but for new ones of a name whose deletion still is: a
+    catalog must not have a name twice (RFC 9432)."""
+    former = domains.alias()
     return list(tx.execute(sa.select(domains.c.id).where(
         domains.c.status.in_((Status.PENDING, Status.ERROR)), domains.c.release_state.is_not(None),
-        domains.c.pool_id == pool_store.id_of(pool_name))
+        domains.c.pool_id == pool_store.id_of(pool_name),
+        sa.or_(domains.c.deleted != ALIVE, ~sa.exists().where(
+            former.c.name == domains.c.name, former.c.deleted != ALIVE, former.c.release_state.is_not(None),
+            former.c.status.in_((Status.PENDING, Status.ERROR)), former.c.pool_id == domains.c.pool_id)))
         .order_by(domains.c.id)).scalars())
 
 

@@ -21,7 +21,7 @@ from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.serving import catalog, zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pools
-from designate_pool.storage.zones import versions
+from designate_pool.storage.zones import domains, versions
 from tests.fixtures.central import WHO, Caller, Clock, create, refused, started
 
 pytestmark = pytest.mark.all_databases
@@ -318,10 +318,15 @@ def test_a_name_that_is_created_again_while_its_deletion_is_held_is_the_new_zone
         staged.finish(zone)
         staged.report(staged.central.delete_domain(WHO, zone.id), Outcome.ERROR, 'it refuses')
         again = create(staged.central, zone.name)
+        released = staged.database.read(domains.released, staged.pool.name)
+        assert zone.id in released and again.id not in released, 'it waits for the former one'
         staged.report(again)
         head = staged.database.read(zone_snapshot.heads, [zone.name], staged.pool.name)[zone.name]
         seen = [head.at(stage) for stage in range(1, LAST + 1)]
         assert [each and each.domain_id for each in seen] == [again.id, again.id, zone.id]
+    staged.central.frozen_pools.continue_release(ADMIN, zone.id)
+    staged.finish(zone)
+    assert again.id in staged.database.read(domains.released, staged.pool.name)
 
 
 def test_the_history_of_a_zone_that_is_always_released_is_cut(database: Storage, caller: Caller) -> None:
