@@ -72,21 +72,21 @@ def put(tx: Tx, context: Context, plan: StoredPlan, now: datetime) -> StoredPlan
     return kept
 
 
-def get(tx: Tx, context: Context, given: Any, read: Callable[[Tx, str], StoredPlan | None] = store.get) -> StoredPlan:
+def get(tx: Tx, context: Context, plan_id: Any, read: Callable[[Tx, str], StoredPlan | None] = store.get) -> StoredPlan:
     """A plan by its id, or by the first digits of the id; *read* may lock it."""
-    plain = given.replace('-', '').lower() if isinstance(given, str) else ''
+    plain = plan_id.replace('-', '').lower() if isinstance(plan_id, str) else ''
     ids = store.ids_from(tx, plain, context.scope) if _BEGINNING.fullmatch(plain) else []
     if len(ids) > 1:
-        raise InvalidField(field='plan_id', why=f'{given} fits several plans; give more digits')
+        raise InvalidField(field='plan_id', why=f'{plan_id} fits several plans; give more digits')
     plan = read(tx, ids[0]) if ids else None
     if plan is None:
-        raise PlanNotFound(plan=given)
+        raise PlanNotFound(plan=plan_id)
     return plan
 
 
-def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[StoredPlan, Domain]:
+def approve(tx: Tx, context: Context, plan_id: Any, now: datetime) -> tuple[StoredPlan, Domain]:
     """The plan, and its domain, for a cast.  Approving twice has no further effect."""
-    plan = get(tx, context, given, store.lock)
+    plan = get(tx, context, plan_id, store.lock)
     if plan.state is PlanState.STORED:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='a stored plan is applied by its author, not approved')
     if plan.state not in store.LIVE or plan.domain_id is None or plan.server_id is None:
@@ -100,9 +100,9 @@ def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Stored
     return _stored(tx, plan), domain
 
 
-def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
+def drop(tx: Tx, context: Context, plan_id: Any, now: datetime) -> StoredPlan:
     """Drop a plan; dropping it twice has no further effect."""
-    plan = get(tx, context, given, store.lock)
+    plan = get(tx, context, plan_id, store.lock)
     if plan.state in (PlanState.APPLIED, PlanState.FAILED):
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
     store.change_state(tx, plan.id, (PlanState.STORED, *store.LIVE), PlanState.DROPPED, 'dropped by command', now,
@@ -110,9 +110,9 @@ def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
     return _stored(tx, plan)
 
 
-def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | None, now: datetime) -> StoredPlan:
+def settle(tx: Tx, context: Context, plan_id: Any, state: PlanState, why: str | None, now: datetime) -> StoredPlan:
     """Record how a plan ended; twice has no further effect.  One that failed may be applied again."""
-    plan = get(tx, context, given, store.lock)
+    plan = get(tx, context, plan_id, store.lock)
     if plan.domain_id is not None:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='its pool manager records how it ends')
     if plan.state not in (*_APPLICABLE, state):
@@ -215,22 +215,22 @@ def changes(plan: StoredPlan) -> list[Any]:
     return list(json.loads(plan.document or '{}').get('changes', ()))
 
 
-def get_change(tx: Tx, context: Context, given: Any) -> StoredPlan:
+def get_change(tx: Tx, context: Context, plan_id: Any) -> StoredPlan:
     """A change that waits for approval, or has."""
-    plan = get(tx, context, given)
+    plan = get(tx, context, plan_id)
     if plan.domain_id is None or plan.server_id is not None:
-        raise PlanNotFound(plan=given)
+        raise PlanNotFound(plan=plan_id)
     return plan
 
 
-def approved(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[StoredPlan, Context, str, dict[str, Any]]:
+def approved(tx: Tx, context: Context, plan_id: Any, now: datetime) -> tuple[StoredPlan, Context, str, dict[str, Any]]:
     """A waiting change that the sender may approve: the context, method and arguments of the request.
 
     The context has those rights alone that the sender has too; both see the domain.
 
     :raises Forbidden: when the sender has asked for it, has no name, or does not see all of the domain
     """
-    plan = get_change(tx, context, given)
+    plan = get_change(tx, context, plan_id)
     if plan.state is not PlanState.PARKED:
         raise WrongPlanState(plan=plan.id, state=plan.state, type='change_ended', why='it does not wait for approval')
     request = json.loads(plan.document)['request']
@@ -246,12 +246,12 @@ def approved(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Store
             request['arguments'])
 
 
-def refuse(tx: Tx, context: Context, given: Any, why: str | None, now: datetime) -> StoredPlan:
+def refuse(tx: Tx, context: Context, plan_id: Any, why: str | None, now: datetime) -> StoredPlan:
     """Refuse a waiting change; refusing it twice has no further effect.
 
     :raises Forbidden: when the sender may not approve it, and has not asked for it
     """
-    plan = get_change(tx, context, given)
+    plan = get_change(tx, context, plan_id)
     if not (context.may_approve and context.sees(plan.project_id or '') or context.user
             and context.user == json.loads(plan.document)['request']['context']['user']):
         raise Forbidden(what=f'refuse the change {plan.id}', why='who may approve it has to, or who has asked for it')

@@ -266,9 +266,9 @@ def check_project(context: Context, project_id: str) -> None:
                         why='it needs the header X-Auth-All-Projects: true')
 
 
-def parse_project_id(given: Any, field: str = 'project_id') -> str:
+def parse_project_id(value: Any, field: str = 'project_id') -> str:
     """The id of a project, checked."""
-    project_id = fields.text(field, given, 36)
+    project_id = fields.text(field, value, 36)
     if not project_id:
         raise InvalidField(field=field, why='empty')
     return project_id
