@@ -140,7 +140,10 @@ class Node:
     def forbid_writing(self) -> None:
         """Make its folder read-only for all files that are opened from now on."""
         _mount('--bind', str(self.folder), str(self.folder))
-        _mount('-o', 'remount,ro,bind', str(self.folder))
+        for _ in range(_TRIES):
+            with contextlib.suppress(subprocess.CalledProcessError):  # busy: a file was just open for writing
+                _mount('-o', 'remount,ro,bind', str(self.folder))
+                return
 
     def is_read_only(self) -> bool:
         return self._cannot_write() == errno.EROFS
