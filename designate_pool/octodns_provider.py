@@ -132,7 +132,7 @@ class DesignatePoolProvider(BaseProvider):
         changes = [_change(change) for change in plan.changes]
         shown = self._api.zone(name) if plan.exists else None
         if shown is None:
-            self._api.create_zone(name, self._email, recordsets=[change for change in changes if change['records']])
+            self._api.create_zone(name, self._email, [change for change in changes if change['records']])
         else:
             self._api.change(shown['id'], changes, self._serials.pop(name, None))
 

@@ -246,7 +246,7 @@ class ApplyPlan(SyncCommand):
         if parsed_args.force:
             raise CliError('A parked plan is approved as it is; --force is for plans of your own.')
         if parsed_args.wait is None or plan.state not in (PlanState.APPROVED, PlanState.APPLIED):
-            self.api(setup).approve_plan(plan.id)
+            self.api_store(setup).approve(plan.id)
             self.app.stdout.write(f'Plan {dashed(plan.id)} is approved; the pool manager applies it to {plan.zone} on '
                                   f'{plan.target} next.\n')
             self.app.stdout.flush()

@@ -18,7 +18,7 @@ from designate_pool.errors import ApiUnreachable, WrongPlanState
 from designate_pool.model import PlanState, StoredPlan
 from designate_pool.planner.plan.plan import change_of
 from designate_pool.planner.plan.plan_store import FolderStore
-from designate_pool.planner.providers.pool_api import ApiStore, stored_plan
+from designate_pool.planner.providers.pool_api import ApiStore
 from designate_pool.planner.zone.changes import Change
 from designate_pool.protocol.rrset import RRset
 
@@ -53,7 +53,7 @@ class ListPlans(SyncCommand, Lister):
         if folder is not None:
             plans += FolderStore(folder).find(parsed_args.state and PlanState(parsed_args.state))
         try:
-            plans += map(stored_plan, self.api(setup).plans(state=parsed_args.state))
+            plans += self.api_store(setup).find(parsed_args.state and PlanState(parsed_args.state))
         except ApiUnreachable as error:
             if folder is None:
                 raise
@@ -146,7 +146,7 @@ class DropPlan(SyncCommand, ShowOne):
         setup = self.setup_if_any(parsed_args)
         store, plan = self.find(setup, parsed_args.plan)
         if isinstance(store, ApiStore):
-            self.api(setup).drop_plan(plan.id)
+            store.drop(plan.id)
         elif plan.state not in _DROPPABLE:
             raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
         else:

@@ -69,11 +69,8 @@ class SyncCommand(ApiCommand):
         return FolderStore(setup.plans) if setup.plans is not None else self.api_store(setup)
 
     def api_store(self, setup: Setup | None) -> ApiStore:
-        return ApiStore(self.api(setup))
-
-    def api(self, setup: Setup | None) -> PoolApi:
         connection = self.connection(setup)
-        return PoolApi(connection.url, session=session_for(connection.url, connection))
+        return ApiStore(PoolApi(connection.url, session=session_for(connection.url, connection)))
 
     def find(self, setup: Setup | None, given: str) -> tuple[PlanStore, StoredPlan]:
         """A plan, by at least four digits of its id, and its store: the configuration's folder, else the pool's."""

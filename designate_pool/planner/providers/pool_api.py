@@ -8,7 +8,7 @@ import re
 import sys
 import urllib.parse
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -140,17 +140,15 @@ class PoolApi(ApiRequests):
         return {f'{recordset["name"].lower()}\t{recordset["type"]}': recordset['lock_reason'] for recordset in every
                 if recordset['lock_reason'] is not None}
 
-    def create_zone(self, name: str, email: str | None = None, ttl: int | None = None,
-                    recordsets: Sequence[Mapping[str, Any]] = ()) -> Json:
+    def create_zone(self, name: str, email: str | None, recordsets: Sequence[Mapping[str, Any]]) -> Json:
         """Create a zone with *recordsets*, all at its first serial.
 
         :param email: hostmaster at the zone when None
         """
         return self.json('POST', '/v2/zones', {'name': name, 'email': email or f'hostmaster@{name.rstrip(".")}',
-                                               'ttl': ttl, 'recordsets': [dict(entry) for entry in recordsets]},
-                         headers=_IS_PLAN)
+                                               'recordsets': list(recordsets)}, headers=_IS_PLAN)
 
-    def change(self, zone_id: str, changes: Sequence[Mapping[str, Any]], serial: int | None = None) -> Json:
+    def change(self, zone_id: str, changes: Sequence[Mapping[str, Any]], serial: int | None) -> Json:
         """Make many changes at one serial: all of them or none.
 
         :param changes: mappings with ``name``, ``type``, ``records`` (none deletes the RRset) and ``ttl``
@@ -158,35 +156,7 @@ class PoolApi(ApiRequests):
         :raises ApiRefused: of the type ``serial_moved`` if it has
         """
         return self.json('POST', f'/v2/zones/{zone_id}/changes',
-                         {'changes': [dict(change) for change in changes], 'serial': serial}, headers=_IS_PLAN)
-
-    def delete_zone(self, zone_id: str) -> None:
-        """Have the zone deleted."""
-        self.send('DELETE', f'/v2/zones/{zone_id}')
-
-    def plans(self, state: str | None = None) -> list[Json]:
-        """Plans, those in a state if given, without their documents, the newest first."""
-        return list(self.every('/v2/plans', 'plans', state=state))
-
-    def plan(self, plan_id: str) -> Json:
-        """One stored plan, by its id or a prefix of at least four digits."""
-        return self.json('GET', f'/v2/plans/{_quoted(plan_id)}')
-
-    def put_plan(self, plan: Mapping[str, Any]) -> Json:
-        """Store a plan."""
-        return self.json('POST', '/v2/plans', dict(plan))
-
-    def approve_plan(self, plan_id: str) -> Json:
-        """Approve a parked plan, which is then applied."""
-        return self.json('POST', f'/v2/plans/{_quoted(plan_id)}/approve')
-
-    def settle_plan(self, plan_id: str, state: str, why: str | None = None) -> Json:
-        """Record how a stored plan ended."""
-        return self.json('POST', f'/v2/plans/{_quoted(plan_id)}/settle', {'state': state, 'why': why})
-
-    def drop_plan(self, plan_id: str) -> Json:
-        """Drop a stored plan."""
-        return self.json('DELETE', f'/v2/plans/{_quoted(plan_id)}')
+                         {'changes': list(changes), 'serial': serial}, headers=_IS_PLAN)
 
     def close(self) -> None:
         """Close the connections."""
@@ -208,13 +178,13 @@ def zone_named(name: str, zones: Iterable[Json]) -> Json | None:
 
 
 class ApiStore:
-    """A :class:`designate_pool.planner.plan.plan_store.PlanStore` in Central."""
+    """A :class:`designate_pool.planner.plan.plan_store.PlanStore` in Central; PlanNotFound for an unknown id."""
 
     def __init__(self, api: PoolApi) -> None:
         self._api = api
 
     def put(self, plan: StoredPlan) -> StoredPlan:
-        return stored_plan(self._api.put_plan({
+        return stored_plan(self._api.json('POST', '/v2/plans', {
             'id': plan.id, **({'pool_name': plan.pool_name} if plan.pool_name else {}), 'zone_name': plan.zone,
             'target': plan.target, 'desired_digest': plan.desired_digest, 'existing_digest': plan.existing_digest,
             'creates': plan.creates, 'updates': plan.updates, 'deletes': plan.deletes, 'why': plan.why,
@@ -222,21 +192,29 @@ class ApiStore:
             'expires_at': plan.expires_at and plan.expires_at.isoformat()}))
 
     def get(self, plan_id: str) -> StoredPlan:
-        """The plan with this id, or PlanNotFound."""
-        return self._found(plan_id, lambda: self._api.plan(plan_id))
+        """The plan with this id, or with this prefix of at least four digits."""
+        return self._ask('GET', plan_id)
 
     def find(self, state: PlanState | None = None) -> list[StoredPlan]:
         """All plans, those in *state* if given, without their documents, the newest first."""
-        return [stored_plan(plan) for plan in self._api.plans(state=state and state.value)]
+        return [stored_plan(plan) for plan in self._api.every('/v2/plans', 'plans', state=state and state.value)]
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
-        """Note how the plan ended; PlanNotFound when there is none."""
-        self._found(plan_id, lambda: self._api.settle_plan(plan_id, state.value, why))
+        """Note how the plan ended."""
+        self._ask('POST', plan_id, '/settle', {'state': state.value, 'why': why})
 
-    @staticmethod
-    def _found(plan_id: str, ask: Callable[[], Json]) -> StoredPlan:
+    def approve(self, plan_id: str) -> None:
+        """Approve a parked plan, which is then applied."""
+        self._ask('POST', plan_id, '/approve')
+
+    def drop(self, plan_id: str) -> None:
+        """Drop a plan that has not been applied."""
+        self._ask('DELETE', plan_id)
+
+    def _ask(self, method: str, plan_id: str, action: str = '', body: Json | None = None) -> StoredPlan:
+        path = f'/v2/plans/{urllib.parse.quote(plan_id, safe="")}{action}'
         try:
-            return stored_plan(ask())
+            return stored_plan(self._api.json(method, path, body))
         except ApiRefused as error:
             if error.type == PlanNotFound.type:
                 raise PlanNotFound(plan=plan_id) from error
@@ -261,10 +239,6 @@ def _id(shown: str | None) -> str | None:
 
 def _time(shown: str | None) -> datetime | None:
     return None if shown is None else datetime.fromisoformat(shown).replace(tzinfo=timezone.utc)
-
-
-def _quoted(plan_id: str) -> str:
-    return urllib.parse.quote(plan_id, safe='')
 
 
 #: Retry after 429 only: the response says when, and the request was not carried out.

@@ -164,8 +164,7 @@ class PoolProvider(BaseProvider):
 
     def _send(self, plan: Plan, wanted: list[dict[str, Any]]) -> None:
         if not plan.exists:
-            self._api.create_zone(plan.zone, self._email,
-                                  recordsets=[request for request in wanted if request['records']])
+            self._api.create_zone(plan.zone, self._email, [request for request in wanted if request['records']])
         elif wanted:
             if plan.zone not in self._read:
                 raise PlanMoved(plan=self._called(plan), why='the zone is not there any more')
