@@ -37,8 +37,6 @@ from designate_pool.protocol.names_and_rdata import normal_name, parents
 LOG = logging.getLogger(__name__)
 Item = TypeVar('Item')
 Result = TypeVar('Result')
-#: Zone name and target id.
-Pair = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,10 +135,11 @@ class SyncEngine:
         :raises UnsafePlan: when a plan is unsafe and not forced, unless it is a dry run; nothing is applied then
         :raises PlanMoved: when *only* is no longer what has to be done
         """
-        jobs, alias_jobs, results = self._jobs(zones, sources, targets, only)
+        jobs, results = self._jobs(zones, sources, targets, only)
         if only is not None and results:
             return RunReport(results, only.plan_id)
-        forced = _forced_zones(force, (*jobs, *alias_jobs))
+        forced = _forced_zones(force, jobs)
+        aliases = [job for job in jobs if job.setting.alias is not None]
         alias_contents: dict[str, Zone] = {}
 
         def plan(job: ZoneJob) -> list[TargetResult]:
@@ -149,12 +148,12 @@ class SyncEngine:
             except Exception as error:
                 why = log_error(error, job.zone)
                 return [TargetResult(job.zone, target.id, error=why) for target in job.targets]
-            if job.has_aliases:
+            if any(alias.setting.alias == job.zone for alias in aliases):
                 alias_contents[job.zone] = desired
             return [self._plan_target(job, target, desired, is_empty, job.zone in forced, only is not None)
                     for target in job.targets]
 
-        for stage in (jobs, alias_jobs):
+        for stage in ([job for job in jobs if job.setting.alias is None], aliases):
             results += [result for planned in self._map(plan, stage) for result in planned]
         results.sort(key=lambda result: (-sum(1 for _ in parents(result.zone)), result.zone))
         if only is not None:
@@ -234,7 +233,7 @@ class SyncEngine:
         if sources:
             setting = dataclasses.replace(setting, alias=None, sources=tuple(sources))
         aliased = {} if setting.alias is None else {setting.alias: self.dump(setting.alias, lenient=lenient)}
-        return self._desired(make_job(self.setup, {**settings, zone: setting}, zone), aliased)[0]
+        return self._desired(make_job(self.setup, zone, setting), aliased)[0]
 
     def compare(self, a: Collection[str], b: Collection[str], zone: str) -> list[Change]:
         """The changes that would make a zone in *b* equal to that in *a*, in what both can hold.
@@ -276,20 +275,20 @@ class SyncEngine:
             provider.close()
 
     def _jobs(self, zones: Collection[str], sources: Collection[str], targets: Collection[str],
-              only: LoadedPlan | None) -> tuple[list[ZoneJob], list[ZoneJob], list[TargetResult]]:
-        """Jobs for zones from sources, jobs for aliases of those, and what has already failed."""
+              only: LoadedPlan | None) -> tuple[list[ZoneJob], list[TargetResult]]:
+        """The jobs, and what has already failed."""
         self.close()  # some providers cache what they read, and a run needs the current state
         is_configured = bool(zones) and all(normal_name(zone) in self.setup.zones for zone in zones)
         settings, failed = self._resolve(is_logged=not is_configured)
         if only is None:
-            return *select(self.setup, settings, zones, sources, targets), [] if zones else failed
+            return select(self.setup, settings, zones, sources, targets), [] if zones else failed
         absent = {f'{zone} is' for zone, _ in only.changes if zone not in settings}
         if absent and failed:  # they may be in a list that cannot be read
-            return [], [], failed
+            return [], failed
         missing = sorted(absent | {f'{target} is' for _, target in only.changes if target not in self.setup.providers})
         if missing:
             raise PlanMoved(plan=only.plan_id, why=f'{missing[0]} not configured any more')
-        return *select(self.setup, settings, {zone for zone, _ in only.changes}, (), (), only.changes), []
+        return select(self.setup, settings, {zone for zone, _ in only.changes}, (), (), only.changes), []
 
     def _resolve(self, is_logged: bool = True) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
         """Every zone by name, including those that sources list; a failed result for each list that cannot be read."""
@@ -338,11 +337,10 @@ class SyncEngine:
             zone.sub_zones = frozenset()
         for source in job.sources:
             source.populate(zone, lenient=job.setting.lenient)
-        if job.setting.ignore_subzone_adds:
-            zone.sub_zones = sub_zones
-            for rrset in zone:
-                if zone.sub_zone_of(rrset.name, rrset.type) is not None:
-                    zone.remove_record(rrset)
+        zone.sub_zones = sub_zones
+        for rrset in zone if job.setting.ignore_subzone_adds else ():
+            if zone.sub_zone_of(rrset.name, rrset.type) is not None:
+                zone.remove_record(rrset)
 
     def _plan_target(self, job: ZoneJob, target: BaseProvider, desired: Zone, is_empty: bool, forced: bool,
                      keep_zones: bool) -> TargetResult:
@@ -421,7 +419,6 @@ class ZoneJob:
     :ivar sources: empty for an alias
     :ivar processors: all that process the zone, in order
     :ivar targets: empty when the zone is read for its aliases alone
-    :ivar has_aliases: whether another zone of the run is an alias of this one
     """
 
     zone: str
@@ -429,12 +426,11 @@ class ZoneJob:
     sources: tuple[BaseSource, ...]
     processors: tuple[BaseProcessor, ...]
     targets: tuple[BaseProvider, ...]
-    has_aliases: bool = False
 
 
 def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Collection[str],
-           targets: Collection[str], pairs: Collection[Pair] | None = None) -> tuple[list[ZoneJob], list[ZoneJob]]:
-    """The jobs of a run: zones with sources, and aliases of those.
+           targets: Collection[str], pairs: Collection[tuple[str, str]] | None = None) -> list[ZoneJob]:
+    """The jobs of a run, with the zones that others of it are aliases of.
 
     :param zones: only these zones; empty for all
     :param sources: only zones that have one of these sources (all their sources are read); empty for all
@@ -453,12 +449,9 @@ def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Co
                if (not targets or target in targets) and (pairs is None or (name, target) in pairs)]
         if ids and (not sources or set(sources) & set(original.sources)):
             chosen[name] = ids
-    aliased = {alias for name in chosen if (alias := settings[name].alias) is not None}
-    jobs = [make_job(setup, settings, name, chosen.get(name, ()), name in aliased)
-            for name in settings if settings[name].alias is None and (name in chosen or name in aliased)]
-    alias_jobs = [make_job(setup, settings, name, ids) for name, ids in chosen.items()
-                  if settings[name].alias is not None]
-    return jobs, alias_jobs
+    aliased = {settings[name].alias for name in chosen}
+    return [make_job(setup, name, setting, chosen.get(name, ())) for name, setting in settings.items()
+            if name in chosen or name in aliased]
 
 
 def contents_setting(settings: Settings, name: str) -> ZoneSetting:
@@ -473,15 +466,13 @@ def contents_setting(settings: Settings, name: str) -> ZoneSetting:
     return settings[alias]
 
 
-def make_job(setup: Setup, settings: Settings, name: str, targets: Sequence[str] = (),
-             has_aliases: bool = False) -> ZoneJob:
+def make_job(setup: Setup, name: str, setting: ZoneSetting, targets: Sequence[str] = ()) -> ZoneJob:
     """The job of the zone *name*; InvalidField for an unknown id of a source, processor or target."""
-    setting = settings[name]
     processors = (*setup.first_processors, *setting.processors, *setup.last_processors)
     sources = () if setting.alias else setting.sources
     return ZoneJob(name, setting, tuple(find(setup.providers, 'source', source) for source in sources),
                    tuple(find(setup.processors, 'processor', processor) for processor in processors),
-                   tuple(find_target(setup, target) for target in targets), has_aliases)
+                   tuple(find_target(setup, target) for target in targets))
 
 
 def sub_zones(names: Collection[str]) -> dict[str, list[str]]:

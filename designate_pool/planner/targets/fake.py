@@ -113,11 +113,6 @@ class FakeProvider(ServerProvider):
         with self._lock:
             self._zones[zone.name] = zone.copy()
 
-    def forget_zones(self) -> None:
-        """Lose all zones, as a server does that is installed again."""
-        with self._lock:
-            self._zones.clear()
-
     def close(self) -> None:
         """End the calls that hang."""
         self._simulated.close()

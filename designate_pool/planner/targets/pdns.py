@@ -186,8 +186,7 @@ class PdnsProvider(ServerProvider):
         increment = str(answer.get('soa_edit_api')).upper()
         is_incremented = increment in INCREMENTING
         current = present[soa].rrset if soa in present else None
-        result = PdnsApply(plan, present, soa_to_write(plan, current, is_incremented),
-                           lambda entries: self._patch(plan.zone, entries), self._most_octets).run()
+        result = PdnsApply(self, plan, present, soa_to_write(plan, current, is_incremented)).run()
         if result.applied and str(answer['kind']).lower() != 'native':
             self._notify(plan.zone)
         return self._check_serial(plan, result, increment) if result.ok and is_incremented else result
@@ -202,16 +201,17 @@ class PdnsProvider(ServerProvider):
                f' {serial_of(soa)}; on its host: pdnsutil set-meta {plan.zone.rstrip(".")} SOA-EDIT-API OFF')
         return ApplyResult(max(result.applied - 1, 0), 1, 0, (why,))
 
-    def _patch(self, zone: str, entries: Sequence[Entry]) -> PdnsAnswer:
+    def patch(self, zone: str, entries: Sequence[Entry]) -> PdnsAnswer:
         """Write all *entries*; none, if the answer is a refusal."""
         answer = self._server.ask('PATCH', zone_path(zone), self._deadline(), {'rrsets': entries})
         if answer.status == 404:
             raise _zone_missing(zone)
-        if answer.status not in (204, 413, 422):
+        if answer.status not in (204, *_REFUSED):
             raise self._server.trouble(f'change {zone}', answer)
         return answer
 
-    def _most_octets(self) -> int:
+    def most_octets(self) -> int:
+        """The size limit of a request."""
         megabytes = self.settings().get('webserver-max-bodysize', '')
         return max(SURE_SIZE, int(int(megabytes) * (1 << 20) * USABLE)) if megabytes.isdecimal() else SURE_SIZE
 
@@ -220,9 +220,17 @@ class PdnsProvider(ServerProvider):
 
     def _held(self, given: Mapping[str, Any], target: bool, keys: Collection[str] | None = None) -> Iterator[HeldRRset]:
         """The RRsets of a zone, but for types that are left alone."""
+        read = to_rdata_or_marked if target else to_rdata
         try:
             with self._server.parsing():
-                yield from held(given['rrsets'], to_rdata_or_marked if target else to_rdata, keys)
+                for shown in given['rrsets']:
+                    rtype, ttl, records = str(shown['type']), int(shown['ttl']), shown['records']
+                    name = name_of_server(shown['name'])
+                    key = f'{name}\t{rtype}'
+                    if rtype in TYPES and (keys is None or key in keys):
+                        served = {read(rtype, record['content']) for record in records if not record['disabled']}
+                        yield HeldRRset(key, RRset(name, rtype, ttl, tuple(sorted(served))) if served else None,
+                                        tuple(record['content'] for record in records if record['disabled']))
         except InvalidField as error:
             raise SourceError(source=self.id, why=f'{given.get("name")}: {error}') from error
 
@@ -251,22 +259,6 @@ class RequestPart(NamedTuple):
 
     change: Change
     entries: tuple[Entry, ...]
-
-
-def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
-         keys: Collection[str] | None = None) -> Iterator[HeldRRset]:
-    """The RRsets in an answer of the API, without those whose types are left alone.
-
-    :param read: converts data of a type to normal form
-    """
-    for shown in given:
-        rtype, ttl, records = str(shown['type']), int(shown['ttl']), shown['records']
-        key = f'{name_of_server(shown["name"])}\t{rtype}'
-        if rtype not in TYPES or keys is not None and key not in keys:
-            continue
-        served = {read(rtype, record['content']) for record in records if not record['disabled']}
-        rrset = RRset(key.partition('\t')[0], rtype, ttl, tuple(sorted(served))) if served else None
-        yield HeldRRset(key, rrset, tuple(record['content'] for record in records if record['disabled']))
 
 
 def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:
@@ -302,20 +294,16 @@ def soa_to_write(plan: Plan, current: RRset | None, is_incremented: bool) -> RRs
 
 
 class PdnsApply:
-    """Applies one plan.
+    """The application of one plan.
 
-    :param there: the RRsets on the server that the plan changes, by key
-    :param patch: makes one request
-    :param most_octets: the size limit of a request; called only for a large plan
+    :param present: the RRsets on the server that the plan changes, by key
     """
 
-    def __init__(self, plan: Plan, there: Mapping[str, HeldRRset], soa: RRset | None,
-                 patch: Callable[[Sequence[Entry]], PdnsAnswer], most_octets: Callable[[], int]) -> None:
+    def __init__(self, provider: PdnsProvider, plan: Plan, present: Mapping[str, HeldRRset], soa: RRset | None) -> None:
+        self._provider = provider
         self._plan = plan
-        self._there = there
+        self._present = present
         self._soa = soa
-        self._patch = patch
-        self._most_octets = most_octets
         self._planned_soa = sum(change.record.type == 'SOA' for change in plan.changes)
         self._queue: collections.deque[list[RequestPart]] = collections.deque()
         self._applied = self._failed = self._refusals = 0
@@ -352,7 +340,7 @@ class PdnsApply:
                 self._fail(change, 'it was changed by somebody else after the plan was made')
 
     def _is_old_or_new(self, key: str, old: RRset | None, new: RRset | None) -> bool:
-        present = self._there.get(key)
+        present = self._present.get(key)
         now = present.rrset.packed if present is not None and present.rrset is not None else None
         return now in (old.packed if old is not None else None, new.packed if new is not None else None)
 
@@ -363,13 +351,13 @@ class PdnsApply:
         return {'name': old.name, 'type': old.type, 'changetype': 'DELETE'}
 
     def _disabled(self, key: str) -> tuple[str, ...]:
-        present = self._there.get(key)
+        present = self._present.get(key)
         return present.disabled if present is not None else ()
 
     def _cut(self, parts: list[RequestPart]) -> Iterator[list[RequestPart]]:
         """*parts* divided into requests; one empty list if there are none, for the SOA alone."""
         sizes = [len(json.dumps(part.entries)) + 2 for part in parts]
-        most = SURE_SIZE if sum(sizes) <= SURE_SIZE else self._most_octets()
+        most = SURE_SIZE if sum(sizes) <= SURE_SIZE else self._provider.most_octets()
         piece: list[RequestPart] = []
         octets = 0
         for part, size in zip(parts, sizes, strict=True):
@@ -388,7 +376,7 @@ class PdnsApply:
         if not entries:
             return
         # PowerDNS processes them in order, and refuses a CNAME beside other data that is deleted later.
-        answer = self._patch(sorted(entries, key=lambda each: bool(each.get('records'))))
+        answer = self._provider.patch(self._plan.zone, sorted(entries, key=lambda each: bool(each.get('records'))))
         if answer.status in _REFUSED:
             self._refusals += 1
             self._divide(parts, soa, answer.words)

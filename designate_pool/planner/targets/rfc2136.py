@@ -17,7 +17,7 @@ refuse a zone whose name servers have no address.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import dns.exception
@@ -86,8 +86,6 @@ class Rfc2136Provider(ServerProvider):
     """
 
     SUPPORTS_SOA = True
-    SUPPORTS_ROOT_NS = True
-    SUPPORTS_MULTIVALUE_PTR = True
 
     def __init__(self, id: str, host: str, port: int = 53, key_name: str | None = None, key_secret: str | None = None,
                  key_algorithm: str | None = None, timeout: float = 15.0, update_port: int | None = None,
@@ -201,8 +199,7 @@ class _UpdateRun:
         #: Of one message, to find what is refused; None for no limit.
         self._most_changes: int | None = None
         self._refusals = 0
-        self._done = 0
-        self._failed = 0
+        self._done = self._failed = 0
         self._errors: list[str] = []
 
     def run(self) -> ApplyResult:
@@ -223,18 +220,17 @@ class _UpdateRun:
                     and change.record.type in ('SOA', 'NS')], 'a server keeps the SOA and the NS records of a zone')
         self._fail([change for change in self._left.values() if not _fits_a_message(self._zone, change)],
                    'it is too large for a DNS message')
-        loose: Sequence[Change] = ()
-        rounds = 0
+        rounds, is_loose = 0, False
         while rounds < ROUNDS:
             try:
-                rcode = self._send(loose)
+                rcode = self._send(is_loose)
             except BackendRefused as error:
                 self._narrow(error)
                 continue
             if rcode == dns.rcode.NOERROR:
                 return
             rounds += 1
-            loose = self._reread()
+            is_loose = self._reread()
         answer = dns.rcode.to_text(rcode)
         self._fail(list(self._left.values()), f'the server still answers {answer} after {ROUNDS} tries')
 
@@ -256,12 +252,12 @@ class _UpdateRun:
             self._in_flight = ()
             raise error
 
-    def _send(self, loose: Sequence[Change]) -> dns.rcode.Rcode:
+    def _send(self, is_loose: bool) -> dns.rcode.Rcode:
         """Send what is left, up to the first message whose prerequisites are not met."""
         soa = None
         if self._soa is not None and not self._failed:
             soa = self._existing_soa or self._soa.new[0], self._soa.new[0]
-        for message in messages(self._zone, list(self._left.values()), soa, loose, self._most_changes):
+        for message in messages(self._zone, list(self._left.values()), soa, is_loose, self._most_changes):
             self._in_flight = message.finished
             rcode = self._provider.send(self._zone, message)
             if rcode != dns.rcode.NOERROR:
@@ -273,11 +269,11 @@ class _UpdateRun:
             self._done, self._soa = self._done + 1, None
         return dns.rcode.NOERROR
 
-    def _reread(self) -> Sequence[Change]:
+    def _reread(self) -> bool:
         """Read the zone again, and remove from the changes left those that are done or in conflict.
 
-        :returns: the changes whose prerequisites must not contain data: all that are left if the zone is as expected,
-            since the server then compares data in another way than we do; otherwise none
+        :returns: whether prerequisites must not contain data: if the zone is as expected, the server compares data in
+            another way than we do
         """
         self._in_flight = ()
         now = Zone(self._zone)
@@ -291,7 +287,7 @@ class _UpdateRun:
             self._fail([change], f'the server has {" and ".join(beside)} there, which a CNAME cannot be beside: '
                        'somebody else has added it, or the plan leaves it alone' if beside else
                        'somebody else changed it meanwhile')
-        return () if done or stale else list(self._left.values())
+        return not done and not stale
 
     def _finish(self, finished: Collection[Change]) -> None:
         for change in finished:
@@ -377,7 +373,7 @@ class Message:
 
 
 def messages(zone: str, changes: Sequence[Change], soa: tuple[RRset, RRset] | None = None,
-             loose: Iterable[Change] = (), most_changes: int | None = None) -> Iterator[Message]:
+             is_loose: bool = False, most_changes: int | None = None) -> Iterator[Message]:
     """The messages that make *changes* in a zone, to be sent in this order.
 
     A server increments the serial with each message that has no SOA (RFC 2136 section 3.6), and ignores a SOA that is
@@ -385,10 +381,10 @@ def messages(zone: str, changes: Sequence[Change], soa: tuple[RRset, RRset] | No
     the zone's new one, which it has only with the last message.
 
     :param soa: the existing SOA and the one after the last message
-    :param loose: those of *changes* whose RRsets must exist, with any data
+    :param is_loose: whether existing RRsets may have any data
     :param most_changes: of one message, but for changes that must be together
     """
-    sent = _messages_of(zone, _groups(zone, changes), frozenset(map(id, loose)), most_changes or len(changes))
+    sent = _messages_of(zone, _groups(zone, changes), is_loose, most_changes or len(changes))
     if soa is None:
         yield from sent
         return
@@ -418,7 +414,7 @@ def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
     return [tuple(together), *((change,) for change in changes if id(change) not in kept)]
 
 
-def _messages_of(zone: str, groups: Iterable[tuple[Change, ...]], loose: frozenset[int],
+def _messages_of(zone: str, groups: Sequence[tuple[Change, ...]], is_loose: bool,
                  most_changes: int) -> Iterator[Message]:
     """The messages of *groups*, each with as many as it has room for."""
     edits: list[Edit] = []
@@ -426,7 +422,7 @@ def _messages_of(zone: str, groups: Iterable[tuple[Change, ...]], loose: frozens
     aliases: dict[str, bool] = {}
     taken = 0
     for group in groups:
-        added = [edit for change in group for edit in _edits(zone, change, id(change) in loose)]
+        added = [edit for change in group for edit in _edits(zone, change, is_loose)]
         size = sum(edit.octets for edit in added)
         if size > ROOM:
             added = [edit for change in group for edit in _edits(zone, change, True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from designate_pool.errors import BackendError, InvalidField
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets import pdns
 from designate_pool.planner.targets.pdns import (MOST_REFUSALS, SURE_SIZE, Entry, HeldRRset, PdnsApply, PdnsProvider,
-                                                 announced, held, soa_to_write)
+                                                 announced, soa_to_write)
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer
@@ -67,7 +68,8 @@ class Api:
 def send(plan: Plan, patch: Callable[[Sequence[Entry]], PdnsAnswer], most: int = 10 * SURE_SIZE) -> ApplyResult:
     now = there(plan.existing)
     soa = now.get('example.com.\tSOA')
-    return PdnsApply(plan, now, soa_to_write(plan, soa.rrset if soa else None, False), patch, lambda: most).run()
+    provider: Any = types.SimpleNamespace(patch=lambda zone, entries: patch(entries), most_octets=lambda: most)
+    return PdnsApply(provider, plan, now, soa_to_write(plan, soa.rrset if soa else None, False)).run()
 
 
 def test_all_in_one_request_and_what_goes_first() -> None:
@@ -189,10 +191,10 @@ def test_what_is_held_leaves_out_what_is_disabled_and_what_is_not_known() -> Non
         return {'name': name, 'type': rtype, 'ttl': 60, 'records': [
             {'content': content.replace('_', '.'), 'disabled': off} for content, off in records.items()]}
 
-    found = list(held(iter([
+    provider = PdnsProvider('pdns', 'key', 'http://127.0.0.1:1')
+    found = list(provider._held({'rrsets': [
         given('A.example.com.', 'A', **{'192_0_2_2': False, '192_0_2_1': False, '192_0_2_9': True}),
-        given('b.example.com.', 'A', **{'192_0_2_9': True}), given('c.example.com.', 'LUA', x=False)]),
-        pdns.to_rdata))
+        given('b.example.com.', 'A', **{'192_0_2_9': True}), given('c.example.com.', 'LUA', x=False)]}, False))
     first, second = found
     assert first == HeldRRset('a.example.com.\tA', rrset('a.example.com.', 'A', 60, ['192.0.2.1', '192.0.2.2']),
                               ('192.0.2.9',))

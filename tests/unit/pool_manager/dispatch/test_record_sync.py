@@ -820,7 +820,7 @@ def test_what_a_server_had_before_it_lost_the_zone_stays_ours_when_it_is_back(po
     zone = provider.zone(NAME)
     assert zone is not None
     provider.makes_zones = False  # as by RFC 2136
-    provider.forget_zones()
+    provider.delete_zone(NAME)
     pool.apply(domain, f'new.{NAME} A 192.0.2.3')
     assert 'does not have the zone' in str(pool.row(domain).last_error)
     zone.add_record(rrset(f'new.{NAME}', 'A', 60, ['198.51.100.1']))  # by another program
