@@ -26,7 +26,7 @@ from designate_pool.cmd.takeover.zone_copy import CopyReport, ZoneCopy
 from designate_pool.config import load, pools
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BadInput
-from designate_pool.model import Endpoint, PageRequest, Pool, Server, ServerState, utcnow
+from designate_pool.model import Endpoint, PageRequest, Pool, Server, ServerState, some, utcnow
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.protocol import soa_exchange, tsig
@@ -295,7 +295,7 @@ def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
         report = copying.run()
         if report.waiting:
             raise BadInput(why=f'{len(report.waiting)} zones are not settled in Designate: '
-                               f'{some(report.waiting)}; stop its API, and wait until they are')
+                               f'{some(report.waiting, _SHOWN)}; stop its API, and wait until they are')
         if report.refused:
             raise BadInput(why='these zones are not here as Designate has them: '
                                + '; '.join(f'{name} ({why})' for name, why in sorted(report.refused.items())[:_SHOWN]))
@@ -322,7 +322,15 @@ def refuse_differences(storage: Storage, pool: Pool, pool_id: str, with_records:
     :raises BadInput: when one does, or they cannot be compared
     """
     expected = {copied.name: copied.serial for page in _served(storage, pool_id) for copied in page}
-    _refuse_serials(pool, expected, then)
+    for server in pool.servers:
+        key = None if server.tsig_key is None or server.verify else tsig.key_from(server.tsig_key)
+        for where in server.verify or (server.endpoint,):
+            serials = _serials_at(where, key, sorted(expected))
+            wrong = [f'{name} at {serials[name] or "no serial"} in place of {serial}'
+                     for name, serial in sorted(expected.items()) if serials[name] != serial]
+            if wrong:
+                raise BadInput(why=f'{server.label} serves {len(wrong)} zones otherwise at {where}: '
+                                   f'{some(wrong, _SHOWN)}. {then}')
     if with_records:
         _refuse_records(storage, pool, pool_id, then)
     return len(expected)
@@ -348,18 +356,6 @@ def _serials_at(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[
     return serials
 
 
-def _refuse_serials(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
-    for server in pool.servers:
-        key = None if server.tsig_key is None or server.verify else tsig.key_from(server.tsig_key)
-        for where in server.verify or (server.endpoint,):
-            said = _serials_at(where, key, sorted(wanted))
-            wrong = [f'{name} at {said[name] or "no serial"} in place of {serial}'
-                     for name, serial in sorted(wanted.items()) if said[name] != serial]
-            if wrong:
-                raise BadInput(why=f'{server.label} serves {len(wrong)} zones otherwise at {where}: {some(wrong)}. '
-                                   f'{then}')
-
-
 def _refuse_records(storage: Storage, pool: Pool, pool_id: str, then: str) -> None:
     threads = Threads().workers(_THREADS, name='compare')
     paces = {server.id: Pace(0.0) for server in pool.servers}
@@ -375,8 +371,8 @@ def _refuse_records(storage: Storage, pool: Pool, pool_id: str, then: str) -> No
         threads.stop()
     for label, zones in wrong.items():
         raise BadInput(why=f'{label} does not have {len(zones)} zones as they are here, or does not show them: '
-                           f'{some(zones)}. {then}; where transfers to this host cannot be allowed, --compare serials '
-                           'compares without them')
+                           f'{some(zones, _SHOWN)}. {then}; where transfers to this host cannot be allowed, '
+                           '--compare serials compares without them')
 
 
 def _compare(storage: Storage, servers: Sequence[Server], paces: Mapping[str, Pace],
@@ -397,7 +393,7 @@ def _wait(storage: Storage, pool_name: str, patience: float) -> None:
         servers = [member for member in members if member.state is ServerState.JOINING]
         resting = [member.label for member in members if member.state is ServerState.MAINTENANCE]
         if resting:
-            raise BadInput(why=f'{some(resting)} is in maintenance; have it in service, and run finish again')
+            raise BadInput(why=f'{some(resting, _SHOWN)} is in maintenance; have it in service, and run finish again')
         if not servers:
             return
         now = (sum(server.filled for server in servers),
@@ -409,9 +405,6 @@ def _wait(storage: Storage, pool_name: str, patience: float) -> None:
             failures = [f'{server.label}: {name} {why}' for server in servers for name, _, why in
                         storage.read(pool_servers.report, server, 0, storage.now(), whole=True).failures]
             raise BadInput(why=f'{servers[0].label} has not joined yet'
-                               f'{failures and f" ({some(failures)})" or ""}; run finish again to go on waiting')
+                               f'{failures and f" ({some(failures, _SHOWN)})" or ""}; run finish again to go on '
+                               'waiting')
         time.sleep(_PAUSE)
-
-
-def some(found: Sequence[str]) -> str:
-    return ', '.join(found[:_SHOWN]) + (f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else '')

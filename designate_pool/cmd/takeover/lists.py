@@ -149,7 +149,7 @@ def _title(row: Any) -> str:
 
 def _quota(row: Any) -> dict[str, Any]:
     quota_rules.parse_limits({row.resource: row.hard_limit})
-    return {'project_id': row.tenant_id or '', 'resource': row.resource, 'hard_limit': row.hard_limit, **_times(row)}
+    return {'project_id': row.tenant_id or '', 'resource': row.resource, 'hard_limit': row.hard_limit, **times(row)}
 
 
 def _tld(row: Any) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def _accept(row: Any) -> dict[str, Any]:
 
 
 def _share(row: Any) -> dict[str, Any]:
-    return {'id': row.id, **_times(row), 'domain_id': row.zone_id, 'project_id': row.project_id,
+    return {'id': row.id, **times(row), 'domain_id': row.zone_id, 'project_id': row.project_id,
             'target_project_id': row.target_project_id}
 
 
@@ -187,10 +187,11 @@ def _cut(text: str | None) -> str | None:
 
 
 def _entry(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {'id': row.id, 'version': row.version, **_times(row), **values}
+    return {'id': row.id, 'version': row.version, **times(row), **values}
 
 
-def _times(row: Any) -> dict[str, Any]:
+def times(row: Any) -> dict[str, Any]:
+    """When a row of Designate was created and last updated."""
     return {'created_at': row.created_at, 'updated_at': row.updated_at or row.created_at}
 
 

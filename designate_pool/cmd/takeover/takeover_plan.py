@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -139,7 +139,7 @@ def _server_id(pool: Mapping[str, Any], server: TargetServer, number: int) -> uu
 
 
 def _target_endpoint(target: Mapping[str, Any]) -> Endpoint:
-    endpoint: Endpoint = _endpoint(target.get('options') or {})
+    endpoint = _endpoint(target.get('options') or {})
     return Endpoint(endpoint.host, DNS_PORT) if target.get('type') == 'nsd4' else endpoint
 
 
@@ -153,18 +153,12 @@ def _entries(pool: Mapping[str, Any], kind: str, path: str) -> None:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise BadInput(why=f'{where} are not a list of mappings')
     for entry in entries:
-        if not isinstance(entry.get('options') or {}, dict):
+        options = entry.get('options') or {}
+        if not isinstance(options, dict):
             raise BadInput(why=f'{where} have options that are not a mapping')
-        _check(entry.get('options') or {}, where)
-        _check(entry, where)
-
-
-def _check(values: Mapping[str, Any], where: str) -> None:
-    convert: Callable[[Any], Any] = int
-    try:
-        convert(values.get('port', DNS_PORT))
-    except (TypeError, ValueError):
-        raise BadInput(why=f"{where} have a port that is not a number: {values['port']}") from None
+        for port in (values['port'] for values in (options, entry) if 'port' in values):
+            if not str(port).isdecimal():
+                raise BadInput(why=f'{where} have a port that is not a number: {port}')
 
 
 #: Zones that are not settled are told up to this many.

@@ -72,7 +72,7 @@ def domain(zone: Any, details: source.ZoneDetails, networks: Sequence[masters.Ne
         'pool_id': zone.pool_id, 'project_id': zone.tenant_id or '',
         'email': names_and_rdata.email('email', zone.email),
         **{name: fields.ttl(name, getattr(zone, name)) for name in _TTLS},
-        'serial': fields.serial_number('serial', zone.serial), 'version': zone.version, **_times(zone),
+        'serial': fields.serial_number('serial', zone.serial), 'version': zone.version, **lists.times(zone),
         'attributes': fields.attributes('attributes', json.dumps(details.attributes)),
         'masters': masters.parse('masters', list(map(str, details.masters)), networks) if is_secondary(zone) else '',
         'transferred_at': ((zone.transferred_at or zone.updated_at or zone.created_at)
@@ -113,7 +113,7 @@ def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str
             'ttl': fields.optional_ttl(f'{row.type} recordset {name}', row.ttl),
             'managed': managed or row.type == SOA,
             'project_id': None if managed or is_secondary(zone) or row.tenant_id == zone.tenant_id else row.tenant_id,
-            'version': row.version, **_times(row)}
+            'version': row.version, **lists.times(row)}
 
 
 def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict
     else:
         (text, wire), = names_and_rdata.rdatas(f'{rtype} record at {owner}', rtype, [row.data])
     return {'id': row.id, 'domain_id': row.zone_id, 'recordset_id': row.recordset_id, 'data': text, 'wire': wire,
-            'serial_number': row.serial, 'version': row.version, **_times(row)}
+            'serial_number': row.serial, 'version': row.version, **lists.times(row)}
 
 
 def _parsed(rtype: str, data: str) -> tuple[str, bytes]:
@@ -168,11 +168,7 @@ def managed_record(row: Any, text: str) -> dict[str, Any] | None:
                                why=f'its {name.replace("_", " ")} {word} is not of up to {longest} ASCII characters')
     return {'id': row.id, 'domain_id': row.zone_id, 'recordset_id': row.recordset_id, 'data': text,
             **words, 'resource_id': resource_id, 'region': row.managed_resource_region or '',
-            'project_id': row.managed_tenant_id or '', **_times(row)}
-
-
-def _times(row: Any) -> dict[str, Any]:
-    return {'created_at': row.created_at, 'updated_at': row.updated_at or row.created_at}
+            'project_id': row.managed_tenant_id or '', **lists.times(row)}
 
 
 T = TypeVar('T')
@@ -237,11 +233,13 @@ class ZoneCopy:
         # First, since the name of a deleted zone may have been used for a new one.
         for pool_id in self._pool_ids:
             self._remove_deleted(pool_id, report)
-        for page in pages(self._designate, self._pool_ids):
+        after = ''
+        while page := self._designate.read(source.zone_page, self._pool_ids, after, PAGE):
             changed = self._changed(page, report)
             for start in range(0, len(changed), WRITTEN):
                 self._write(changed[start:start + WRITTEN], report)
                 self._progress(report)
+            after = page[-1].id
         return report
 
     def _remove_deleted(self, pool_id: str, report: CopyReport) -> None:
@@ -446,14 +444,6 @@ class _Page:
         self._wires.add(wire)
         self._octets += len(wire)
         return len(self._wires) == before
-
-
-def pages(designate: Storage, pool_ids: Sequence[str]) -> Iterable[Sequence[Any]]:
-    """Designate's live zones in these pools."""
-    after = ''
-    while page := designate.read(source.zone_page, pool_ids, after, PAGE):
-        yield page
-        after = page[-1].id
 
 
 def _converted(zone: Any, convert: Callable[..., T], *args: Any) -> T:
