@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Container, Iterable, Sequence
+import socket
+from collections.abc import Container, Sequence
 
 from oslo_config import cfg
 from oslo_log import log
 
 from designate_pool import __version__
-from designate_pool.config import sections, sink, source
+from designate_pool.config import sections, source
 from designate_pool.config.errors import ConfigErrors, hint
-from designate_pool.config.section import Section
+from designate_pool.config.sections import Section
 from designate_pool.errors import BadConfiguration
 from designate_pool.settings import (ApiSettings, CentralSettings, DatabaseSettings, MiniDnsSettings, NeutronSettings,
                                      PoolManagerSettings, ProcessSettings, SigningPolicy, SinkSettings)
@@ -87,30 +88,19 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
     def section(name: str) -> Section:
         return Section(conf, name, mistakes)
 
+    process = section(ProcessSettings.SECTION)
     pool_manager = sections.read_pool_manager(section(PoolManagerSettings.SECTION))
     policies = {name.partition(':')[2]: sections.read_signing_policy(section(name))
                 for name in sections.register_signing_policies(conf, found.sections)}
     return Settings(
-        process=sections.read_process(section(ProcessSettings.SECTION)),
+        process=process.read(ProcessSettings, host=process['host'] or socket.gethostname()),
         database=sections.read_database(section(DatabaseSettings.SECTION)),
         central=sections.read_central(section(CentralSettings.SECTION), pool_manager.pool_name, policies),
         pool_manager=pool_manager,
         minidns=sections.read_minidns(section(MiniDnsSettings.SECTION)),
         api=sections.read_api(section(ApiSettings.SECTION)),
         neutron=sections.read_neutron(section(NeutronSettings.SECTION)),
-        sink=sink.read(section(SinkSettings.SECTION),
-                       {name: section(kind.SECTION) for name, kind in sink.HANDLERS.items()},
-                       lambda name: _texts(conf, name, found.sections.get(name, ()), mistakes)))
-
-
-def _texts(conf: cfg.ConfigOpts, group: str, names: Iterable[str], mistakes: ConfigErrors) -> dict[str, Sequence[str]]:
-    """The values of options that nobody has registered."""
-    unique = list(dict.fromkeys(names))
-    if not unique:
-        return {}  # oslo.config knows no section without options
-    conf.register_opts([cfg.MultiStrOpt(name) for name in unique], group=group)
-    section = Section(conf, group, mistakes)
-    return {name: tuple(section[name] or ()) for name in unique}
+        sink=sections.read_sink(section(SinkSettings.SECTION), found.sections))
 
 
 def _note_unknown_names(found: source.ConfigSource, handlers: Container[str], mistakes: ConfigErrors) -> None:
@@ -128,7 +118,7 @@ def _note_unknown_names(found: source.ConfigSource, handlers: Container[str], mi
             for name in names:
                 if name not in names_of[SigningPolicy.SECTION]:
                     mistakes.unknown(section, name, names_of[SigningPolicy.SECTION])
-        elif prefix == 'handler' and ((name := section.partition(':')[2]) in handlers or name in sink.others()):
+        elif prefix == 'handler' and ((name := section.partition(':')[2]) in handlers or name in sections.others()):
             continue
         elif prefix in ('service', 'handler', 'dnssec_policy') or (
                 prefix not in PREFIXES and _looks_like_ours(section, names_of)):

@@ -14,7 +14,7 @@ from oslo_config import cfg
 from designate_pool.config import source, values
 from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.load import Settings, collect_settings
-from designate_pool.config.section import DOLLAR
+from designate_pool.config.sections import DOLLAR
 from designate_pool.errors import InvalidField
 from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, TsigKey, parse_stages
 from designate_pool.settings import PoolManagerSettings

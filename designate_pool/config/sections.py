@@ -1,25 +1,131 @@
-"""The sections with fixed names, and what is checked in them beside types and limits."""
+"""The sections with fixed names: their options, made from the settings, and the settings read from them.
+
+A wrong value is noted, not raised; so is what is checked beside types and limits.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.metadata
 import ipaddress
 import re
-import socket
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from designate_pool.config import values
-from designate_pool.config.section import Section, group_of, options_of
+from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.model import TLS_PORT, Endpoint
-from designate_pool.settings import (NOAUTH, TOKEN, ApiSettings, CentralSettings, DatabaseSettings, MiniDnsSettings,
-                                     NeutronFloatingIpSettings, NeutronSettings, NovaSettings, PoolManagerSettings,
-                                     ProcessSettings, SigningPolicy, SinkSettings)
+from designate_pool.settings import (NOAUTH, TOKEN, AddressSettings, ApiSettings, CentralSettings, DatabaseSettings,
+                                     MiniDnsSettings, NeutronFloatingIpSettings, NeutronSettings, NovaSettings,
+                                     PoolManagerSettings, ProcessSettings, SigningPolicy, SinkSettings)
 
+S = TypeVar('S')
+#: Advice for a ``$`` that oslo.config cannot resolve.
+DOLLAR = "oslo.config reads the $ in it as a reference to another option; write $$ for a $, or file:PATH"
+#: oslo.config's options by the types of fields; ``| None`` makes no difference.
+_KINDS: dict[str, type[cfg.Opt]] = {
+    'bool': cfg.BoolOpt, 'int': cfg.IntOpt, 'float': cfg.FloatOpt, 'str': cfg.StrOpt,
+    'tuple[str, ...]': cfg.ListOpt, 'tuple[Network, ...]': cfg.ListOpt, 'tuple[Region, ...]': cfg.ListOpt,
+    'tuple[Endpoint, ...]': cfg.StrOpt, 'Lines': cfg.MultiStrOpt}
+#: The settings of our handlers, by their names.
+HANDLERS: dict[str, type[AddressSettings]] = {'nova_fixed': NovaSettings,
+                                              'neutron_floatingip': NeutronFloatingIpSettings}
+#: The entry points of handlers that others have written; Designate's name for them.
+NAMESPACE = 'designate.notification.handler'
 #: The filters of the scheduler.
 FILTERS = ('attribute', 'pool_id_attribute', 'default_pool', 'fallback', 'random', 'in_doubt_default_pool')
+
+
+def options_of(settings: type[Any]) -> list[cfg.Opt]:
+    """The options that are fields of *settings*, a class of :mod:`designate_pool.settings`."""
+    return [_option(field) for field in dataclasses.fields(settings) if 'help' in field.metadata]
+
+
+def group_of(settings: type[Any]) -> Any:
+    """The section of *settings* for oslo.config; its help is the first paragraph of the docstring."""
+    if settings.SECTION == 'DEFAULT':
+        return settings.SECTION
+    return cfg.OptGroup(settings.SECTION, help=' '.join((settings.__doc__ or '').partition('\n\n')[0].split()))
+
+
+def _option(field: dataclasses.Field[Any]) -> cfg.Opt:
+    limits = dict(field.metadata)
+    default = field.default
+    if limits.pop('port', None) is not None:
+        default = ', '.join(map(str, default)) or None  # type: ignore[arg-type]
+    elif isinstance(default, tuple):
+        default = list(default)
+        if 'choices' in limits:
+            limits['item_type'] = types.String(choices=limits.pop('choices'))
+    return _KINDS[str(field.type).removesuffix(' | None')](field.name, default=default, **limits)
+
+
+class Section:
+    """The options of one group of *conf*."""
+
+    def __init__(self, conf: cfg.ConfigOpts, group: str, mistakes: ConfigErrors) -> None:
+        self._conf = conf
+        self._options = conf if group == 'DEFAULT' else conf[group]
+        self._mistakes = mistakes
+        self.name = group
+
+    def other(self, group: str) -> Section:
+        """Another section of the same configuration."""
+        return Section(self._conf, group, self._mistakes)
+
+    def texts(self, group: str, names: Sequence[str]) -> dict[str, Sequence[str]]:
+        """The values of the options *names* of another section, which are not registered."""
+        self._conf.register_opts([cfg.MultiStrOpt(name) for name in names], group=group)
+        return {name: tuple(self.other(group)[name] or ()) for name in names}
+
+    def __getitem__(self, option: str) -> Any:
+        """The value; None if it is wrong, which is noted."""
+        try:
+            return self._options[option]
+        except cfg.ConfigSourceValueError as error:
+            # The text is "Value for option ... from LocationInfo(...) is not valid: why".
+            self.wrong(option, re.split(r'is not valid: ', str(error), maxsplit=1)[-1])
+        except cfg.Error:
+            self.wrong(option, DOLLAR)
+        return None
+
+    def read(self, settings: type[S], **other: Any) -> S:
+        """All options as *settings*; a wrong one is None, or empty if it is a tuple.
+
+        :param other: values of fields that are no options, or are read in another way
+        """
+        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(settings)  # type: ignore[arg-type]
+        return settings(**{field.name: self._value(field) for field in fields
+                           if 'help' in field.metadata and field.name not in other}, **other)
+
+    def _value(self, field: dataclasses.Field[Any]) -> Any:
+        if 'port' in field.metadata:
+            return self.converted(field.name, lambda text: values.endpoints(text, field.metadata['port'])) or ()
+        if 'secret' in field.metadata:
+            return self.converted(field.name, values.secret)
+        value = self[field.name]
+        return tuple(value or ()) if isinstance(field.default, tuple) else value
+
+    def converted(self, option: str, convert: Any) -> Any:
+        """The value that *convert* makes of the text; None if there is none, or it is wrong, which is noted.
+
+        :param convert: raises ValueError
+        """
+        text = self[option]
+        try:
+            return None if text is None else convert(text)
+        except ValueError as error:
+            self.wrong(option, str(error))
+            return None
+
+    def wrong(self, option: str, why: str) -> None:
+        """Note that the value of an option is wrong."""
+        self._mistakes.add(self.name, option, why)
+
+
 SECTIONS: tuple[tuple[Any, list[cfg.Opt]], ...] = tuple((group_of(settings), options_of(settings)) for settings in (
     ProcessSettings, DatabaseSettings, CentralSettings, SigningPolicy, PoolManagerSettings, MiniDnsSettings,
     ApiSettings, SinkSettings, NeutronSettings, NovaSettings, NeutronFloatingIpSettings))
@@ -54,11 +160,6 @@ def names_by_section() -> dict[str, set[str]]:
     return {group.name: {name for option in options
                          for name in (option.dest, *(former.name for former in option.deprecated_opts)) if name}
             for group, options in SECTIONS if group != 'DEFAULT'}
-
-
-def read_process(section: Section) -> ProcessSettings:
-    """``[DEFAULT]``."""
-    return section.read(ProcessSettings, host=section['host'] or socket.gethostname())
 
 
 def read_database(section: Section) -> DatabaseSettings:
@@ -207,3 +308,58 @@ def read_neutron(section: Section) -> NeutronSettings:
     kind = section['endpoint_type'] or ''
     return section.read(NeutronSettings, endpoints=tuple(regions),
                         endpoint_type=kind if kind.endswith('URL') else f'{kind}URL')
+
+
+def others() -> dict[str, importlib.metadata.EntryPoint]:
+    """The handlers of others that are installed, by their names."""
+    return {entry_point.name: entry_point for entry_point in importlib.metadata.entry_points(group=NAMESPACE)
+            if entry_point.name not in HANDLERS}
+
+
+def read_sink(section: Section, names: Mapping[str, Sequence[str]]) -> SinkSettings:
+    """``[service:sink]``, and the sections ``[handler:NAME]`` of the handlers that are enabled.
+
+    Whether handlers of others are installed is no mistake of the file: only the sink needs them, see
+    :func:`check_installed`.
+
+    :param names: of the options in the files, by section
+    """
+    enabled = dict.fromkeys(section['enabled_notification_handlers'] or ())
+    installed = others() if enabled.keys() - HANDLERS.keys() else {}
+    return section.read(
+        SinkSettings,
+        handlers=tuple(_read_handler(HANDLERS[name], section) for name in enabled if name in HANDLERS),
+        others={name: section.texts(f'handler:{name}', names.get(f'handler:{name}', ()))
+                for name in enabled if name in installed},
+        missing=tuple(name for name in enabled if name not in HANDLERS and name not in installed))
+
+
+def check_installed(settings: SinkSettings) -> None:
+    """Raise BadConfiguration, with each of them, when enabled handlers are not installed."""
+    mistakes = ConfigErrors()
+    for name in settings.missing:
+        names = sorted({*HANDLERS, *others()})
+        mistakes.add(SinkSettings.SECTION, 'enabled_notification_handlers',
+                     f'there is no handler {name}, only {", ".join(names)}{hint(name, names)}')
+    mistakes.raise_if_any()
+
+
+def _read_handler(kind: type[AddressSettings], sink: Section) -> AddressSettings:
+    section = sink.other(kind.SECTION)
+    settings = section.read(kind)
+    try:
+        uuid.UUID(settings.zone_id or '')
+    except ValueError:
+        section.wrong('zone_id', 'the id of a zone is needed')
+    for option in ('formatv4', 'formatv6'):
+        for form in getattr(settings, option):
+            try:
+                form % _AnyField()
+            except (TypeError, ValueError):
+                section.wrong(option, f'{form!r} is not a format: fields are written %(FIELD)s, and a percent sign %%')
+    return settings
+
+
+class _AnyField(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return name

@@ -32,7 +32,7 @@ from designate_pool.central.service import Central
 from designate_pool.concurrency import Runtime
 from designate_pool.config import values
 from designate_pool.config.load import Settings
-from designate_pool.config.sink import check_installed, others
+from designate_pool.config.sections import check_installed, others
 from designate_pool.errors import BadConfiguration, BadInput
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Pool
@@ -230,8 +230,7 @@ def build_sink(parts: ServiceParts) -> Service:
             LOG.warning('[%s] format has no effect: use formatv4 and formatv6', handler.SECTION)
     enabled: list[MakeHandler] = [functools.partial(ADDRESS_HANDLERS[handler.name], handler)
                                   for handler in settings.handlers]
-    enabled += [functools.partial(_make_other, _handler_of_others(name), name, options)
-                for name, options in settings.others.items()]
+    enabled += [functools.partial(_make_other, name, options) for name, options in settings.others.items()]
 
     def listen(sources: Iterable[tuple[str, str]], types: Iterable[str],
                handle: Callable[[Notification], bool]) -> list[NotificationListener]:
@@ -243,26 +242,18 @@ def build_sink(parts: ServiceParts) -> Service:
     return service
 
 
-def _make_other(make: type[NotificationHandler], name: str, options: Mapping[str, Sequence[str]],
+def _make_other(name: str, options: Mapping[str, Sequence[str]],
                 zone_name: Callable[[str], str]) -> NotificationHandler:
+    """A handler that others have written; BadInput when it cannot be made."""
     try:
-        handler = make(name, options, zone_name)
+        kind = others()[name].load()
+        if not issubclass(kind, NotificationHandler):
+            raise TypeError(f'it is no subclass of {NotificationHandler.__module__}.{NotificationHandler.__name__}')
+        handler: NotificationHandler = kind(name, options, zone_name)
         vars(handler)['name']
     except Exception as error:  # handlers are others' code
         raise BadInput(why=f'[handler:{name}] the handler cannot be made ({type(error).__name__}: {error})') from error
     return handler
-
-
-def _handler_of_others(name: str) -> type[NotificationHandler]:
-    try:
-        kind = others()[name].load()
-    except Exception as error:  # whatever its module raises
-        raise BadInput(why=f'[service:sink] enabled_notification_handlers: {name} cannot be loaded '
-                           f'({type(error).__name__}: {error})') from None
-    if not isinstance(kind, type) or not issubclass(kind, NotificationHandler):
-        raise BadInput(why=f'[service:sink] enabled_notification_handlers: {name} is no subclass of '
-                           f'{NotificationHandler.__module__}.{NotificationHandler.__name__}')
-    return kind
 
 
 class ServiceGroup:

@@ -7,9 +7,10 @@ import contextlib
 import functools
 import inspect
 import os
+import pathlib
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
@@ -19,13 +20,13 @@ from designate_pool.api.auth import keystone, policy
 from designate_pool.backends.base import Backend, check_permissions
 from designate_pool.central.signing.key_token import KeyToken
 from designate_pool.cmd.compose import services
-from designate_pool.cmd.manage import api_tokens, config_check, zone_keys
+from designate_pool.cmd.manage import api_tokens, config_check
 from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
-from designate_pool.config import concurrency_choice, load, pools, sink, source, values
+from designate_pool.config import concurrency_choice, load, pools, sections, source, values
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.errors import (BadConfiguration, DomainNotFound, InvalidField, KeyUnavailable, NotSigned, PoolError,
-                                   PoolNotFound)
+                                   PoolNotFound, Refused)
 from designate_pool.minidns import acl
 from designate_pool.model import TLS_PORT, Context, Domain, Endpoint, Finding, Option, PageRequest, Pool
 from designate_pool.pool_manager.periodic import signature_audit
@@ -94,7 +95,7 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
     pool = pools.read_pool(conf, backends.options())
     drivers = _drivers(pool)
     settings = load.read_settings(conf)
-    sink.check_installed(settings.sink)
+    sections.check_installed(settings.sink)
     # What programs load when they start.
     policy.OsloPolicy(conf)
     policy.check_policy_file(conf)
@@ -216,7 +217,7 @@ def dnssec_export(conf: cfg.ConfigOpts) -> None:
         files = central.dnssec.export_keys(WHO, zone.id)
     if not files:
         raise NotSigned(domain=zone.name)
-    for path in zone_keys.write(conf.command.folder, files):
+    for path in _write_keys(conf.command.folder, files):
         print(path)
 
 
@@ -226,7 +227,7 @@ def dnssec_import(conf: cfg.ConfigOpts) -> None:
     Each file has a private key, in BIND's format or as PEM, and beside it is one with the suffix .key in place of its
     own that has the DNSKEY record.
     """
-    files = [zone_keys.read(path) for path in conf.command.files]
+    files = [_read_key(path) for path in conf.command.files]
     with _central(conf) as (central, _):
         signed = central.dnssec.import_keys(WHO, _find_zone(central, conf.command.zone).id, files, conf.command.policy)
         print(f'{signed.domain.name} {signed.state.state}: '
@@ -245,6 +246,27 @@ def dnssec_resume(conf: cfg.ConfigOpts) -> None:
                                                                    manager.parent_servers)
         signed = central.dnssec.resume(WHO, domain.id, ds, dnskeys, conf.command.force)
         print(f'{signed.domain.name} {signed.state.state}')
+
+
+def _write_keys(folder: str, files: Iterable[tuple[str, str, str]]) -> Iterator[pathlib.Path]:
+    """Write keys to new files of a folder; the paths of those with private keys, which only their owner can read."""
+    for name, public, private in files:
+        for suffix, text, mode in (('private', private, 0o600), ('key', public, 0o644)):
+            path = pathlib.Path(folder, f'{name}.{suffix}')
+            try:
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), 'w', encoding='ascii') as file:
+                    file.write(text)
+            except OSError as error:
+                raise Refused('file', f'{path} cannot be written: {error.strerror}') from error
+        yield pathlib.Path(folder, f'{name}.private')
+
+
+def _read_key(path: str) -> tuple[str, str]:
+    """The text of a file with a private key, and that of the file with its DNSKEY record beside it."""
+    try:
+        return pathlib.Path(path).read_text(), pathlib.Path(path).with_suffix('.key').read_text()
+    except (OSError, ValueError) as error:
+        raise Refused('file', f'{path} and the file with the suffix .key beside it cannot be read: {error}') from None
 
 
 def token_create(conf: cfg.ConfigOpts) -> None:

@@ -107,8 +107,8 @@ def test_one_that_is_not_installed_is_told_by_the_sink_and_the_check(tmp_path: p
 
 @pytest.mark.parametrize(('entry_point', 'said'), [
     ('WithoutMaking', "[handler:volumes] the handler cannot be made (KeyError: 'text')"),
-    ('Nothing', '[service:sink] enabled_notification_handlers: volumes cannot be loaded (AttributeError: '),
-    ('ResourceRecords', '[service:sink] enabled_notification_handlers: volumes is no subclass of '),
+    ('Nothing', '[handler:volumes] the handler cannot be made (AttributeError: '),
+    ('ResourceRecords', '[handler:volumes] the handler cannot be made (TypeError: it is no subclass of '),
 ])
 def test_one_that_cannot_be_made_ends_the_program_with_the_reason(
         tmp_path: pathlib.Path, install: Callable[[str], None], entry_point: str, said: str) -> None:

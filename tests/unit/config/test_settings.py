@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 from oslo_config import cfg
 
-from designate_pool.config import concurrency_choice, load, sink
+from designate_pool.config import concurrency_choice, load, sections
 from designate_pool.errors import BadConfiguration
 from designate_pool.model import Endpoint
 from tests.unit.config.conftest import Read
@@ -228,7 +228,7 @@ def test_a_handler_has_designates_options(read: Read) -> None:
 
 
 def test_a_handler_of_ones_own_has_any_options(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = importlib.metadata.EntryPoint('volumes', 'example.handlers:Volumes', sink.NAMESPACE)
+    point = importlib.metadata.EntryPoint('volumes', 'example.handlers:Volumes', sections.NAMESPACE)
     monkeypatch.setattr(importlib.metadata, 'entry_points', lambda group: [point])
     found = load.read_settings(read(
         '[service:sink]\nenabled_notification_handlers = volumes\n[handler:volumes]\nsuffix = san\nsuffix = backup\n'
@@ -243,7 +243,7 @@ def test_a_handler_that_is_not_installed_is_a_mistake_for_the_sink_alone(read: R
     assert (found.missing, dict(found.others)) == (('nova_fixd',), {})
     with pytest.raises(BadConfiguration, match=r'\[service:sink\] enabled_notification_handlers: there is no handler '
                                                r'nova_fixd, only .*; did you mean nova_fixed\?'):
-        sink.check_installed(found)
+        sections.check_installed(found)
 
 
 @pytest.mark.parametrize(('text', 'line'), [
