@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import re
 import signal
 import socket
+import sys
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -84,6 +87,19 @@ class MetricsEndpoint:
     def stop(self) -> None:
         for server in self._servers:
             server.stop(0.0)
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Have the program log to standard error, which systemd and containers keep."""
+    logging.basicConfig(level=level, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
+
+
+def stop_event() -> threading.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
 
 
 def argument_parser(name: str, about: str, **options: Any) -> argparse.ArgumentParser:

@@ -10,9 +10,7 @@ import json
 import logging
 import os
 import pathlib
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 
 from designate_pool.cmd.compose import program
@@ -24,11 +22,8 @@ from designate_pool.nameserver.server import NameServer
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
-    logging.basicConfig(level=logging.DEBUG if options.debug else logging.INFO, stream=sys.stderr,
-                        format='%(asctime)s %(levelname)s %(name)s: %(message)s')
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    program.log_to_stderr(logging.DEBUG if options.debug else logging.INFO)
+    stop = program.stop_event()
     try:
         server = _server(options).start()
     except (InvalidField, OSError) as error:

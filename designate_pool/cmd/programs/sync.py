@@ -42,7 +42,7 @@ Stamp = tuple[int, int, int]
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
+    program.log_to_stderr()
     try:
         runs = SyncRuns(options.config, options.force, options.dry_run)
         if options.once:

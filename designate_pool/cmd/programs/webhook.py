@@ -6,11 +6,8 @@ It prints where it listens when it is ready, and stops at SIGTERM or SIGINT.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 
 from designate_pool.api.http.cross_site import CrossSiteGuard
@@ -31,10 +28,8 @@ SETTINGS = ApiSettings(threads=4, waits=4, max_body=MAX_BODY)
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    program.log_to_stderr()
+    stop = program.stop_event()
     kept: dict[str, KeptZone] = {}
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
     limited = RequestLimits(CrossSiteGuard(app, options.host), SETTINGS)
