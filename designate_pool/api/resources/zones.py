@@ -26,7 +26,7 @@ from designate_pool.api.schema.operation import (ADMIN, CREATE_IN_POOL, IS_ADMIN
                                                  Operations)
 from designate_pool.api.services.zone_task_store import write_lines
 from designate_pool.api.views.zone_servers import masters
-from designate_pool.central.signing.signed_zones import SignedZone
+from designate_pool.central.signing.zone_signer import SignedZone
 from designate_pool.errors import InvalidField
 from designate_pool.model import (Action, ChangeKind, Domain, KeyRole, KeyState, RecordChange, SigningKey, SigningState,
                                   ZoneHead, ZoneRecord, dashed)

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
@@ -16,7 +16,7 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import key_events, key_token, parent_ds, zone_signer
 from designate_pool.central.signing.key_events import KeyEvents
-from designate_pool.central.signing.zone_signer import ZoneSigner
+from designate_pool.central.signing.zone_signer import SignedZone, ZoneSigner
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
 from designate_pool.model import (Context, Domain, Endpoint, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning,
@@ -25,7 +25,6 @@ from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.rules import Level, Rule, Violation
 from designate_pool.settings import CentralSettings, SigningPolicy
 from designate_pool.signing import canonical, key_states, keys, verifier
-from designate_pool.signing.key_states import KeyStep
 from designate_pool.storage import queries
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.signing import zone_signing
@@ -34,23 +33,8 @@ from designate_pool.storage.zones import domains, recordsets, versions
 
 _SIGNATURES = Rule('signatures', Level.ERROR, 'RFC 4035 section 5')
 LOG = logging.getLogger(__name__)
-_LEAVING = (SigningState.DS_LEAVING, SigningState.UNSIGNING)
 #: States in which resolvers may want the zone to be signed.
 RELIED_ON = (SigningState.DS_WAIT, SigningState.SECURE, SigningState.DS_LEAVING, SigningState.HELD)
-
-
-class SignedZone(NamedTuple):
-    """How far the signing of a zone has come.
-
-    :ivar ds: the DS records that the parent is to have, as text
-    :ivar steps: what is next for each key, and for keys that are to be made
-    """
-
-    domain: Domain
-    state: ZoneSigning
-    keys: Sequence[SigningKey]
-    ds: Sequence[str]
-    steps: Sequence[KeyStep]
 
 
 class SignedZones:
@@ -165,6 +149,10 @@ class SignedZones:
             self._token.made.pop(key_id, None)
 
     def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
+        """Do what a request is for, and what is due then.
+
+        :param work: gets the domain and how far its signing has come, and returns what changes in that, or None
+        """
         domain_id = fields.domain_id(domain_id)
         self._run(self._changed, context, domain_id, work, args, self._storage.now())
         self._key_events.advance_or_note(domain_id, key_events.IN_REQUEST)
@@ -176,52 +164,47 @@ class SignedZones:
         if domain.needs_approval and not context.may_approve:
             raise Forbidden(what=f'change how {domain.name} is signed',
                             why='its changes need approval, so somebody who may approve changes has to')
-        state = zone_signing.state_of(tx, domain.id)
-        if state is not None and state.state is SigningState.HELD and work not in (self._import, self._resume):
-            raise Refused('signing_held', f'The signing of {domain.name} is held: {state.why}.', 409)
-        work(tx, context, domain, *args, now)
+        zone = self._signer.zones(tx, [domain]).get(domain.id)
+        if zone is None and work not in (self._enable, self._import):
+            raise NotSigned(domain=domain.name)
+        if zone is not None and zone.is_held and work not in (self._import, self._resume):
+            raise Refused('signing_held', f'The signing of {domain.name} is held: {zone.state.why}.', 409)
+        changes = work(tx, context, domain, zone, *args, now)
+        if zone is not None and changes is not None:
+            zone_signing.save_state(tx, dataclasses.replace(zone.state, next_event_at=now, **changes), now)
 
     def _show(self, tx: Tx, context: Context, domain_id: str) -> SignedZone:
-        domain = queries.own_domain(tx, context, domain_id)
-        state = _state(tx, domain)
-        zone_keys = [key for key in zone_signing.keys_of(tx, [domain_id])[domain_id]
-                     if key.state is not KeyState.REMOVED]
-        policy = self._signer.policy(state.policy)
-        parent = parent_ds.own_parent(tx, domain, policy)
-        steps = key_states.plan(zone_keys, key_events.key_policy(policy, zone_keys, parent),
-                                key_events.facts_of(tx, domain, state, zone_keys, parent), self._storage.now())
-        ds = key_events.wanted_ds(domain, state, zone_keys, policy)
-        if differs := _differs(state, zone_keys, policy):
-            state = dataclasses.replace(state, why='; '.join([*filter(None, [state.why]), differs]))
-        return SignedZone(domain, state, zone_keys, ds, steps)
+        zone = self._signer.zone(tx, queries.own_domain(tx, context, domain_id))
+        zone = zone._replace(keys=_not_removed(zone))
+        parent = parent_ds.own_parent(tx, zone.domain, zone.policy)
+        steps = key_states.plan(zone.keys, key_events.key_policy(zone, parent),
+                                key_events.facts_of(tx, zone, parent), self._storage.now())
+        why = '; '.join(filter(None, [zone.state.why, _differs(zone)])) or None
+        return zone._replace(steps=steps, state=dataclasses.replace(zone.state, why=why))
 
-    def _enable(self, tx: Tx, context: Context, domain: Domain, policy_name: str, now: datetime) -> None:
-        state = zone_signing.state_of(tx, domain.id)
-        policy = self._signer.policy(policy_name)
-        if state is not None:
-            if state.policy != policy_name:
-                raise Refused('signed_already', f'The zone {domain.name} is signed already, by the policy '
-                                                f'{state.policy}.', 409)
-            if state.state not in _LEAVING:
-                return
-            if domain.has_signer:
-                zone_keys = [key for key in zone_signing.keys_of(tx, [domain.id])[domain.id]
-                             if key.role is not KeyRole.ZSK and key.state in keys.IN_ZONE]
-                if len(zone_keys) == 1 and zone_keys[0].state in (KeyState.DS_SEEN, KeyState.ACTIVE):
-                    # The parent may have removed the DS.
-                    zone_keys = [dataclasses.replace(zone_keys[0], state=KeyState.READY, ready_at=now)]
-                    zone_signing.save_keys(tx, zone_keys, now)
-                zone_signing.save_state(tx, dataclasses.replace(
-                    state, state=key_states.zone_state(zone_keys, False, {}), since=now, next_event_at=now, ds_seen={},
-                    why=None, serial=None), now)
-                return
-        self._begin(tx, domain, policy_name, policy.algorithm_number, now)
+    def _enable(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone | None, policy_name: str,
+                now: datetime) -> dict[str, Any] | None:
+        if zone is not None and zone.state.policy != policy_name:
+            raise Refused('signed_already', f'The zone {domain.name} is signed already, by the policy '
+                                            f'{zone.state.policy}.', 409)
+        if zone is None or zone.is_leaving and not domain.has_signer:
+            self._begin(tx, domain, policy_name, now)
+            return None
+        if not zone.is_leaving:
+            return None
+        with_ds = [key for key in zone.keys_in_zone if key.role is not KeyRole.ZSK]
+        if len(with_ds) == 1 and with_ds[0].state in (KeyState.DS_SEEN, KeyState.ACTIVE):
+            # The parent may have removed the DS.
+            with_ds = [dataclasses.replace(with_ds[0], state=KeyState.READY, ready_at=now)]
+            zone_signing.save_keys(tx, with_ds, now)
+        return {'state': key_states.zone_state(with_ds, False, {}), 'since': now, 'ds_seen': {}, 'why': None,
+                'serial': None}
 
-    def _begin(self, tx: Tx, domain: Domain, policy_name: str, algorithm: int, now: datetime) -> None:
-        policy = self._signer.policy(policy_name)
+    def _begin(self, tx: Tx, domain: Domain, policy_name: str, now: datetime, algorithm: int | None = None) -> None:
+        policy = zone_signer.policy_of(self._signer.policies, policy_name)
         self._refuse_unfit(tx, domain, policy)
-        zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, algorithm, policy.denial, now,
-                                                next_event_at=now), now)
+        zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, algorithm or policy.algorithm_number,
+                                                policy.denial, now, next_event_at=now), now)
         # From now on its changes concern the signer, and the SOA stays as it is.
         domains.save(tx, dataclasses.replace(domain, soa_names=zone_signer.soa_names(tx, domain)))
 
@@ -245,59 +228,44 @@ class SignedZones:
                                            'records (RFC 5155) would be too long; take a policy of NSEC.', 409)
         zone_signer.refuse_pool(tx, domain)
 
-    def _disable(self, tx: Tx, context: Context, domain: Domain, force: bool, now: datetime) -> None:
-        state = _state(tx, domain)
-        if state.state in _LEAVING and (not force or zone_signing.is_forced(state)):
-            return
+    def _disable(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone, force: bool,
+                 now: datetime) -> dict[str, Any] | None:
+        if zone.is_leaving and (not force or zone_signing.is_forced(zone.state)):
+            return None
         ds_seen = {f'{zone_signing.FORCED}{context.user or "an administrator"}': (now.isoformat(), ())} if force else {}
-        zone_signing.save_state(tx, dataclasses.replace(
-            state, state=SigningState.DS_LEAVING, since=now, next_event_at=now, ds_seen=ds_seen, serial=None), now)
+        return {'state': SigningState.DS_LEAVING, 'since': now, 'ds_seen': ds_seen, 'serial': None}
 
-    def _roll(self, tx: Tx, context: Context, domain: Domain, role: str, now: datetime) -> None:
-        state = _state(tx, domain)
-        states = {key.state for key in zone_signing.keys_of(tx, [domain.id])[domain.id] if key.role == role}
-        if state.state in _LEAVING or KeyState.ACTIVE not in states or not states & key_states.FOLLOWING:
-            self._add(tx, domain, _role(role), None, now)
+    def _roll(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone, role: str,
+              now: datetime) -> dict[str, Any] | None:
+        states = {key.state for key in zone.keys if key.role == role}
+        if not zone.is_leaving and KeyState.ACTIVE in states and states & key_states.FOLLOWING:
+            return None
+        key_role = _role(role)
+        _refuse_following(zone, key_role)
+        made = self._signer.make_key(domain.name, key_role, zone.state.algorithm, {key.tag for key in zone.keys})
+        zone_signing.add_keys(tx, domain.id, [made], now)
+        return {}
 
-    def _add(self, tx: Tx, domain: Domain, role: KeyRole, imported: tuple[bytes, bytes] | None, now: datetime) -> None:
-        """Have a key follow that of its role: a new one, or one whose public and private part are given."""
-        state = _state(tx, domain)
-        zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
-        if state.state in _LEAVING or not any(key.role == role and key.state is KeyState.ACTIVE for key in zone_keys):
-            raise Refused('no_active_key', f'The zone {domain.name} has no active {role} that could be followed.', 409)
-        if any(key.role == role and key.state is KeyState.MADE for key in zone_keys):
-            raise Refused('key_waits', f'A new {role} of {domain.name} waits for the rollover before it.', 409)
-        if imported is None:
-            made = self._signer.make_key(domain.name, role, state.algorithm, {key.tag for key in zone_keys})
-        else:
-            public, private = imported
-            if public[3] != state.algorithm:
-                raise Refused('other_algorithm', f'The keys of {domain.name} are of algorithm {state.algorithm}, and '
-                                                 f'the new {role} is of algorithm {public[3]}.', 409)
-            key = SigningKey(new_id(), role, public[3], keys.tag_of(public), public)
-            made = key, self._signer.seal(key.id, private)
-        self._store(tx, domain, *made, now)
-        zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now), now)
-
-    def _store(self, tx: Tx, domain: Domain, key: SigningKey, private: str | None, now: datetime) -> None:
-        """Add a key, which may be one that the zone once had, with its private part as it is stored."""
-        zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
-        former = next((other for other in zone_keys if other.public == key.public), None)
-        if any(other.tag == key.tag and other is not former and other.state is not KeyState.REMOVED
-               for other in zone_keys):
-            raise Refused('key_tag_present', f'The zone {domain.name} has another key with the tag {key.tag}; make '
-                                             'another one, as signatures name their keys by the tag.', 409)
-        if former is None:
-            zone_signing.add_keys(tx, domain.id, [(key, private)], now)
-        elif former.state is KeyState.REMOVED and former.role is key.role:
-            zone_signing.save_keys(tx, [dataclasses.replace(key, id=former.id)], now)
-        else:
-            raise Refused('key_present', f'The zone {domain.name} has the key {key.tag} already.', 409)
+    def _store(self, tx: Tx, domain: Domain, zone_keys: Sequence[SigningKey],
+               imported: Sequence[tuple[SigningKey, bytes]], now: datetime) -> None:
+        """Add keys, each with its private part, to those that a zone has or once had."""
+        for key, private in imported:
+            former = next((other for other in zone_keys if other.public == key.public), None)
+            if any(other.tag == key.tag and other is not former and other.state is not KeyState.REMOVED
+                   for other in zone_keys):
+                raise Refused('key_tag_present', f'The zone {domain.name} has another key with the tag {key.tag}; make '
+                                                 'another one, as signatures name their keys by the tag.', 409)
+            if former is None:
+                zone_signing.add_keys(tx, domain.id, [(key, self._signer.seal(key.id, private))], now)
+            elif former.state is KeyState.REMOVED and former.role is key.role:
+                zone_signing.save_keys(tx, [dataclasses.replace(key, id=former.id)], now)
+            else:
+                raise Refused('key_present', f'The zone {domain.name} has the key {key.tag} already.', 409)
+            zone_keys = [*(other for other in zone_keys if other is not former), key]
 
     def _export(self, tx: Tx, context: Context, domain_id: str) -> list[tuple[str, str, str]]:
-        domain = queries.own_domain(tx, context, domain_id)
-        zone_keys = [key for key in zone_signing.keys_of(tx, [domain_id])[domain_id]
-                     if key.state is not KeyState.REMOVED]
+        zone = self._signer.zone(tx, queries.own_domain(tx, context, domain_id))
+        domain, zone_keys = zone.domain, _not_removed(zone)
         if in_token := [f'{key.tag} ({key.token_uri})' for key in zone_keys if key.token_uri is not None]:
             raise Refused('key_in_token', f'The keys of {domain.name} cannot be exported: {", ".join(in_token)} is '
                                           'in a token, which gives no private key away.', 409)
@@ -305,26 +273,35 @@ class SignedZones:
         LOG.info('%s: %s exports the keys %s', domain.name, context.user, [key.tag for key in zone_keys])
         return [keys.bind_files(domain.name, key, private[key.id]) for key in zone_keys]
 
-    def _import(self, tx: Tx, context: Context, domain: Domain, files: Sequence[tuple[str, str]], policy_name: str,
-                now: datetime) -> None:
-        state = zone_signing.state_of(tx, domain.id)
-        policy = self._signer.policy(policy_name if state is None else state.policy)
-        roles = key_events.roles_of(policy, zone_signing.keys_of(tx, [domain.id])[domain.id])
+    def _import(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone | None,
+                files: Sequence[tuple[str, str]], policy_name: str, now: datetime) -> dict[str, Any] | None:
+        former = zone_signing.keys_of(tx, [domain.id])[domain.id]
+        roles = zone_signer.roles_of(zone_signer.policy_of(
+            self._signer.policies, policy_name if zone is None else zone.state.policy), former)
         imported = [_read(domain, private, public, roles, now) for private, public in files]
         LOG.info('%s: %s imports the keys %s', domain.name, context.user, [key.tag for key, _ in imported])
-        if state is not None and state.state is SigningState.HELD:
-            zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
+        if zone is None:
+            self._begin_imported(tx, domain, former, roles, imported, policy_name, now)
+            return None
+        if zone.is_held:
             active = {key.role for key, _ in imported if key.state is KeyState.ACTIVE}
             zone_signing.save_keys(tx, [
                 dataclasses.replace(key, state=KeyState.RETIRING, retire_at=now)
-                for key in zone_keys if key.state is KeyState.ACTIVE and key.role in active], now)
-            for key, private in imported:
-                self._store(tx, domain, key, self._signer.seal(key.id, private), now)
-            return
-        if state is not None:
-            for key, private in imported:
-                self._add(tx, domain, key.role, (key.public, private), now)
-            return
+                for key in zone.keys if key.state is KeyState.ACTIVE and key.role in active], now)
+            self._store(tx, domain, zone.keys, imported, now)
+            return None
+        following = zone
+        for key, _ in imported:
+            _refuse_following(following, key.role)
+            if key.algorithm != zone.state.algorithm:
+                raise Refused('other_algorithm', f'The keys of {domain.name} are of algorithm {zone.state.algorithm}, '
+                                                 f'and the new {key.role} is of algorithm {key.algorithm}.', 409)
+            following = following._replace(keys=[*following.keys, _made(key)])
+        self._store(tx, domain, zone.keys, [(_made(key), private) for key, private in imported], now)
+        return {}
+
+    def _begin_imported(self, tx: Tx, domain: Domain, former: Sequence[SigningKey], roles: Sequence[KeyRole],
+                        imported: Sequence[tuple[SigningKey, bytes]], policy_name: str, now: datetime) -> None:
         if {key.role for key, _ in imported} != set(roles) or any(
                 sum(key.role is role and key.state is KeyState.ACTIVE for key, _ in imported) > 1 for role in roles):
             raise Refused('keys_incomplete', f'By the policy {policy_name} the keys of {domain.name} have to be '
@@ -332,41 +309,36 @@ class SignedZones:
                                              'it was begun.', 409)
         if len({key.algorithm for key, _ in imported}) != 1:
             raise Refused('other_algorithm', f'The keys of {domain.name} have to be of one algorithm.', 409)
-        for key, private in imported:
-            self._store(tx, domain, key, self._signer.seal(key.id, private), now)
-        self._begin(tx, domain, policy_name, imported[0][0].algorithm, now)
+        self._store(tx, domain, former, imported, now)
+        self._begin(tx, domain, policy_name, now, imported[0][0].algorithm)
 
-    def _resume(self, tx: Tx, context: Context, domain: Domain, ds: Mapping[Endpoint, Sequence[str] | None],
-                dnskeys: Collection[bytes] | None, force: bool, now: datetime) -> None:
-        state = _state(tx, domain)
-        if state.state is not SigningState.HELD:
+    def _resume(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone,
+                ds: Mapping[Endpoint, Sequence[str] | None], dnskeys: Collection[bytes] | None, force: bool,
+                now: datetime) -> dict[str, Any]:
+        if not zone.is_held:
             raise Refused('not_held', f'The signing of {domain.name} is not held.', 409)
-        zone_keys = [key for key in zone_signing.keys_of(tx, [domain.id])[domain.id] if key.state in keys.IN_ZONE]
-        if not force and (why := _unfit(domain, zone_keys, ds, dnskeys)):
+        if not force and (why := _unfit(zone, ds, dnskeys)):
             raise Refused('keys_differ', f'The signing of {domain.name} is still held: {why}.', 409)
-        zone_signing.save_state(tx, dataclasses.replace(state, prepared_to='', next_event_at=now,
-                                                        why='its signatures are being renewed'), now)
+        return {'prepared_to': '', 'why': 'its signatures are being renewed'}
 
-    def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, present: bool, now: datetime) -> None:
-        state = _state(tx, domain)
-        zone_keys = zone_signing.keys_of(tx, [domain.id])[domain.id]
-        texts = key_events.wanted_ds(domain, state, zone_keys, self._signer.policy(state.policy)) if present else []
+    def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone, present: bool,
+                    now: datetime) -> dict[str, Any]:
+        texts = zone.ds if present else []
         if present and not texts:
             raise Refused('nothing_offered', f'The zone {domain.name} has no DS yet that its parent could have: its '
                                              'keys are not published everywhere.', 409)
-        zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, ds_seen={
-            f'{zone_signing.CONFIRMED}{context.user or "an administrator"}': (now.isoformat(), texts)}), now)
+        return {'ds_seen': {
+            f'{zone_signing.CONFIRMED}{context.user or "an administrator"}': (now.isoformat(), texts)}}
 
-    def _skip(self, tx: Tx, context: Context, domain: Domain, server: str, reason: str | None,
-              now: datetime) -> None:
-        state = _state(tx, domain)
-        parent = parent_ds.own_parent(tx, domain, self._signer.policy(state.policy))
+    def _skip(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone, server: str, reason: str | None,
+              now: datetime) -> dict[str, Any]:
+        parent = parent_ds.own_parent(tx, domain, zone.policy)
         labels = {one.label for one in pool_servers.of_pool(tx, domain.pool_name).servers}.union(
-            state.ds_seen, parent.ds, state.skipped)
+            zone.state.ds_seen, parent.ds, zone.state.skipped)
         if server not in labels:
             raise InvalidField(field='server', why=f'it is none of {", ".join(sorted(labels))}')
-        skipped = {other: why for other, why in {**state.skipped, server: reason}.items() if why is not None}
-        zone_signing.save_state(tx, dataclasses.replace(state, next_event_at=now, skipped=skipped), now)
+        return {'skipped': {other: why for other, why in {**zone.state.skipped, server: reason}.items()
+                            if why is not None}}
 
 
 def change_owner(tx: Tx, domain: Domain, now: datetime) -> None:
@@ -383,38 +355,48 @@ def refuse_relied_on(tx: Tx, domain: Domain, what: str) -> None:
                                       'first.', 409)
 
 
-def _differs(state: ZoneSigning, zone_keys: Sequence[SigningKey], policy: SigningPolicy) -> str:
+def _not_removed(zone: SignedZone) -> list[SigningKey]:
+    return [key for key in zone.keys if key.state is not KeyState.REMOVED]
+
+
+def _made(key: SigningKey) -> SigningKey:
+    """A key without a life yet."""
+    return SigningKey(key.id, key.role, key.algorithm, key.tag, key.public)
+
+
+def _refuse_following(zone: SignedZone, role: KeyRole) -> None:
+    """Refuse a key that cannot follow the active one of its role."""
+    if zone.is_leaving or not any(key.role == role and key.state is KeyState.ACTIVE for key in zone.keys):
+        raise Refused('no_active_key', f'The zone {zone.domain.name} has no active {role} that could be followed.', 409)
+    if any(key.role == role and key.state is KeyState.MADE for key in zone.keys):
+        raise Refused('key_waits', f'A new {role} of {zone.domain.name} waits for the rollover before it.', 409)
+
+
+def _differs(zone: SignedZone) -> str:
     """What of a policy that was changed since does not apply to a zone that is signed by it."""
-    has_csk = any(key.role is KeyRole.CSK for key in zone_keys)
+    state, policy, has_csk = zone.state, zone.policy, any(key.role is KeyRole.CSK for key in zone.keys)
     parts = [f'{what} = {new}' for what, new, is_same in (
         ('algorithm', policy.algorithm, policy.algorithm_number == state.algorithm),
         ('denial', policy.denial, policy.denial == state.denial),
-        ('keys', policy.keys, not zone_keys or has_csk is (policy.keys == 'csk'))) if not is_same]
+        ('keys', policy.keys, not zone.keys or has_csk is (policy.keys == 'csk'))) if not is_same]
     return (f'it is signed as when that was turned on, without {", ".join(parts)} of the policy: for these, disable '
             'signing, and enable it again') if parts else ''
 
 
-def _unfit(domain: Domain, zone_keys: Sequence[SigningKey], ds: Mapping[Endpoint, Sequence[str] | None],
-           dnskeys: Collection[bytes] | None) -> str:
-    """Why a zone would not stay valid with these keys; empty if it would."""
+def _unfit(zone: SignedZone, ds: Mapping[Endpoint, Sequence[str] | None], dnskeys: Collection[bytes] | None) -> str:
+    """Why a zone would not stay valid with its keys; empty if it would."""
+    zone_keys = zone.keys_in_zone
     if dnskeys is None:
         return 'not all of its servers tell which keys they have'
     if lacking := sorted(keys.tag_of(dnskey) for dnskey in {*dnskeys} - {key.public for key in zone_keys}):
         return f'its servers have the keys {lacking}, which the database lacks: import them'
     if unserved := [key.tag for key in zone_keys if key.state is KeyState.ACTIVE and key.public not in dnskeys]:
         return f'the keys {unserved} are active in the database, and its servers do not have them'
-    texts = {keys.ds_text(keys.ds(domain.name, key.public, digest)) for digest in (keys.SHA256, keys.SHA384)
+    texts = {keys.ds_text(keys.ds(zone.domain.name, key.public, digest)) for digest in (keys.SHA256, keys.SHA384)
              for key in zone_keys if key.role is not KeyRole.ZSK and key.state is not KeyState.RETIRING}
     if not ds or any(records is None or records and texts.isdisjoint(records) for records in ds.values()):
         return 'not every server of the parent has the DS of one of its keys'
     return ''
-
-
-def _state(tx: Tx, domain: Domain) -> ZoneSigning:
-    state = zone_signing.state_of(tx, domain.id)
-    if state is None:
-        raise NotSigned(domain=domain.name)
-    return state
 
 
 def _role(role: str) -> KeyRole:

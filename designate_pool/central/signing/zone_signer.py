@@ -13,18 +13,20 @@ import logging
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from designate_pool import metrics
 from designate_pool.central.rules.journal import JournalEntry, SignedChange
 from designate_pool.central.signing.key_token import KeyToken, TokenKey
 from designate_pool.deadline import Turns
-from designate_pool.errors import KeyUnavailable, Refused, UnreadableSecret
+from designate_pool.errors import KeyUnavailable, NotSigned, Refused, UnreadableSecret
 from designate_pool.model import (ChangeKind, Domain, KeyRole, KeyState, SignedDifference, SignedRecord, SigningKey,
                                   SigningState, ZoneRecord, ZoneSigning, new_id)
 from designate_pool.protocol import rules, soa_rdata
 from designate_pool.protocol.names_and_rdata import lies_in, rname
 from designate_pool.settings import SigningPolicy
 from designate_pool.signing import key_states, keys, signer, verifier
+from designate_pool.signing.key_states import KeyStep
 from designate_pool.signing.signed_records import KeySet, KeySigner, Validity
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.serving import zone_snapshot
@@ -69,6 +71,76 @@ def last_expiry(policy: SigningPolicy) -> int:
     return policy.validity + int(INCEPTION.total_seconds())
 
 
+class SignedZone(NamedTuple):
+    """A zone that is to be signed, and how far that has come.
+
+    :ivar keys: in the order in which they were made; also those that were removed
+    :ivar policies: all that there are, by name
+    :ivar steps: what is next for each key, and for keys that are to be made, where that was asked for
+    """
+
+    domain: Domain
+    state: ZoneSigning
+    keys: Sequence[SigningKey]
+    policies: Mapping[str, SigningPolicy]
+    steps: Sequence[KeyStep] = ()
+
+    @property
+    def policy(self) -> SigningPolicy:
+        """Its policy.
+
+        :raises Refused: when the configuration has none of that name
+        """
+        return policy_of(self.policies, self.state.policy)
+
+    @property
+    def is_held(self) -> bool:
+        return self.state.state is SigningState.HELD
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether its signing is to end."""
+        return self.state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
+
+    @property
+    def keys_in_zone(self) -> list[SigningKey]:
+        return [key for key in self.keys if key.state in keys.IN_ZONE]
+
+    @property
+    def digests(self) -> Sequence[int] | None:
+        """Of the DS records that the parent is to have; None to have them removed."""
+        return None if self.is_leaving else self.policy.digests
+
+    @property
+    def ds(self) -> list[str]:
+        """The DS records that the parent is to have, as text."""
+        return [keys.ds_text(keys.ds(self.domain.name, key.public, digest))
+                for key in keys.offered(self.keys) for digest in self.digests or ()]
+
+    @property
+    def roles(self) -> Sequence[KeyRole]:
+        """The roles of its keys, or by its policy where it has none."""
+        return roles_of(self.policy, self.keys)
+
+
+def policy_of(policies: Mapping[str, SigningPolicy], name: str) -> SigningPolicy:
+    """A policy by name.
+
+    :raises Refused: when the configuration has none of that name
+    """
+    if name not in policies:
+        raise Refused('no_signing_policy', f'There is no section [dnssec_policy:{name}] in the configuration of '
+                                           'Central.', 409)
+    return policies[name]
+
+
+def roles_of(policy: SigningPolicy, zone_keys: Sequence[SigningKey]) -> Sequence[KeyRole]:
+    """The roles of the keys of a zone: those that it has keys of, and of the policy when it has none."""
+    present = {key.role for key in zone_keys if key.state is not KeyState.REMOVED}
+    has_csk = KeyRole.CSK in present if present else policy.keys == 'csk'
+    return (KeyRole.CSK,) if has_csk else (KeyRole.KSK, KeyRole.ZSK)
+
+
 class ZoneSigner:
     """The signer of the journal.
 
@@ -87,15 +159,23 @@ class ZoneSigner:
         self._signers: collections.OrderedDict[str, KeySigner] = collections.OrderedDict()
         self._lock = threading.Lock()
 
-    def policy(self, name: str) -> SigningPolicy:
-        """A policy by name.
+    def zones(self, tx: Tx, domains: Iterable[Domain]) -> dict[str, SignedZone]:
+        """Those of these domains that are to be signed, by id."""
+        by_id = {domain.id: domain for domain in domains}
+        states = zone_signing.states_of(tx, by_id)
+        zone_keys = zone_signing.keys_of(tx, list(states))
+        return {domain_id: SignedZone(by_id[domain_id], state, zone_keys[domain_id], self.policies)
+                for domain_id, state in states.items()}
 
-        :raises Refused: when the configuration has none of that name
+    def zone(self, tx: Tx, domain: Domain) -> SignedZone:
+        """A domain that is to be signed.
+
+        :raises NotSigned: when it is not
         """
-        if name not in self.policies:
-            raise Refused('no_signing_policy', f'There is no section [dnssec_policy:{name}] in the configuration of '
-                                               'Central.', 409)
-        return self.policies[name]
+        zones = self.zones(tx, [domain])
+        if not zones:
+            raise NotSigned(domain=domain.name)
+        return zones[domain.id]
 
     def make_key(self, zone: str, role: KeyRole, algorithm: int,
                  tags: Collection[int]) -> tuple[SigningKey, str | None]:
@@ -132,19 +212,17 @@ class ZoneSigner:
 
         :raises Refused: when what was made does not verify
         """
-        ids = [entry.domain.id for entry, _, _ in changes]
-        states = zone_signing.states_of(tx, ids)
-        zone_keys = zone_signing.keys_of(tx, ids)
-        signers = self._signers_of(tx, [(entry.domain.name, key) for entry, _, _ in changes for key in (
-            key_states.at_first(zone_keys[entry.domain.id])) if key.state in keys.IN_ZONE])
+        zones = self.zones(tx, [entry.domain for entry, _, _ in changes])
+        signers = self._signers_of(tx, [(zone.domain.name, key) for zone in zones.values()
+                                        for key in key_states.at_first(zone.keys) if key.state in keys.IN_ZONE])
         name_servers = {pool_id: pools.name_servers(tx, pool_id)
                         for pool_id in sorted({entry.domain.pool_id for entry, _, _ in changes})}
         signed: dict[str, SignedChange] = {}
         for entry, gone, added in changes:
             domain, former = entry.domain, entry.former
-            state = states[domain.id]
-            if state.state is SigningState.HELD and entry.kind is not ChangeKind.SIGNING:
-                raise Refused('signing_held', f'The zone {domain.name} cannot be changed: {state.why}.', 409)
+            zone = zones[domain.id]
+            if zone.is_held and entry.kind is not ChangeKind.SIGNING:
+                raise Refused('signing_held', f'The zone {domain.name} cannot be changed: {zone.state.why}.', 409)
             if not domain.has_signer:  # what was signed is deleted later, in pieces
                 signed[domain.id] = SignedChange([], [], domain)
                 continue
@@ -157,23 +235,22 @@ class ZoneSigner:
                 refuse_pool(tx, domain)
             if entry.kind is ChangeKind.RESTORE or not former.is_signed and domain.ttl != former.ttl:
                 # Its signatures may have ended, or all have another TTL: everything is prepared anew.
-                domain, state = dataclasses.replace(domain, is_signed=False), dataclasses.replace(
-                    state, prepared_to=None, next_event_at=now)
-                zone_signing.save_state(tx, state, now)
-            if not domain.is_signed and state.prepared_to is None:
+                domain = dataclasses.replace(domain, is_signed=False)
+                zone = zone._replace(state=dataclasses.replace(zone.state, prepared_to=None, next_event_at=now))
+                zone_signing.save_state(tx, zone.state, now)
+            if not domain.is_signed and zone.state.prepared_to is None:
                 signed[domain.id] = SignedChange([], [], domain)
                 continue
-            policy = self.policy(state.policy)
-            own_keys = zone_keys[domain.id] if former.is_signed else key_states.at_first(zone_keys[domain.id])
-            change = _ZoneChange(tx, entry._replace(domain=domain), gone, added, state, own_keys,
-                                 key_set(domain.name, state, own_keys, signers, policy), policy, now)
+            new = zone._replace(domain=domain, keys=zone.keys if former.is_signed else key_states.at_first(zone.keys))
+            change = _ZoneChange(tx, entry, gone, added, new, key_set(new, signers), MOST_RENEWED // len(changes) or 1,
+                                 now)
             try:
                 made = change.verified()
             except KeyUnavailable:
                 metrics.SIGNATURES_REFUSED.labels(domain.pool_name).inc()
                 raise
             largest = 0 if former.is_signed else signed_records.largest_ttl(tx, domain)
-            _note_ttls(tx, zone_keys[domain.id], made.added, largest, policy, now)
+            _note_ttls(tx, zone, made.added, largest, now)
             signed[domain.id] = SignedChange(*made, domain)
         return signed
 
@@ -199,8 +276,7 @@ def _soa_names(name_servers: Sequence[str], domain: Domain) -> str:
     return f'{name_servers[0]} {rname(domain.email).to_text()}'
 
 
-def _note_ttls(tx: Tx, zone_keys: Sequence[SigningKey], added: Sequence[SignedRecord], largest: int,
-               policy: SigningPolicy, now: datetime) -> None:
+def _note_ttls(tx: Tx, zone: SignedZone, added: Sequence[SignedRecord], largest: int, now: datetime) -> None:
     """Keep with keys the greatest TTLs that caches may have because of a version.
 
     :param largest: of what is signed already and was not published before
@@ -209,39 +285,37 @@ def _note_ttls(tx: Tx, zone_keys: Sequence[SigningKey], added: Sequence[SignedRe
     for record in added:
         signed[record.key_tag] = max(record.ttl, signed.get(record.key_tag, 0))
     longer = []
-    for key in zone_keys:
-        if key.state in keys.IN_ZONE:
-            ttls = {key_states.SIGNED_TTL: max(largest, signed.get(key.tag, 0)),
-                    key_states.DNSKEY_TTL: policy.dnskey_ttl, key_states.DS_TTL: policy.parent_ds_ttl}
-            longest = {what: max(ttl, key.longest_ttls.get(what, 0)) for what, ttl in ttls.items()}
-            if longest != key.longest_ttls:
-                longer.append(dataclasses.replace(key, longest_ttls=longest))
+    for key in zone.keys_in_zone:
+        ttls = {key_states.SIGNED_TTL: max(largest, signed.get(key.tag, 0)),
+                key_states.DNSKEY_TTL: zone.policy.dnskey_ttl, key_states.DS_TTL: zone.policy.parent_ds_ttl}
+        longest = {what: max(ttl, key.longest_ttls.get(what, 0)) for what, ttl in ttls.items()}
+        if longest != key.longest_ttls:
+            longer.append(dataclasses.replace(key, longest_ttls=longest))
     zone_signing.save_keys(tx, longer, now)
 
 
-def key_set(apex: str, state: ZoneSigning, zone_keys: Sequence[SigningKey], signers: Mapping[str, KeySigner],
-            policy: SigningPolicy) -> KeySet:
-    """The keys that the zone has and that sign."""
-    is_leaving = state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
-    return keys.key_set(apex, zone_keys, signers, policy.dnskey_ttl, None if is_leaving else policy.digests)
+def key_set(zone: SignedZone, signers: Mapping[str, KeySigner]) -> KeySet:
+    """The keys that a zone has and that sign."""
+    return keys.key_set(zone.domain.name, zone.keys, signers, zone.policy.dnskey_ttl, zone.digests)
 
 
 class _ZoneChange:
-    """What a change of a zone does to its signed records."""
+    """What a change of a zone does to its signed records.
+
+    :param most: RRsets whose signatures are renewed, if that is what the change is for
+    """
 
     def __init__(self, tx: Tx, entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord],
-                 state: ZoneSigning, zone_keys: Sequence[SigningKey], keys_: KeySet, policy: SigningPolicy,
-                 now: datetime) -> None:
-        self._tx, self._entry, self._domain = tx, entry, entry.domain
+                 zone: SignedZone, keys_: KeySet, most: int, now: datetime) -> None:
+        self._tx, self._entry, self._zone, self._key_set, self._most = tx, entry, zone, keys_, most
+        self._domain, self._apex, self._policy = zone.domain, zone.domain.name, zone.policy
         self._gone, self._added = gone, added
-        self._state, self._keys, self._key_set, self._policy = state, zone_keys, keys_, policy
-        self._now = int(now.timestamp())
-        self._at = now
-        self._apex = entry.domain.name
-        self._soa: ZoneRecord = (self._apex, 'SOA', entry.domain.ttl,
-                                 soa_rdata.encode_as(entry.domain.soa_names, entry.domain))
-        self._times = Validity(self._now - int(INCEPTION.total_seconds()), self._now + policy.validity, policy.jitter)
-        self._around = _Around(tx, entry.domain, gone, added)
+        self._now, self._at = int(now.timestamp()), now
+        self._soa: ZoneRecord = (self._apex, 'SOA', self._domain.ttl,
+                                 soa_rdata.encode_as(self._domain.soa_names, self._domain))
+        self._times = Validity(self._now - int(INCEPTION.total_seconds()), self._now + self._policy.validity,
+                               self._policy.jitter)
+        self._around = _Around(tx, self._domain, gone, added)
 
     def verified(self) -> SignedDifference:
         """The change.
@@ -271,34 +345,33 @@ class _ZoneChange:
                     if ttl is None:
                         changed.setdefault(name, set()).add(rtype)
         if is_renewal and not former.is_signed:
-            after = self._state.prepared_to or ''
+            after = self._zone.state.prepared_to or ''
             owners = signed_records.owners(self._tx, self._domain.id, after, MOST_PREPARED)
             for name in owners:
                 changed.setdefault(name, set())
             zone_signing.save_state(self._tx, dataclasses.replace(
-                self._state, prepared_to=owners[-1] if owners else after, next_event_at=self._at,
+                self._zone.state, prepared_to=owners[-1] if owners else after, next_event_at=self._at,
                 why=f'its records are being signed, up to {owners[-1]}' if owners else None), self._at)
-        around = self._around
-        renewed = SignedDifference([], [])
-        if is_renewal:
-            renewed = signer.resign(self._apex, Turns().between(self._due(changed)), self._key_set,
-                                    self._times)
-            around = _Around(self._tx, self._domain, self._gone, self._added, renewed)
-        own = signer.sign_change(self._apex, changed, self._soa, self._key_set, self._times, self._state.denial, around)
-        change = _both(renewed, own)
+        due = self._due(changed) if is_renewal else []
+        gone, added = signer.sign_change(self._apex, changed, self._soa, self._key_set, self._times,
+                                         self._zone.state.denial, self._around)
+        signed_anew = set(gone)
+        renewed = signer.resign(self._apex, Turns().between(
+            rrset for rrset in due if signed_anew.isdisjoint(rrset[1])), self._key_set, self._times)
+        change = SignedDifference([*gone, *renewed.gone], [*added, *renewed.added])
         return change, verifier.verify_change(self._apex, change, changed, self._soa, self._around, self._now,
                                               self._policy.refresh, Turns().between)
 
-    def _due(self, changed: dict[str, set[str]]) -> Iterable[tuple[list[ZoneRecord], list[SignedRecord]]]:
+    def _due(self, changed: dict[str, set[str]]) -> list[tuple[list[ZoneRecord], list[SignedRecord]]]:
         """The RRsets whose signatures are to be renewed, each with these; those of the apex are put into *changed*."""
         # With those that would be due soon, so that a zone's signatures are renewed by few versions.
         policy = self._policy
         soon = (policy.validity - policy.refresh - policy.jitter) // 10
         due = signed_records.due(self._tx, self._domain.id, self._now + policy.refresh + soon,
-                                 self._now + last_expiry(policy), MOST_RENEWED)
-        for key in self._keys:
-            if key.state in (KeyState.RETIRING, KeyState.REMOVED) and len(due) < MOST_RENEWED:
-                due += signed_records.by_key(self._tx, self._domain.id, key.tag, MOST_RENEWED - len(due))
+                                 self._now + last_expiry(policy), self._most)
+        for key in self._zone.keys:
+            if key.state in (KeyState.RETIRING, KeyState.REMOVED) and len(due) < self._most:
+                due += signed_records.by_key(self._tx, self._domain.id, key.tag, self._most - len(due))
         rrsets = dict.fromkeys((record.name, record.covered) for record in due)
         names = {name for name, _ in rrsets}
         records: dict[tuple[str, str], list[ZoneRecord]] = {}
@@ -311,38 +384,22 @@ class _ZoneChange:
             else:
                 records.setdefault((signed.name, signed.type), []).append(signed.record)
         of_apex = {*signer.KEY_TYPES, 'SOA'}
-        for rrset in rrsets:
-            if rrset[0] == self._apex and rrset[1] in of_apex:
-                changed.setdefault(self._apex, set()).add(rrset[1])
-            else:
-                yield records[rrset], signatures[rrset]
-
-
-def _both(first: SignedDifference, second: SignedDifference) -> SignedDifference:
-    """One change after the other, as one."""
-    between, back = set(first.added), set(second.gone)
-    return SignedDifference([*first.gone, *(record for record in second.gone if record not in between)],
-                            [*(record for record in first.added if record not in back), *second.added])
+        changed.setdefault(self._apex, set()).update(
+            rtype for name, rtype in rrsets if name == self._apex and rtype in of_apex)
+        return [(records[rrset], signatures[rrset]) for rrset in rrsets
+                if rrset[0] != self._apex or rrset[1] not in of_apex]
 
 
 class _Around:
-    """What is around the names of a change, which is not written yet.
+    """What is around the names of a change, which is not written yet."""
 
-    :param renewed: what was done to the signed records since they were read
-    """
-
-    def __init__(self, tx: Tx, domain: Domain, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord],
-                 renewed: SignedDifference = SignedDifference([], [])) -> None:
+    def __init__(self, tx: Tx, domain: Domain, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord]) -> None:
         self._tx, self._id, self._ttl = tx, domain.id, domain.ttl
         self._gone = collections.Counter(self._with_ttl(record) for record in gone)
         self._added: dict[str, list[ZoneRecord]] = {}
         for record in added:
             self._added.setdefault(record[0], []).append(self._with_ttl(record))
         self._changed = {*(record[0] for record in gone), *self._added}
-        self._renewed_gone = set(renewed.gone)
-        self._renewed: dict[str, list[SignedRecord]] = {}
-        for signed in renewed.added:
-            self._renewed.setdefault(signed.name, []).append(signed)
         self._rrsets: dict[str, list[ZoneRecord]] = {}
         self._signed: dict[str, list[SignedRecord]] = {}
 
@@ -362,10 +419,9 @@ class _Around:
     def signed_at(self, names: Collection[str]) -> Iterable[SignedRecord]:
         missing = [name for name in names if name not in self._signed]
         if missing:
-            self._signed.update({name: self._renewed.get(name, [])[:] for name in missing})
+            self._signed.update({name: [] for name in missing})
             for record in signed_records.signed_at(self._tx, {self._id: missing})[self._id]:
-                if record not in self._renewed_gone:
-                    self._signed[record.name].append(record)
+                self._signed[record.name].append(record)
         return [record for name in names for record in self._signed[name]]
 
     def predecessors(self, chain_keys: Collection[bytes]) -> Mapping[bytes, SignedRecord]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,7 +19,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks
-from designate_pool.storage.sql.schema import ALIVE, records, recordsets, signed_records
+from designate_pool.storage.sql.schema import ALIVE, records, recordsets, signed_records, zone_signing
 
 TABLE = signed_records
 _FIELDS = SignedRecord._fields
@@ -35,7 +35,11 @@ _OF_ZONE = _SELECT.where(_DOMAIN)
 _DUE = [_OF_ZONE.where(condition).order_by(TABLE.c.expires_at).limit(sa.bindparam('most')) for condition in (
     TABLE.c.expires_at < sa.bindparam('before'), TABLE.c.expires_at > sa.bindparam('after'))]
 _BY_KEY = _OF_ZONE.where(TABLE.c.key_tag == sa.bindparam('tag')).limit(sa.bindparam('most'))
-_FIRST_EXPIRY = sa.select(sa.func.min(TABLE.c.expires_at)).where(_DOMAIN)
+# Each is read at one end of the index, of a zone of any size.
+_EXPIRIES = sa.select(zone_signing.c.domain_id, *(
+    sa.select(TABLE.c.expires_at).where(TABLE.c.domain_id == zone_signing.c.domain_id, TABLE.c.expires_at.is_not(None))
+    .order_by(order).limit(1).scalar_subquery() for order in (TABLE.c.expires_at, TABLE.c.expires_at.desc())
+)).where(zone_signing.c.domain_id.in_(_IDS))
 _LARGEST_TTL = sa.select(sa.func.max(recordsets.c.ttl)).where(
     recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE)
 _LAST_IN_CHAIN = _OF_ZONE.where(TABLE.c.chain_key.is_not(None)).order_by(TABLE.c.chain_key.desc()).limit(1)
@@ -113,9 +117,11 @@ def by_key(tx: Tx, domain_id: str, key_tag: int, limit: int) -> list[SignedRecor
     return [SignedRecord(*row) for row in tx.execute(_BY_KEY, {'domain_id': domain_id, 'tag': key_tag, 'most': limit})]
 
 
-def first_expiry(tx: Tx, domain_id: str) -> int | None:
-    """When the first signature of a zone expires, in seconds since the epoch; None for no signatures."""
-    return tx.execute(_FIRST_EXPIRY, {'domain_id': domain_id}).scalar()
+def expiries(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[int | None, int | None]]:
+    """When the first and the last signature expire of those of these domains that are to be signed, by id, in seconds
+    since the epoch; None for no signatures."""
+    return {domain_id: (first, last) for part in chunks(ids)
+            for domain_id, first, last in tx.execute(_EXPIRIES, {'ids': part})}
 
 
 def largest_ttl(tx: Tx, domain: Domain) -> int:

@@ -104,9 +104,9 @@ def expiring_after(tx: Tx, policy: str, after: int) -> list[str]:
 
 
 def renew(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
-    """Have signatures of these domains renewed that are due."""
+    """Have signatures of these domains renewed that are due, and their keys looked at."""
     for part in chunks(domain_ids):
-        tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part)).values(resign_at=now))
+        tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part)).values(resign_at=now, next_event_at=now))
 
 
 def is_forced(state: ZoneSigning) -> bool:
@@ -149,9 +149,9 @@ def claim_due(tx: Tx, by: str, now: datetime, until: datetime, most: int) -> lis
     return claimed
 
 
-def release(tx: Tx, domain_id: str, by: str) -> None:
-    """Give up a claim."""
-    tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id, TABLE.c.claimed_by == by)
+def release(tx: Tx, ids: Collection[str], by: str) -> None:
+    """Give up claims."""
+    tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(ids), TABLE.c.claimed_by == by)
                .values(claimed_by=None, claimed_until=None))
 
 

@@ -34,6 +34,7 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.sql.secrets import MARK
 from designate_pool.storage.zones import versions
+from testing.databases import count_statements
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused, started, succeed
 from tests.unit.signing.zones import said_by
 
@@ -719,6 +720,38 @@ def test_zones_that_wait_for_their_parents_keep_no_signatures_from_being_renewed
     for each in (*waiting, domain):
         check(database, clock, each)
         assert len([version for version in central.find_versions(RED, each.id, 50)]) < 10
+
+
+def test_signatures_of_zones_are_renewed_together_and_a_zone_that_cannot_be_keeps_no_other_one_from_it(
+        central: Central, database: Storage, clock: Clock, caller: Caller) -> None:
+    zones = [create(central, f'zone{number}.example.', who=RED) for number in range(8)]
+    for zone in zones:
+        central.dnssec.enable(RED, zone.id)
+        lived(central, clock, zone, 1)
+    keep = {zone.id: [key.id for key in central.dnssec.show(RED, zone.id).keys] for zone in zones}
+    table = schema.zone_keys
+
+    def renewed() -> set[str]:
+        before = {zone.id: central.get_domain(RED, zone.id).serial for zone in zones}
+        clock.now += 12 * 86400
+        database.run(lambda tx: tx.execute(sa.update(schema.zone_signing).values(next_event_at=None)) and None)
+        with started(database, caller, signing_keys=KEYS, signing_policies=POLICIES) as other:
+            with count_statements(database) as counter:
+                other.dnssec.run_due()
+            statements.append(counter.total())
+        return {zone.name for zone in zones if central.get_domain(RED, zone.id).serial != before[zone.id]}
+
+    statements: list[int] = []
+    assert renewed() == {zone.name for zone in zones}
+    assert statements[0] <= 12 * len(zones)
+    lost = zones[3]
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(table).where(table.c.id.in_(keep[lost.id])).values(private='lost'))
+    assert renewed() == {zone.name for zone in zones} - {lost.name}
+    assert central.dnssec.show(RED, lost.id).state.why
+    for zone in zones:
+        if zone is not lost:
+            check(database, clock, zone)
 
 
 def test_the_ds_of_a_rolled_key_is_not_confirmed_before_it_is_offered(central: Central, database: Storage,

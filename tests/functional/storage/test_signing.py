@@ -63,8 +63,10 @@ def test_signatures_are_found_by_when_they_expire_and_by_their_key(storage: Stor
     assert storage.read(signed_records.due, key, 1003, 9000, 2) == made[:2]
     assert storage.read(signed_records.due, key, 1001, 1002, 10) == [made[0], made[3]]
     assert set(storage.read(signed_records.by_key, key, TAGS[1], 10)) == {made[1], made[3]}
-    assert storage.read(signed_records.first_expiry, key) == 1000
-    assert storage.read(signed_records.first_expiry, zone(storage, 'b')) is None
+    other = zone(storage, 'b')
+    for each in (key, other):
+        storage.run(zone_signing.save_state, state(each), NOW)
+    assert storage.read(signed_records.expiries, [key, other]) == {key: (1000, 1003), other: (None, None)}
 
 
 def test_predecessors_of_many_names_in_several_chains_are_one_statement(storage: Storage) -> None:
@@ -120,15 +122,15 @@ def test_due_zones_are_claimed_once_and_not_those_of_frozen_pools(storage: Stora
     claimed = storage.run(zone_signing.claim_due, 'one', NOW, until, 10)
     assert {claimed_state.domain_id for claimed_state in claimed} == set(keys[:2])
     assert storage.run(zone_signing.claim_due, 'two', NOW, until, 10) == []
-    storage.run(zone_signing.release, keys[0], 'one')
+    storage.run(zone_signing.release, keys[:1], 'one')
     again = storage.run(zone_signing.claim_due, 'two', NOW, until, 10)
     assert [claimed_state.domain_id for claimed_state in again] == keys[:1]
-    storage.run(zone_signing.release, keys[0], 'two')
+    storage.run(zone_signing.release, keys[:1], 'two')
     ahead = NOW + timedelta(300)
     assert len(storage.run(zone_signing.claim_due, 'with a wrong clock', ahead, ahead + timedelta(minutes=1), 10)) == 3
     again = storage.run(zone_signing.claim_due, 'two', NOW, until, 10)
     assert {claimed_state.domain_id for claimed_state in again} == set(keys[:2])
-    storage.run(zone_signing.release, keys[0], 'two')
+    storage.run(zone_signing.release, keys[:1], 'two')
     freeze = Freeze(new_id(), 'an incident', NOW)
     storage.run(lambda tx: tx.execute(pools.update().values(freeze_id=freeze.id, freeze=freeze.text)) and None)
     assert storage.run(zone_signing.claim_due, 'two', NOW, until, 10) == []
