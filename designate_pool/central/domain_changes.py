@@ -7,18 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from designate_pool.central import events, recordset_changes, secondary_zones, zone_moves
+from designate_pool.central import deleted_domains, events, recordset_changes, secondary_zones, zone_moves
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import journal, name_ownership
 from designate_pool.central.rules import plans as plan_rules
-from designate_pool.central.rules import recordset_edits, status, zone_shares
+from designate_pool.central.rules import recordset_edits, reverts, status, zone_shares
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import signed_zones
 from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
+from designate_pool.central.validation import requests
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
-from designate_pool.model import Action, ChangeKind, Context, Domain, Report, SigningState, Status
+from designate_pool.model import NOTHING, Action, ChangeKind, Context, Domain, Release, Report, SigningState, Status
 from designate_pool.serial import newer
 from designate_pool.storage import queries
 from designate_pool.storage.operations import server_statuses
@@ -324,25 +325,64 @@ def _bump_catalogs(tx: Tx, released: Sequence[Domain], now: datetime) -> None:
         catalog.bump(tx, pool_id, now, [domain.id for domain in changed if domain.pool_id == pool_id], may_wait=False)
 
 
-def move_release(tx: Tx, context: Context, domain_id: str, now: datetime, to: Journal,
-                 aborted_at: int | None = None) -> Domain:
-    """Have the release of a domain go on: from the canaries again if it has failed, otherwise with the next stage.
-
-    :param aborted_at: the serial at which the domain has the contents before again, which are for all servers then
-    """
-    old, is_done = lock_domain(tx, context, domain_id, or_locked=True, or_going=True)
-    refuse_unreleased(old)
-    release, request_id = old.release, events.request_id(context)
-    if is_done or release is None:
+def continue_release(tx: Tx, context: Context, domain_id: str, now: datetime, to: Journal) -> Domain:
+    """Have the release of a domain go on: from the canaries again if it has failed, otherwise with the next stage."""
+    old, release = _lock_released(tx, context, domain_id)
+    if release is None:
         return old
-    if aborted_at is not None:
-        if old.serial != aborted_at:
-            raise LostRace(what=f'contents of {old.name}')
-        new = rules.abort_release(old, now, request_id)
-    elif release.held:
-        new = rules.continue_release(old, now, request_id)
+    if domains.awaits_former(tx, old):
+        raise Refused('former_released', f'The zone {old.name} is released when the deletion of the former zone of its '
+                                         'name has come through all stages; continue that, by its id.', 409)
+    if release.held:
+        new = rules.continue_release(old, now, events.request_id(context))
     else:
         new = dataclasses.replace(status.next_stage(old, release), updated_at=now, version=old.version + 1)
+    return _save_moved(tx, context, old, new, now, to)
+
+
+def abort_release(tx: Tx, context: Context, domain_id: str, leftover_id: str, now: datetime, allowance: Allowance,
+                  reserved: Sequence[str], to: Journal) -> DomainAndLeftover:
+    """End a staged release: the domain has the contents before it again, on all servers at once; one that is being
+    created is deleted, and one that is being deleted is restored.
+
+    :param leftover_id: as for :func:`designate_pool.central.deleted_domains.restore`, and so is *reserved*
+    """
+    old, release = _lock_released(tx, context, domain_id)
+    if release is None:
+        return old, None
+    if old.is_going:
+        return deleted_domains.restore(tx, context, domain_id, leftover_id, now, allowance, reserved, to)
+    if (before := old.permitted) is None and old.version_before == NOTHING:
+        return delete_domain(tx, Deletion(context, domain_id, leftover_id), now, allowance)
+    if before is None:
+        raise Refused('not_revertible', f'The zone {old.name} was deleted and restored since the version that is '
+                                        'served. Revert it to that, and continue the release.', 409)
+    revert = reverts.of_domain(tx, context, old, before.serial)
+    if revert.unchanged:  # which may be what was not to be served
+        name, rtype, why = revert.unchanged[0]
+        raise Refused('not_revertible', f'{name} {rtype} of {old.name} cannot be turned back: {why}. Undo it, and '
+                                        'continue the release.', 409)
+    if revert.changes:
+        undo = dataclasses.replace(context, if_match='', kind=ChangeKind.UNDO)
+        old, _ = recordset_changes.apply_changes(tx, undo, domain_id, requests.changes(revert.changes), now, allowance,
+                                                 to)
+    return _save_moved(tx, context, old, rules.abort_release(old, now, events.request_id(context)), now, to), None
+
+
+def _lock_released(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, Release | None]:
+    """Lock a domain that is released in stages; its release, None if the operation has moved that already."""
+    domain, is_done = lock_domain(tx, context, domain_id, or_locked=True, or_going=True)
+    if is_done:
+        return domain, None
+    if domain.release_state is None:
+        raise Refused('not_released', f'The zone {domain.name} is not being released in stages.', 409)
+    if domain.freeze is not None:
+        raise Refused('pool_frozen', f'The release of {domain.name} waits for the end of the freeze of its pool.', 409)
+    return domain, domain.release
+
+
+def _save_moved(tx: Tx, context: Context, old: Domain, new: Domain, now: datetime, to: Journal) -> Domain:
+    """Write a domain whose release an administrator has moved."""
     if new.serial != old.serial:
         new, = to.write(tx, [JournalEntry(context, old, new, kind=ChangeKind.RELEASE, begins_anew=True)], now)
     else:
@@ -350,14 +390,6 @@ def move_release(tx: Tx, context: Context, domain_id: str, now: datetime, to: Jo
     domains.save(tx, new, context.operation_id)
     _bump_catalogs(tx, [old], now)
     return new
-
-
-def refuse_unreleased(domain: Domain) -> None:
-    """Refuse to move the release of a domain that has none, or whose pool is frozen."""
-    if domain.release_state is None:
-        raise Refused('not_released', f'The zone {domain.name} is not being released in stages.', 409)
-    if domain.freeze is not None:
-        raise Refused('pool_frozen', f'The release of {domain.name} waits for the end of the freeze of its pool.', 409)
 
 
 def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int, now: datetime,

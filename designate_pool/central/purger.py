@@ -8,7 +8,6 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, cast
 
 from designate_pool import logs
 from designate_pool.central import domain_changes, events, transactions, zone_moves
@@ -17,7 +16,7 @@ from designate_pool.central.rules import pools
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields
 from designate_pool.errors import Refused, UnreadableSecret
-from designate_pool.model import NOTHING, Context, Domain, Freeze, Pool, new_id
+from designate_pool.model import Context, Domain, Freeze, Pool, new_id
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
@@ -117,14 +116,10 @@ class Backlog:
 
 
 class FrozenPools:
-    """Freezes pools and unfreezes them, moves staged releases, sends the events, and casts what has waited.
+    """Freezes pools and unfreezes them, continues staged releases, sends the events, and casts what has waited."""
 
-    :param central: whose methods undo what is aborted
-    """
-
-    def __init__(self, central: Any, storage: Storage, casts: CastQueue, event_sender: events.EventSender,
+    def __init__(self, storage: Storage, casts: CastQueue, event_sender: events.EventSender,
                  to: Journal) -> None:
-        self._central = central
         self._to = to
         self._storage = storage
         self._run = functools.partial(transactions.run, storage)
@@ -172,32 +167,10 @@ class FrozenPools:
         self._casts.put(context, [domain])
         return domain
 
-    def abort_release(self, context: Context, domain: Domain) -> Domain:
-        """End a staged release: the domain has the contents before it again, on all servers at once; one that is being
-        created is deleted, and one that is being deleted is restored."""
-        domain_changes.refuse_unreleased(domain)
-        if domain.is_going:
-            return cast(Domain, self._central.restore_domain(context, domain.id))
-        if (before := domain.permitted) is None and domain.version_before != NOTHING:
-            raise Refused('not_revertible', f'The zone {domain.name} was deleted and restored since the version that '
-                                            'is served. Revert it to that, and continue the release.', 409)
-        if before is None:
-            return cast(Domain, self._central.delete_domain(context, domain.id))
-        revert = self._central.plan_revert(context, domain.id, str(before.serial))
-        if revert.unchanged:  # which may be what was not to be served
-            name, rtype, why = revert.unchanged[0]
-            raise Refused('not_revertible', f'{name} {rtype} of {domain.name} cannot be turned back: {why}. Undo it, '
-                                            'and continue the release.', 409)
-        at = self._central.revert_domain(context, domain.id, revert).serial if revert.changes else domain.serial
-        return self.continue_release(dataclasses.replace(context, operation_id='', if_match=''), domain.id, at)
-
-    def continue_release(self, context: Context, domain_id: str, *aborted_at: int) -> Domain:
-        """Have a staged release go on with its next stage; with the first, where it has failed.
-
-        :param aborted_at: see :func:`designate_pool.central.domain_changes.move_release`
-        """
-        domain = self._run(domain_changes.move_release, context, fields.domain_id(domain_id), self._storage.now(),
-                           self._to, *aborted_at)
+    def continue_release(self, context: Context, domain_id: str) -> Domain:
+        """Have a staged release go on with its next stage; with the first, where it has failed."""
+        domain = self._run(domain_changes.continue_release, context, fields.domain_id(domain_id), self._storage.now(),
+                           self._to)
         self._events.zone(events.UPDATE, context.actor, domain)
         self._casts.put(context, [domain])
         return domain

@@ -61,7 +61,8 @@ _LARGE = 200
 
 @plans.stores_what_waits('update_domain', 'give_domain', 'delete_domain', 'restore_domain', 'abandon_domain',
                          'move_domain', 'apply_changes', 'create_recordset', 'update_recordset', 'delete_recordset',
-                         'create_transfer_request', 'set_floating_ip', 'unset_floating_ip', '_set_resource_in')
+                         'create_transfer_request', 'set_floating_ip', 'unset_floating_ip', '_set_resource_in',
+                         'abort_release')
 class Central:
     """Owns domains and records; see :mod:`designate_pool.central.service`.
 
@@ -105,7 +106,7 @@ class Central:
             lambda request: self._run(domain_changes.delete_domain, request, self._now(), self._allowance),
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now(), self._allowance))
         self.backlog = Backlog(storage, self._casts, self._events, self._journal)
-        self.frozen_pools = FrozenPools(self, storage, self._casts, self._events, self._journal)
+        self.frozen_pools = FrozenPools(storage, self._casts, self._events, self._journal)
         self._purger = Purger(storage, settings, (self.backlog.resume, self.dnssec.empty_token),
                               soon=(self.frozen_pools.end_over, self.dnssec.run_due))
         self.changes = plans.WaitingChanges(storage, self, settings.approval_lifetime)
@@ -209,14 +210,12 @@ class Central:
         return dataclasses.replace(recordset, domain=domain)
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
-        """Move a domain to another project."""
         domain = self._run(domain_changes.give_domain, context, domain_id,
                            parse_project_id(project_id), self._now(), self._allowance)
         self._events.zone(events.UPDATE, context.actor, domain, False)
         return domain
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
-        """Have a domain deleted."""
         domain, leftover = self._deletions.call(Deletion(
             context, domain_id, new_id(), fields.boolean('delete_shares', delete_shares)), bool(context.approved_by))
         self.backlog.delete_leftover(leftover)
@@ -225,7 +224,6 @@ class Central:
         return self._cast(context, domain)
 
     def find_deleted_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
-        """Deleted domains that can be restored."""
         return self._storage.read(domain_store.find_deleted, page, context.scope)
 
     def get_deleted_domain(self, context: Context, domain_id: str) -> Domain:
@@ -257,6 +255,16 @@ class Central:
             self._casts.put(context, [leftover])
         self._events.zone(events.CREATE, context.actor, domain)
         return self._cast(context, self._announce_refresh(domain), not domain.awaits_transfer)
+
+    def abort_release(self, context: Context, domain_id: str) -> Domain:
+        """End a staged release, so that all servers get what was before it."""
+        domain, leftover = self._run(domain_changes.abort_release, context, fields.domain_id(domain_id), new_id(),
+                                     self._now(), self._allowance, self._settings.reserved_zone_names, self._journal)
+        if leftover is not None:
+            self._casts.put(context, [leftover])
+        self._events.zone(events.DELETE if domain.is_going else events.UPDATE if domain.reported_serial else
+                          events.CREATE, context.actor, domain)
+        return self._cast(context, domain)
 
     def purge_domain(self, context: Context, domain_id: str) -> None:
         """Delete the contents and the versions of a deleted domain for good; its serial and generation stay."""
@@ -315,7 +323,6 @@ class Central:
         return self._runtime.compute(lambda: [*rules.of_zone(domain.name, contents, limits), *verify()])
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
-        """The rows of a domain in pool_manager_status."""
         return self._storage.read(queries.server_statuses, context, domain_id)
 
     # Transfers of domains to other projects
@@ -331,7 +338,6 @@ class Central:
         return self._storage.read(transfer_store.find_requests, page, context.scope)
 
     def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
-        """One transfer request, with its key."""
         return self._storage.read(zone_transfers.get, context, transfer_request_id)
 
     def update_transfer_request(self, context: Context, transfer_request_id: str,
@@ -341,7 +347,6 @@ class Central:
             zone_transfers.update, context, transfer_request_id, zone_transfers.parse_changes(values), self._now()))
 
     def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
-        """Delete a transfer request."""
         self._events.value(events.DELETE, context, self._run(zone_transfers.delete, context, transfer_request_id))
 
     def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
@@ -359,7 +364,6 @@ class Central:
         return self._storage.read(transfer_store.find_accepts, page, context.scope)
 
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
-        """One accepted transfer."""
         return self._storage.read(zone_transfers.get_accept, context, transfer_accept_id)
 
     # Shares of domains
@@ -373,7 +377,6 @@ class Central:
         return self._storage.read(zone_shares.find, context, domain_id, page)
 
     def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
-        """One share, for the owner of the domain."""
         return self._storage.read(zone_shares.get, context, domain_id, share_id)
 
     def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
@@ -384,7 +387,6 @@ class Central:
     # Recordsets
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
-        """Create a recordset."""
         is_large = self._is_large(requests.sizes([recordset]), context, domain_id)
         new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
         return self._change_recordset(RecordSetRequest(context, domain_id, new_id(), new), events.CREATE, is_large)
@@ -476,7 +478,6 @@ class Central:
         return shown
 
     def unset_floating_ip(self, context: Context, region: str, floating_ip_id: str) -> None:
-        """Delete the PTR record of a floating IP."""
         self._release(context, self._storage.read(managed_records.own_ptr, context, fields.text('region', region),
                                                   fields.text('floating_ip_id', floating_ip_id)))
 
@@ -517,7 +518,6 @@ class Central:
     # Plans
 
     def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
-        """Store an operator's plan."""
         return self._run(plans.put, context, plans.parse(plan, self._scheduler.default_name), self._now())
 
     def find_plans(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredPlan]:
@@ -534,7 +534,6 @@ class Central:
         return plan
 
     def drop_plan(self, context: Context, plan_id: str) -> StoredPlan:
-        """Drop a plan, so that it is never applied."""
         return self._run(plans.drop, context, plan_id, self._now())
 
     def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
@@ -587,7 +586,6 @@ class Central:
         return self._storage.read(servers.of_pool, fields.text('pool_name', pool_name))
 
     def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
-        """The state of the work on each server of a pool."""
         return self._storage.read(servers.reports, self._counts, fields.text('pool_name', pool_name), self._now())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
@@ -615,7 +613,6 @@ class Central:
         return self._storage.read(self._allowance.read, project_id).shown()
 
     def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
-        """Change some of a project's quotas."""
         check_project(context, parse_project_id(project_id))
         self._run(quota_store.save, project_id, parse_limits(values), self._now())
         self._allowance.forget(project_id)

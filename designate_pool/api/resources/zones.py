@@ -248,7 +248,7 @@ def continue_release(api: Api, req: falcon.Request, resp: falcon.Response, zone_
 @OPERATIONS.add('POST', f'{_ONE}/tasks/abort_release', 'Give all servers the contents before a staged release', ADMIN,
                 {202: ZONE}, headers=request_fields.CONDITION)
 def abort_release(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
-    return api.central.frozen_pools.abort_release(requester(req), api.own_domain(requester(req), zone_id))
+    return api.central.abort_release(requester(req), zone_id)
 
 
 @OPERATIONS.add('POST', f'{_ONE}/tasks/pool_move', 'Move a zone to another pool', ADMIN, {202: ZONE},

@@ -150,9 +150,10 @@ def summary(shown: Mapping[str, Any]) -> str:
     if release := shown['release']:
         if release['held']:
             return f'{name} is {status}, {what}: its release is held at stage {release["stage"]}: {release["held"]}.'
-        released = sum(server['released'] for server in shown['servers'])
-        return (f'{name} is {status}, {what}: released to {released} of {len(shown["servers"])} servers: stage '
-                f'{release["stage"]}.')
+        released = [server for server in shown['servers'] if server['released']]
+        where = f'released to {len(released)} of {len(shown["servers"])} servers: stage {release["stage"]}'
+        rests = '' if any(server['counts'] for server in released) else '; it waits, since none of these is in service'
+        return f'{name} is {status}, {what}: {where}{rests}.'
     if status == 'ERROR':
         failed = sum(server['status'] == 'ERROR' for server in servers)
         return f'{name} is in ERROR while {what}: {failed} of {len(servers)} servers failed.'
@@ -177,6 +178,8 @@ def _advice_for_frozen(shown: Mapping[str, Any]) -> list[str]:
     if (release := shown['release']) and release['held']:
         return [f"'designate-pool zone release continue {name}' tries it again from the first stage; 'designate-pool "
                 f"zone release abort {name}' gives all servers the contents before it."]
+    if release and not any(server['counts'] and server['released'] for server in shown['servers']):
+        return [f"'designate-pool zone release continue {name}' goes on with the next stage at once."]
     if not shown['freeze']:
         return []
     return ["Wait until the pool is unfrozen" + ('.' if shown['action'] == 'DELETE' else

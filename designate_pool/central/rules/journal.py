@@ -186,8 +186,8 @@ def _packed(entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[Zon
         if len(packed) <= _MOST_OCTETS:
             return packed
     if _oldest_needed(entry.domain) is not None:
-        raise Refused('too_large_to_wait', f'The change of {entry.domain.name} is too large to wait until its pool is '
-                                           'unfrozen; make it in parts.', 409)
+        raise Refused('too_large_to_wait', f'The change of {entry.domain.name} is too large to be kept until all '
+                                           'servers have it; make it in parts.', 409)
     return None
 
 

@@ -40,6 +40,12 @@ def read(tx: Tx, context: Context, domain_id: str, to: int | datetime, expired: 
         name = names_and_rdata.name('name', name)
         if not lies_in(name, domain.name):
             raise InvalidField(field='name', why=f'not inside the zone {domain.name}')
+    return of_domain(tx, context, domain, to, expired, name, rtype)
+
+
+def of_domain(tx: Tx, context: Context, domain: Domain, to: int | datetime, expired: datetime | None = None,
+              name: str | None = None, rtype: str | None = None) -> Revert:
+    """As :func:`read`, of a domain that does not change meanwhile; *name* and *rtype* were checked."""
     owner = domain.project_id if queries.is_guest(context, domain) else context.scope
     past, undone = versions.undone_since(tx, domain.id, to, owner, expired)
     keys = {record[:2] for difference in undone for side in difference for record in side

@@ -304,8 +304,9 @@ class ShowRelease(_Zone, ShowOne):
     """Show how far the staged release of a zone has come."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        zone = self.client.zone(parsed_args.zone)
-        return all_columns({'name': zone['name'], 'status': zone['status'], **(zone['release'] or {'stage': None})})
+        zone = self.client.get(f'{self.path(parsed_args)}/explain')
+        return all_columns({'name': zone['zone_name'], 'status': zone['status'], **(zone['release'] or {'stage': None}),
+                            'summary': zone['summary']})
 
 
 class DeleteZone(_Zone, _ChangeZone):

@@ -44,6 +44,7 @@ def stage_outcome(state: DomainState, servers: Collection[str], labels: Mapping[
                   now: datetime) -> tuple[Outcome | None, str]:
     """Whether *servers*, of the stages up to that of the release, have the zone, as their rows say, and for how long.
 
+    :param servers: those in service; without any the release waits
     :param labels: of the servers, by id
     :returns: None while some have not got it, or not for the time *bake*; ERROR with what has failed
     """
@@ -110,11 +111,9 @@ class Releases:
             yield Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, domain.serial, domain.pool_name,
                          stage)
             return
-        counting = [server for server in manager.members.counting if server not in state.later]
+        counting = [server for server in manager.members.counting if not state.is_later(server)]
         outcome, why = stage_outcome(state, counting, {server.id: server.label for server in manager.members.servers},
                                      timedelta(seconds=manager.settings.release_bake), now)
-        if not counting:
-            outcome, why = Outcome.ERROR, 'no server of it is in service'
         if outcome is Outcome.SUCCESS and not domain.is_going:
             fault = self._verify(state, [worker for server in counting if manager.pool.stages.get(server) == stage
                                          and (worker := manager.workers.get(server)) is not None], stage)

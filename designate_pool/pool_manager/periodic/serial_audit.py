@@ -199,7 +199,7 @@ def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list
     if result.expected_serial is not None and newer(domain.serial, result.expected_serial):
         return []
     # What was asked for is for servers of other stages, or waits for the end of a freeze.
-    if (state.later or domain.freeze is not None) and result.serial_number == domain.serial:
+    if (state.released is not None or domain.freeze is not None) and result.serial_number == domain.serial:
         return []
     scheduled = state.schedule([result.server_id], now)
     return scheduled or [row_transitions.recheck(row, now)]

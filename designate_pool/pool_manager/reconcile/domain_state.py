@@ -35,8 +35,8 @@ class DomainState:
     ends.
 
     :ivar domain: as servers may have it; in a staged release, as those of the stages may
-    :ivar before: in a staged release, as the *later* servers may have it; None if nothing is to be done on these
-    :ivar later: ids of the servers of later stages
+    :ivar before: in a staged release, as servers of later stages may have it; None if nothing is to be done on these
+    :ivar released: in a staged release, ids of the servers that may have *domain*; None if all may
     :ivar fetching: ids of servers that fetch the zone without a NOTIFY
     :ivar former_outcomes: of the changed rows, as read
     :ivar serial_ahead: a serial ahead of the domain's that a server still serves after a retransfer
@@ -53,14 +53,18 @@ class DomainState:
     call_claims: dict[tuple[str, Action], ClaimHolder] = dataclasses.field(default_factory=dict)
     is_recalled: bool = False
     before: Domain | None = None
-    later: Collection[str] = ()
+    released: Collection[str] | None = None
+
+    def is_later(self, server_id: str) -> bool:
+        """Whether a server is of a later stage, as is one that this pool manager's configuration does not have."""
+        return self.released is not None and server_id not in self.released
 
     def on(self, server_id: str, is_lost: bool = False) -> Domain | None:
         """The domain as a server may have it; None if nothing is to be done there.
 
         :param is_lost: whether the server is known to have lost the zone
         """
-        if server_id not in self.later:
+        if not self.is_later(server_id):
             return self.domain
         row = None if is_lost else self.rows.get((server_id, Action.UPDATE))
         # One that the configuration has moved to a later stage keeps what it has.
@@ -71,17 +75,17 @@ class DomainState:
     @property
     def views(self) -> Sequence[DomainState]:
         """It with the rows of the servers that may have it as it is; likewise for those of later stages."""
-        if not self.later:
+        if self.released is None:
             return (self,)
         rows: tuple[dict[tuple[str, Action], ServerStatus], ...] = {}, {}
         for key, row in self.rows.items():
-            rows[key[0] in self.later][key] = row
+            rows[self.is_later(key[0])][key] = row
         return (DomainState(self.domain, rows[0]),
                 *(() if self.before is None else (DomainState(self.before, rows[1]),)))
 
     def schedule(self, servers: Collection[str], now: datetime, fed: Collection[str] = ()) -> list[ServerStatus]:
         """See :func:`.row_transitions.schedule_change`."""
-        if not self.later:
+        if self.released is None:
             return row_transitions.schedule_change(self.domain, self.rows, servers, now, fed)
         return [row for server in servers if (domain := self.on(server)) is not None
                 for row in row_transitions.schedule_change(domain, self.rows, [server], now, fed)]
@@ -189,7 +193,8 @@ def read(tx: Tx, pool: Pool, domain_ids: Sequence[str], server_ids: Collection[s
     for key, state in states.items():
         if (release := domains[key].release) is not None:
             state.before = domains[key].permitted
-            state.later = {server for server, stage in pool.stages.items() if stage > release.stage}
+            if pool.release_stages is not None:
+                state.released = {server for server, stage in pool.stages.items() if stage <= release.stage}
     return states
 
 

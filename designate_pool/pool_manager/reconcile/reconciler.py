@@ -452,7 +452,7 @@ def _of_release(state: DomainState, who: tuple[Sequence[str], int, Sequence[str]
     if before is None or before.is_going or release is None or release.held:
         return ()
     return consensus.reports(before, [
-        dataclasses.replace(row, serial_number=before.serial) if row.server_id not in state.later
+        dataclasses.replace(row, serial_number=before.serial) if not state.is_later(row.server_id)
         and row.serial_number is not None and newer(row.serial_number, before.serial) else row
         for row in state.rows.values()], *who)
 

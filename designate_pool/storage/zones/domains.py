@@ -61,6 +61,12 @@ _OWN_LISTED = _LISTED.where(domains.c.project_id == sa.bindparam('owner'))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
 #: As :attr:`Domain.awaits_first_transfer`, of a live domain.
 _AWAITS_FIRST_TRANSFER = (domains.c.masters != '') & domains.c.transferred_at.is_(None) & (domains.c.deleted == ALIVE)
+_FORMER = domains.alias()
+#: Whether a domain's release waits for that of the deletion of a former one of its name: a catalog must not have a name
+#: twice (RFC 9432).
+_AWAITS_FORMER = (domains.c.deleted == ALIVE) & sa.exists().where(
+    _FORMER.c.name == domains.c.name, _FORMER.c.deleted != ALIVE, _FORMER.c.release_state.is_not(None),
+    _FORMER.c.status.in_((Status.PENDING, Status.ERROR)), _FORMER.c.pool_id == domains.c.pool_id)
 #: Domains that can be restored.
 DELETED = (domains.c.deleted_at.is_not(None), domains.c.moved_id.is_(None), domains.c.purged == sa.false(),
            domains.c.former_pool_id.is_(None))
@@ -341,16 +347,15 @@ def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after
 
 
 def released(tx: Tx, pool_name: str) -> list[str]:
-    """Ids of the domains of a pool that are released in stages, but for new ones of a name whose deletion still is: a
-    catalog must not have a name twice (RFC 9432)."""
-    former = domains.alias()
+    """Ids of the domains of a pool that are released in stages, but for those that wait for a former one."""
     return list(tx.execute(sa.select(domains.c.id).where(
         domains.c.status.in_((Status.PENDING, Status.ERROR)), domains.c.release_state.is_not(None),
-        domains.c.pool_id == pool_store.id_of(pool_name),
-        sa.or_(domains.c.deleted != ALIVE, ~sa.exists().where(
-            former.c.name == domains.c.name, former.c.deleted != ALIVE, former.c.release_state.is_not(None),
-            former.c.status.in_((Status.PENDING, Status.ERROR)), former.c.pool_id == domains.c.pool_id)))
-        .order_by(domains.c.id)).scalars())
+        domains.c.pool_id == pool_store.id_of(pool_name), ~_AWAITS_FORMER).order_by(domains.c.id)).scalars())
+
+
+def awaits_former(tx: Tx, domain: Domain) -> bool:
+    """Whether the release of a domain waits for that of the deletion of a former one of its name."""
+    return tx.execute(sa.select(domains.c.id).where(domains.c.id == domain.id, _AWAITS_FORMER)).first() is not None
 
 
 def begin_releases(tx: Tx, pool_id: str, freeze_id: str, release: str | None) -> None:

@@ -499,7 +499,7 @@ def _version_at(tx: Tx, domain_id: str, at: int | datetime, project_id: str | No
 
 
 def undone_since(tx: Tx, domain_id: str, at: int | datetime, project_id: str | None,
-                 expired: datetime) -> tuple[Past, list[RecordDifference]]:
+                 expired: datetime | None) -> tuple[Past, list[RecordDifference]]:
     """As :func:`rows_at`: the version, and the differences between it and the present contents, newest first."""
     past = _past(tx, tx.execute(_ORIGINS, {'domain_id': domain_id}).one(), at, project_id, expired)
     return past, list(past.differences())

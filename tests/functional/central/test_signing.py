@@ -409,7 +409,7 @@ def test_a_signed_zone_is_released_in_stages_and_valid_on_the_servers_of_each(ce
     assert addresses() == [{three}, {two}, {two}]
     change(central, domain, ('new.example.com.', 'A', ['192.0.2.1']))
     assert addresses() == [{three}, {two}, {two}]
-    central.frozen_pools.abort_release(WHO, central.get_domain(WHO, domain.id))
+    central.abort_release(WHO, domain.id)
     assert addresses() == [{two}] * 3
 
 

@@ -174,7 +174,7 @@ def test_a_deletion_under_a_freeze_goes_on_though_there_are_no_stages_any_more(s
     staged.stage(None)
     staged.central.frozen_pools.unfreeze(ADMIN, staged.pool.id)
     state = staged.database.read(domain_state.read, staged.pool, [zone.id], [])[zone.id]
-    assert (state.domain.action, state.domain.release_state, state.later) == (Action.DELETE, None, ())
+    assert (state.domain.action, state.domain.release_state, state.released) == (Action.DELETE, None, None)
 
 
 @pytest.mark.parametrize('verb', ['deletion', 'change'])
@@ -273,7 +273,7 @@ def test_a_zone_whose_deletion_is_held_or_goes_on_by_command_is_still_served_by_
     else:
         staged.central.frozen_pools.continue_release(ADMIN, zone.id)
     assert staged.seen(zone, LAST) == former
-    staged.central.frozen_pools.abort_release(ADMIN, staged.get(zone))
+    staged.central.abort_release(ADMIN, zone.id)
     head, rows = staged.database.read(lambda tx: (lambda found: (found[0], list(found[1])))(
         versions.rows_at(tx, zone.id, former[0] or 0)))
     assert head.serial == former[0] and ('www.going.example.', 'A', None, '192.0.2.1') in rows, 'history goes on'
@@ -295,7 +295,7 @@ def test_the_release_of_what_was_deleted_and_restored_under_a_freeze_deletes_not
     assert newer(staged.catalog_serial(), before), 'it is another member for the servers of the stage'
     staged.put(zone, '192.0.2.66')
     staged.report(zone, Outcome.ERROR, 'it died')
-    assert refused(staged.central.frozen_pools.abort_release, ADMIN, staged.get(zone)) == 'not_revertible'
+    assert refused(staged.central.abort_release, ADMIN, zone.id) == 'not_revertible'
     staged.central.revert_domain(WHO, zone.id, staged.central.plan_revert(WHO, zone.id, str(former[0])))
     staged.central.frozen_pools.continue_release(ADMIN, zone.id)
     assert staged.all_seen(zone) == [(staged.get(zone).serial, *former[1:]), former, former]
@@ -324,9 +324,17 @@ def test_a_name_that_is_created_again_while_its_deletion_is_held_is_the_new_zone
         head = staged.database.read(zone_snapshot.heads, [zone.name], staged.pool.name)[zone.name]
         seen = [head.at(stage) for stage in range(1, LAST + 1)]
         assert [each and each.domain_id for each in seen] == [again.id, again.id, zone.id]
+    assert refused(staged.central.frozen_pools.continue_release, ADMIN, again.id) == 'former_released'
     staged.central.frozen_pools.continue_release(ADMIN, zone.id)
     staged.finish(zone)
     assert again.id in staged.database.read(domains.released, staged.pool.name)
+
+
+def test_a_release_that_has_ended_meanwhile_is_not_aborted(staged: Staged) -> None:
+    zone = create(staged.central, 'ended.example.')
+    staged.finish(zone)
+    assert refused(staged.central.abort_release, ADMIN, zone.id) == 'not_released'
+    assert not staged.get(zone).is_going, 'its creation was to be aborted, and is done'
 
 
 def test_the_history_of_a_zone_that_is_always_released_is_cut(database: Storage, caller: Caller) -> None:

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 from prometheus_client import REGISTRY
 
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Action, Domain, Outcome, Release, ServerStatus
+from designate_pool.model import Action, Domain, Outcome, Release, ServerState, ServerStatus, Status
 from designate_pool.pool_manager.dispatch.zone_compare import Match, ZoneComparison
 from designate_pool.pool_manager.periodic import releases as releases_module
 from designate_pool.pool_manager.periodic.releases import Releases, stage_outcome
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.storage.sql.schema import pools
-from tests.unit.pool_manager.conftest import CONTEXT, EditablePool
+from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, EditablePool
 
 NOW = datetime(2030, 1, 31, 12, tzinfo=timezone.utc)
 ZONE = Domain('d' * 32, 'example.com.', 'p' * 32, 'default', 'h@example.com', 300, 8, Action.UPDATE, changed_at=NOW,
@@ -78,11 +78,11 @@ def test_without_servers_nothing_is_passed() -> None:
 
 def test_a_server_that_a_configuration_moved_to_a_later_stage_is_looked_at_at_its_own_version() -> None:
     before = dataclasses.replace(ZONE, serial=7, release_state=None)
-    state = DomainState(ZONE, {**serving('a'), **serving('b')}, before=before, later={'b'})
+    state = DomainState(ZONE, {**serving('a'), **serving('b')}, before=before, released={'a'})
     own, later = state.views
     assert (own.domain, later.domain) == (ZONE, before)
     assert (state.on('a'), state.on('b')) == (ZONE, None), 'it is neither polled nor given the former records'
-    assert DomainState(ZONE, serving('b', serial=7), before=before, later={'b'}).on('b') is before
+    assert DomainState(ZONE, serving('b', serial=7), before=before, released={'a'}).on('b') is before
     assert ({server for server, _ in own.rows}, {server for server, _ in later.rows}) == ({'a'}, {'b'})
     assert DomainState(ZONE, {}).views[0].domain is ZONE
 
@@ -101,23 +101,67 @@ def test_stages_that_a_pool_gets_are_seen_at_the_next_look(editable: EditablePoo
     releases.close()
 
 
+def staged(pool: EditablePool, monkeypatch: pytest.MonkeyPatch, *canaries: str) -> Releases:
+    """The pool with these of its servers as canaries, which answer as they should."""
+    text = f'canary {", ".join(server.label for server in pool.pool.servers if server.id in canaries)}; all'
+    pool.storage.run(lambda tx: tx.execute(sa.update(pools).values(release_stages=text)) and None)
+    pool.manager.reconciler.pool = dataclasses.replace(pool.manager.pool, release_stages=text)
+    pool.manager.reconciler.settings = dataclasses.replace(pool.manager.settings, release_bake=0.0)
+    monkeypatch.setattr(TcpPeer, 'ask', lambda peer, question, seconds: dns.message.make_response(question))
+    monkeypatch.setattr(releases_module, 'compare_domain', lambda *_: ZoneComparison(Match.SAME))
+    return Releases(pool.manager, pool.runtime)
+
+
+def test_a_release_waits_while_its_only_canary_is_in_maintenance_and_can_be_continued(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    releases, (domain, other) = staged(editable, monkeypatch, A), (editable.create(), editable.create('other.example.'))
+    editable.put(A, ServerState.MAINTENANCE)
+    releases.run()
+    assert editable.get(domain).release == Release() and editable.get(domain).status is Status.PENDING
+    editable.central.frozen_pools.continue_release(CONTEXT, domain.id)
+    assert editable.get(domain).release is None
+    editable.put(A, ServerState.ACTIVE)
+    releases.run()
+    assert editable.get(other).release is None, 'it goes on by itself when the canary is back'
+    releases.close()
+
+
+def test_a_canary_in_maintenance_does_not_count_beside_another_one(editable: EditablePool,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    releases = staged(editable, monkeypatch, A, B)
+    editable.put(A, ServerState.MAINTENANCE)
+    domain = editable.create()
+    releases.run()
+    assert editable.get(domain).release is None
+    releases.close()
+
+
+def test_a_server_that_this_pool_manager_does_not_know_is_no_canary(editable: EditablePool,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    releases, manager = staged(editable, monkeypatch, A), editable.manager
+    editable.put(A, ServerState.MAINTENANCE)
+    manager.reconciler.pool = dataclasses.replace(manager.pool, servers=tuple(
+        server for server in manager.pool.servers if server.id != C))
+    domain = editable.create()
+    state = manager.reconciler.read([domain.id], manager.storage.now())[domain.id]
+    assert [state.is_later(server) for server in (A, B, C)] == [False, True, True]
+    assert (C, Action.UPDATE) not in state.rows, 'nothing is to be done there yet'
+    releases.run()
+    assert editable.get(domain).release == Release()
+    releases.close()
+
+
 def test_a_database_that_is_away_is_no_fault_of_a_server(editable: EditablePool,
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    manager, is_away = editable.manager, True
-    text = f'canary {manager.pool.servers[0].label}; all'
-    manager.storage.run(lambda tx: tx.execute(sa.update(pools).values(release_stages=text)) and None)
-    manager.reconciler.pool = dataclasses.replace(manager.pool, release_stages=text)
-    manager.reconciler.settings = dataclasses.replace(manager.settings, release_bake=0.0)
+    releases, is_away = staged(editable, monkeypatch, A), True
 
     def compare(*_: Any) -> ZoneComparison:
         if is_away:
             raise ServiceUnavailable(service='the database', why='it is restarted')
         return ZoneComparison(Match.SAME)
 
-    monkeypatch.setattr(TcpPeer, 'ask', lambda peer, question, seconds: dns.message.make_response(question))
     monkeypatch.setattr(releases_module, 'compare_domain', compare)
     domain = editable.create()
-    releases = Releases(manager, editable.runtime)
     releases.run()
     assert editable.get(domain).release == Release()
     is_away = False

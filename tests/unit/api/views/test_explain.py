@@ -292,6 +292,17 @@ def test_a_change_that_waits_is_not_told_as_signatures_that_are_lacking(under):
     assert words(told)[2] == 'It serves serial 2026050099.'
 
 
+@pytest.mark.parametrize(('state', 'waits'), [('active', False), ('maintenance', True)])
+def test_a_release_waits_while_none_of_its_servers_is_in_service(state, waits):
+    under = {'pool_release': 'canary fake:192.0.2.1:53; all'}
+    held = hold(dataclasses.replace(ZONE, serial=2026050099, **under))
+    told = explain([row(number, SUCCESS, 2026050099) for number in range(3)], status=Status.PENDING,
+                   states=(state, 'active', 'active'), **under, **held)
+    assert told['summary'].endswith('released to 1 of 3 servers: stage 1' + (
+        '; it waits, since none of these is in service.' if waits else '.'))
+    assert any('release continue example.com.' in sentence for sentence in told['advice']) is waits
+
+
 def test_a_joining_server_that_fails():
     told = explain([row(0, SUCCESS, 2026050100), row(1, SUCCESS, 2026050100),
                     row(2, ERROR, None, Action.CREATE, attempts=4, last_error='refused', reason=Reason.UNREACHABLE)],
