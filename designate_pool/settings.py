@@ -555,8 +555,6 @@ class SinkSettings:
 @dataclasses.dataclass(frozen=True, slots=True)
 class SigningPolicy:
     """How zones are signed that name this policy; a section [dnssec_policy:NAME] is the policy NAME. Times are seconds.
-
-    :ivar digests: of the DS records that the parent is to have: SHA-256
     """
 
     SECTION: ClassVar = 'dnssec_policy:default'
@@ -586,7 +584,6 @@ class SigningPolicy:
     signal_project: str = option(
         '', 'Id of the project whose signed zones, each named "_signal." and a name server of the pool, get CDS and '
             'CDNSKEY of the zones, for parents that bootstrap by them (RFC 9615); empty: none.')
-    digests: tuple[int, ...] = (2,)
 
     @property
     def algorithm_number(self) -> int:

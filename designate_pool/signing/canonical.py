@@ -28,16 +28,12 @@ def name_wire(name: str) -> bytes:
     return b''.join([bytes((len(label),)) + label for label in labels])
 
 
-def chain_key(name: str) -> bytes:
-    """Sorts names, octet by octet, in canonical order (RFC 4034 section 6.1); at most 507 octets.
+def chain_key(wire: bytes) -> bytes:
+    """Sorts names in wire form and lower case, octet by octet, in canonical order (RFC 4034 section 6.1); at most 507
+    octets.
 
     The keys of the names below another are those between its key followed by an octet of 0, and by one of 1.
     """
-    return key_of_wire(name_wire(name))
-
-
-def key_of_wire(wire: bytes) -> bytes:
-    """As :func:`chain_key`, of a name in wire form and lower case."""
     return zonemd.sort_key(wire) or b''
 
 

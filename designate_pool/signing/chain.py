@@ -7,7 +7,7 @@ authoritative; at a delegation it is for DS alone (RFC 4035 section 2, RFC 5155 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from designate_pool.model import SignedRecord, ZoneRecord, names
@@ -83,20 +83,11 @@ def is_occluded(name: str, apex: str, rrsets: Mapping[str, RRsets]) -> bool:
     return any(is_cut(above, apex, rrsets.get(above, ())) for above in within(name, apex))
 
 
-def visible(keyed: Iterable[tuple[bytes, str]], apex: str, rrsets: Mapping[str, RRsets]) -> Iterator[tuple[bytes, str]]:
-    """Those of a zone's names, in canonical order with their keys, that are not below a delegation or a DNAME."""
-    cut: bytes | None = None
-    for key, name in keyed:
-        if cut is None or not key.startswith(cut):
-            cut = key + b'\0' if is_cut(name, apex, rrsets[name]) else None
-            yield key, name
-
-
 def link_of(name: str, apex: str, denial: str) -> ChainLink:
     """The place of *name* in the chain."""
     if denial == NSEC:
         wire = canonical.name_wire(name)
-        return ChainLink(canonical.key_of_wire(wire), name, wire)
+        return ChainLink(canonical.chain_key(wire), name, wire)
     key = canonical.nsec3_key(name)
     return ChainLink(key, canonical.nsec3_owner(key, apex), key)
 
@@ -119,4 +110,4 @@ def split(record: SignedRecord) -> tuple[bytes, bytes]:
 
 def key_of_field(denial: str, field: bytes) -> bytes:
     """The key of the next name as it is written in an NSEC or NSEC3 record."""
-    return canonical.key_of_wire(field) if denial == NSEC else field
+    return canonical.chain_key(field) if denial == NSEC else field

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from designate_pool import serial
 from designate_pool.model import KeyRole, KeyState, SigningKey, SigningState
+from designate_pool.settings import SigningPolicy
 from designate_pool.signing import keys as key_records
 
 _OWN_TIMES = {KeyState.PUBLISHED: 'publish_at', KeyState.READY: 'ready_at', KeyState.DS_SEEN: 'ds_seen_at',
@@ -25,24 +26,6 @@ _ROLLING = frozenset({KeyState.PUBLISHED, KeyState.READY, KeyState.DS_SEEN, KeyS
 FOLLOWING = _ROLLING - {KeyState.RETIRING} | {KeyState.MADE}
 #: The TTLs of which a key keeps the greatest one.
 DNSKEY_TTL, DS_TTL, SIGNED_TTL = 'dnskey', 'ds', 'signed'
-
-
-class KeyPolicy(NamedTuple):
-    """How the keys of a zone are rolled; times in seconds.
-
-    :ivar roles: of the keys that it has: KSK and ZSK, or CSK
-    :ivar lifetimes: by role, how long a key is active; a role that is not in it is rolled on request alone
-    :ivar propagation_delay: how long a server may go on answering with a former version after a newer one was seen
-    :ivar parent_ds_ttl: of DS records in the parent zone
-    :ivar digests: of the DS records that the parent is to have
-    """
-
-    roles: Sequence[KeyRole] = (KeyRole.KSK, KeyRole.ZSK)
-    lifetimes: Mapping[KeyRole, int] = {KeyRole.ZSK: 90 * 86_400}
-    dnskey_ttl: int = 3600
-    propagation_delay: int = 300
-    parent_ds_ttl: int = 86_400
-    digests: Sequence[int] = (key_records.SHA256,)
 
 
 class KeyFacts(NamedTuple):
@@ -96,9 +79,16 @@ class KeyStep(NamedTuple):
             else None
 
 
-def plan(keys: Sequence[SigningKey], policy: KeyPolicy, facts: KeyFacts, now: datetime) -> list[KeyStep]:
+def plan(keys: Sequence[SigningKey], policy: SigningPolicy, facts: KeyFacts, now: datetime) -> list[KeyStep]:
     """One step for each key that is not removed, and one for each that is to be made; all that are due go together."""
     return list(_Plan(keys, policy, facts, now).steps())
+
+
+def roles_of(keys: Iterable[SigningKey], policy: SigningPolicy) -> Sequence[KeyRole]:
+    """The roles of a zone's keys: those that it has keys of, and of the policy when it has none."""
+    present = {key.role for key in keys if key.state is not KeyState.REMOVED}
+    has_csk = KeyRole.CSK in present if present else policy.keys == 'csk'
+    return (KeyRole.CSK,) if has_csk else (KeyRole.KSK, KeyRole.ZSK)
 
 
 def at_first(keys: Sequence[SigningKey]) -> Sequence[SigningKey]:
@@ -123,7 +113,7 @@ def zone_state(keys: Iterable[SigningKey], is_leaving: bool,
 
 
 class _Plan:
-    def __init__(self, keys: Sequence[SigningKey], policy: KeyPolicy, facts: KeyFacts, now: datetime) -> None:
+    def __init__(self, keys: Sequence[SigningKey], policy: SigningPolicy, facts: KeyFacts, now: datetime) -> None:
         self.keys, self.policy, self.facts, self.time = keys, policy, facts, now
         self.behind = ', '.join(sorted(
             name for name, served in facts.servers.items() if name not in facts.skipped
@@ -140,7 +130,7 @@ class _Plan:
             elif key.state in _STEPS:
                 yield from _STEPS[key.state](self, key)
         present = {key.role for key in self.keys if key.state not in (KeyState.RETIRING, KeyState.REMOVED)}
-        for role in self.policy.roles:
+        for role in roles_of(self.keys, self.policy):
             if role not in present:
                 yield KeyStep(role, None, None, True, self.time)
 
@@ -173,8 +163,7 @@ class _Plan:
                 seconds=self._longest(DS_TTL, self.policy.parent_ds_ttl, self.keys)))
 
     def _has_no_ds(self, key: SigningKey, records: Collection[str]) -> bool:
-        return {key_records.ds_text(key_records.ds(self.facts.apex, key.public, digest))
-                for digest in self.policy.digests}.isdisjoint(map(str.lower, records))
+        return key_records.ds_texts(self.facts.apex, key.public).isdisjoint(map(str.lower, records))
 
     def ds_seen(self, key: SigningKey) -> Iterator[KeyStep]:
         if any(records is not None and self._has_no_ds(key, records) for name, records in self.facts.ds.items()
@@ -187,7 +176,7 @@ class _Plan:
 
     def active(self, key: SigningKey) -> Iterator[KeyStep]:
         """A key that is not followed by another one yet is rolled at the end of its life."""
-        lifetime = self.policy.lifetimes.get(key.role)
+        lifetime = self.policy.zsk_lifetime if key.role == KeyRole.ZSK else self.policy.ksk_lifetime
         since = key.active_at and min(key.active_at, self.time)
         end = since + timedelta(seconds=lifetime) if lifetime and since else None
         corrected = None if since == key.active_at else dataclasses.replace(key, active_at=since)

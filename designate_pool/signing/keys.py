@@ -30,8 +30,8 @@ _NAMES = {RSASHA256: 'RSASHA256', ECDSAP256SHA256: 'ECDSAP256SHA256', ED25519: '
 CDS_DELETE, CDNSKEY_DELETE = bytes(5), bytes((0, 0, 3, 0, 0))
 #: The shortest RSA key, in bits.
 SHORTEST_RSA = 2048
-SHA256, SHA384 = 2, 4
-_DIGESTS: dict[int, Callable[[bytes], Any]] = {SHA256: hashlib.sha256, SHA384: hashlib.sha384}
+#: The digests of DS records: SHA-256, by which they are offered, and SHA-384.
+_DIGESTS: dict[int, Callable[[bytes], Any]] = {2: hashlib.sha256, 4: hashlib.sha384}
 _ECDSA = ec.ECDSA(hashes.SHA256())
 #: The times in BIND's files, in the order of a key's life: the state that each begins, and what has the time of it.
 _BIND_TIMES = {'Publish': (KeyState.PUBLISHED, 'publish_at'), 'Activate': (KeyState.ACTIVE, 'active_at'),
@@ -246,11 +246,8 @@ def tag_of(dnskey: bytes) -> int:
     return (total + (total >> 16)) & 0xffff
 
 
-def ds(name: str, dnskey: bytes, digest: int = SHA256) -> bytes:
-    """The rdata of the DS, and of the CDS, record of a key of the zone *name* (RFC 4034 section 5.1).
-
-    :param digest: 2 for SHA-256 or 4 for SHA-384
-    """
+def ds(name: str, dnskey: bytes, digest: int = 2) -> bytes:
+    """The rdata of the DS, and of the CDS, record of a key of the zone *name* (RFC 4034 section 5.1)."""
     return tag_of(dnskey).to_bytes(2, 'big') + bytes((dnskey[3], digest)) \
         + _DIGESTS[digest](canonical.name_wire(name) + dnskey).digest()
 
@@ -260,13 +257,18 @@ def ds_text(wire: bytes) -> str:
     return f'{int.from_bytes(wire[:2], "big")} {wire[2]} {wire[3]} {wire[4:].hex()}'
 
 
+def ds_texts(name: str, dnskey: bytes) -> set[str]:
+    """The DS records by which a parent may have a key of the zone *name*, which it may make of the key by itself."""
+    return {ds_text(ds(name, dnskey, digest)) for digest in _DIGESTS}
+
+
 def key_set(apex: str, keys: Iterable[SigningKey], signers: Mapping[str, KeySigner], ttl: int,
-            digests: Iterable[int] | None = (SHA256,)) -> KeySet:
+            is_leaving: bool = False) -> KeySet:
     """The keys of a zone as their states have them published and used.
 
     :param signers: by the key's id, of those that sign
     :param ttl: of DNSKEY, CDS and CDNSKEY
-    :param digests: of the DS records that the parent is to have; none to offer none, and None to have the DS removed
+    :param is_leaving: whether the parent is to remove the DS
     """
     in_zone = [key for key in keys if key.state in IN_ZONE]
     with_ds = _with_ds(in_zone)
@@ -275,20 +277,19 @@ def key_set(apex: str, keys: Iterable[SigningKey], signers: Mapping[str, KeySign
     key_signing = [key for key in with_ds if key.state != KeyState.RETIRING]
     # A zone that is new has no active CSK yet.
     signing = _in_states(of_zone, KeyState.ACTIVE) or of_zone
-    cds, cdnskeys = parent_request(apex, in_zone, digests)
+    cds, cdnskeys = parent_request(apex, in_zone, is_leaving)
     return KeySet(dnskeys=[key.public for key in in_zone], ttl=ttl, cds=cds, cdnskeys=cdnskeys,
                   key_signers=[signers[key.id] for key in key_signing],
                   zone_signers=[signers[key.id] for key in signing])
 
 
 def parent_request(apex: str, keys: Iterable[SigningKey],
-                   digests: Iterable[int] | None) -> tuple[Sequence[bytes], Sequence[bytes]]:
+                   is_leaving: bool) -> tuple[Sequence[bytes], Sequence[bytes]]:
     """The rdata of the CDS and the CDNSKEY records of a zone; see :func:`key_set`."""
-    if digests is None:
+    if is_leaving:
         return [CDS_DELETE], [CDNSKEY_DELETE]
-    of_parent = offered(keys)
-    cds = [ds(apex, key.public, digest) for key in of_parent for digest in digests]
-    return cds, [key.public for key in of_parent] if cds else []
+    public = [key.public for key in offered(keys)]
+    return [ds(apex, dnskey) for dnskey in public], public
 
 
 def offered(keys: Iterable[SigningKey]) -> list[SigningKey]:

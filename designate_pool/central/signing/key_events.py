@@ -25,7 +25,7 @@ from designate_pool.errors import PoolError
 from designate_pool.model import ChangeKind, Context, Domain, KeyRole, KeyState, SigningState, new_id, permitted
 from designate_pool.serial import at_least
 from designate_pool.signing import key_states, keys
-from designate_pool.signing.key_states import KeyFacts, KeyPolicy, KeyStep
+from designate_pool.signing.key_states import KeyFacts, KeyStep
 from designate_pool.storage.signing import signed_records, zone_signing
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains, versions
@@ -151,7 +151,7 @@ class KeyEvents:
         if done is None:
             is_offered = domain.is_signed and not domain.is_going and zone.state.state is not SigningState.UNSIGNING
             cds, cdnskeys = ((), ()) if not is_offered else keys.parent_request(
-                domain.name, zone.keys_in_zone, zone.digests)
+                domain.name, zone.keys_in_zone, zone.is_leaving)
             done = parent_ds.keep_signal(tx, who, domain, {'CDS': cds, 'CDNSKEY': cdnskeys}, zone.policy.signal_project,
                                          now, self._journal, self._allowance)
         if done is not None:
@@ -206,7 +206,7 @@ class KeyEvents:
         facts = facts_of(tx, zone, parent)
         # What keys wait for begins with the first version that is signed.
         is_first = not domain.is_signed and not zone.is_leaving and bool(zone.keys_in_zone)
-        steps = [] if is_first else key_states.plan(zone.keys, key_policy(zone, parent), facts, now)
+        steps = [] if is_first else key_states.plan(zone.keys, zone.policy, facts, now)
         due = [step for step in steps if step.is_due]
         lacking = next((step.role for step in due if step.former is None), None)
         if lacking is not None:  # alone: what failed later would leave it in the token
@@ -328,14 +328,6 @@ class KeyEvents:
             kind=ChangeKind.SIGNING, begins_anew=begins_anew) for domain, new in resigned], now)
         domains.save_many(tx, [(domain, '') for domain in written])
         return written
-
-
-def key_policy(zone: SignedZone, parent: OwnParent) -> KeyPolicy:
-    """The policy of a zone with such a parent, as the plan of key states takes it."""
-    policy = zone.policy
-    lifetimes = {KeyRole.KSK: policy.ksk_lifetime, KeyRole.CSK: policy.ksk_lifetime, KeyRole.ZSK: policy.zsk_lifetime}
-    return KeyPolicy(zone.roles, {role: seconds for role, seconds in lifetimes.items() if seconds}, policy.dnskey_ttl,
-                     policy.propagation_delay, max(policy.parent_ds_ttl, parent.ttl), digests=policy.digests)
 
 
 def facts_of(tx: Tx, zone: SignedZone, parent: OwnParent) -> KeyFacts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,10 +28,12 @@ from designate_pool.storage import queries
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import domains, recordsets, versions
+from designate_pool.storage.zones import domains, pools, recordsets, versions
 
 _SIGNATURES = Rule('signatures', Level.ERROR, 'RFC 4035 section 5')
 LOG = logging.getLogger(__name__)
+#: What a request changes in the state of a zone; None for nothing.
+Changes = Mapping[str, Any] | None
 #: States in which resolvers may want the zone to be signed.
 RELIED_ON = (SigningState.DS_WAIT, SigningState.SECURE, SigningState.DS_LEAVING, SigningState.HELD)
 
@@ -43,7 +44,6 @@ class SignedZones:
     def __init__(self, storage: Storage, settings: CentralSettings, casts: CastQueue,
                  event_sender: events.EventSender, allowance: Allowance, compute: Callable[..., Any]) -> None:
         self._storage = storage
-        self._run = functools.partial(transactions.run, storage)
         self._token = key_token.KeyToken(settings, compute) if settings.pkcs11_module else None
         self._signer = ZoneSigner(settings.signing_policies, settings.signing_keys, self._token)
         #: The journal, whose versions of signed zones are signed.
@@ -81,30 +81,81 @@ class SignedZones:
             self._signer.require_cipher()
         if policy not in self._signer.policies:
             raise InvalidField(field='policy', why=f'there is no section [dnssec_policy:{policy}]')
-        return self._change(context, domain_id, self._enable, policy)
+
+        def begin(tx: Tx, domain: Domain, now: datetime) -> None:
+            self._begin(tx, domain, policy, now)
+
+        def go_on(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
+            if zone.state.policy != policy:
+                raise Refused('signed_already', f'The zone {zone.domain.name} is signed already, by the policy '
+                                                f'{zone.state.policy}.', 409)
+            if not zone.is_leaving:
+                return None
+            if not zone.domain.has_signer:
+                begin(tx, zone.domain, now)
+                return None
+            with_ds = [key for key in zone.keys_in_zone if key.role is not KeyRole.ZSK]
+            if len(with_ds) == 1 and with_ds[0].state in (KeyState.DS_SEEN, KeyState.ACTIVE):
+                # The parent may have removed the DS.
+                with_ds = [dataclasses.replace(with_ds[0], state=KeyState.READY, ready_at=now)]
+                zone_signing.save_keys(tx, with_ds, now)
+            return {'state': key_states.zone_state(with_ds, False, {}), 'since': now, 'ds_seen': {}, 'why': None,
+                    'serial': None}
+        return self._change(context, domain_id, go_on, begin)
 
     def disable(self, context: Context, domain_id: str, force: bool = False) -> SignedZone | None:
         """Have a zone unsigned once nothing relies on its signatures; what it waits for, None if it is done.
 
         :param force: at once, without waiting for the parent to remove the DS, or for caches
         """
+        def leave(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
+            if zone.is_leaving and (not force or zone_signing.is_forced(zone.state)):
+                return None
+            return {'state': SigningState.DS_LEAVING, 'since': now, 'serial': None,
+                    'ds_seen': _said(zone_signing.FORCED, context, now, ()) if force else {}}
         try:
-            return self._change(context, domain_id, self._disable, force)
+            return self._change(context, domain_id, leave)
         except NotSigned:
             return None
 
     def roll(self, context: Context, domain_id: str, role: str) -> SignedZone:
         """Have a new key follow the active one of a role."""
-        return self._change(context, domain_id, self._roll, role)
+        def follow(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
+            states = {key.state for key in zone.keys if key.role == role}
+            if not zone.is_leaving and KeyState.ACTIVE in states and states & key_states.FOLLOWING:
+                return None
+            if role not in {*KeyRole}:
+                raise InvalidField(field='role', why='KSK, ZSK or CSK')
+            _refuse_following(zone, KeyRole(role))
+            made = self._signer.make_key(zone.domain.name, KeyRole(role), zone.state.algorithm,
+                                         {key.tag for key in zone.keys})
+            zone_signing.add_keys(tx, zone.domain.id, [made], now)
+            return {}
+        return self._change(context, domain_id, follow)
 
     def confirm_ds(self, context: Context, domain_id: str, present: bool) -> SignedZone:
         """Take it that every server of the parent has the DS, or none has."""
-        return self._change(context, domain_id, self._confirm_ds, present)
+        def confirm(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
+            if present and not zone.ds:
+                raise Refused('nothing_offered', f'The zone {zone.domain.name} has no DS yet that its parent could '
+                                                 'have: its keys are not published everywhere.', 409)
+            return {'ds_seen': _said(zone_signing.CONFIRMED, context, now, zone.ds if present else ())}
+        return self._change(context, domain_id, confirm)
 
     def skip_server(self, context: Context, domain_id: str, server: str, reason: str | None) -> SignedZone:
         """Wait no more for a server, by its label, or one of the parent's; without a reason, wait for it again."""
-        return self._change(context, domain_id, self._skip, fields.text('server', server, 255),
-                            None if reason is None else fields.text('reason', reason, 255))
+        server = fields.text('server', server, 255)
+        reason = None if reason is None else fields.text('reason', reason, 255)
+
+        def skip(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
+            parent = parent_ds.own_parent(tx, zone.domain, zone.policy)
+            labels = {one.label for one in pool_servers.of_pool(tx, zone.domain.pool_name).servers}.union(
+                zone.state.ds_seen, parent.ds, zone.state.skipped)
+            if server not in labels:
+                raise InvalidField(field='server', why=f'it is none of {", ".join(sorted(labels))}')
+            skipped = {**zone.state.skipped, server: reason}
+            return {'skipped': {label: why for label, why in skipped.items() if why is not None}}
+        return self._change(context, domain_id, skip)
 
     def resume(self, context: Context, domain_id: str, ds: Mapping[Endpoint, Sequence[str] | None],
                dnskeys: Collection[bytes] | None, force: bool = False) -> SignedZone:
@@ -115,7 +166,13 @@ class SignedZones:
         :param force: whatever these are
         :raises Refused: when the database lacks a key
         """
-        return self._change(context, domain_id, self._resume, ds, dnskeys, force)
+        def resume(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
+            if not zone.is_held:
+                raise Refused('not_held', f'The signing of {zone.domain.name} is not held.', 409)
+            if not force and (why := _unfit(zone, ds, dnskeys)):
+                raise Refused('keys_differ', f'The signing of {zone.domain.name} is still held: {why}.', 409)
+            return {'prepared_to': '', 'why': 'its signatures are being renewed'}
+        return self._change(context, domain_id, resume, or_held=True)
 
     def export_keys(self, context: Context, domain_id: str) -> list[tuple[str, str, str]]:
         """The keys that a zone has, as of :func:`designate_pool.signing.keys.bind_files`: for Central's host alone."""
@@ -132,7 +189,46 @@ class SignedZones:
         :raises Refused: when the zone would not stay valid with them
         """
         self._signer.require_cipher()
-        return self._change(context, domain_id, self._import, files, policy)
+
+        def read(domain: Domain, roles: Sequence[KeyRole], now: datetime) -> list[tuple[SigningKey, bytes]]:
+            imported = [_read(domain, private, public, roles, now) for private, public in files]
+            LOG.info('%s: %s imports the keys %s', domain.name, context.user, [key.tag for key, _ in imported])
+            return imported
+
+        def begin(tx: Tx, domain: Domain, now: datetime) -> None:
+            former = zone_signing.keys_of(tx, [domain.id])[domain.id]
+            roles = key_states.roles_of(former, zone_signer.policy_of(self._signer.policies, policy))
+            imported = read(domain, roles, now)
+            active = [key.role for key, _ in imported if key.state is KeyState.ACTIVE]
+            if {key.role for key, _ in imported} != set(roles) or len(active) > len(set(active)):
+                raise Refused('keys_incomplete', f'By the policy {policy} the keys of {domain.name} have to be '
+                                                 f'{" and ".join(roles)}, one of each that is active; end a rollover '
+                                                 'where it was begun.', 409)
+            if len({key.algorithm for key, _ in imported}) != 1:
+                raise Refused('other_algorithm', f'The keys of {domain.name} have to be of one algorithm.', 409)
+            self._store(tx, domain, former, imported, now)
+            self._begin(tx, domain, policy, now, imported[0][0].algorithm)
+
+        def follow(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
+            imported = read(zone.domain, key_states.roles_of(zone.keys, zone.policy), now)
+            if zone.is_held:
+                active = {key.role for key, _ in imported if key.state is KeyState.ACTIVE}
+                zone_signing.save_keys(tx, [
+                    dataclasses.replace(key, state=KeyState.RETIRING, retire_at=now)
+                    for key in zone.keys if key.state is KeyState.ACTIVE and key.role in active], now)
+                self._store(tx, zone.domain, zone.keys, imported, now)
+                return None
+            imported = [(SigningKey(key.id, key.role, key.algorithm, key.tag, key.public), private)
+                        for key, private in imported]  # without the life that it had elsewhere
+            for number, (key, _) in enumerate(imported):
+                _refuse_following(zone._replace(keys=[*zone.keys, *(one for one, _ in imported[:number])]), key.role)
+                if key.algorithm != zone.state.algorithm:
+                    raise Refused('other_algorithm', f'The keys of {zone.domain.name} are of algorithm '
+                                                     f'{zone.state.algorithm}, and the new {key.role} is of algorithm '
+                                                     f'{key.algorithm}.', 409)
+            self._store(tx, zone.domain, zone.keys, imported, now)
+            return {}
+        return self._change(context, domain_id, follow, begin, or_held=True)
 
     def empty_token(self) -> None:
         """Delete from the token of this Central the keys that no zone has any more, or that were made here and that
@@ -148,103 +244,52 @@ class SignedZones:
         for key_id in made:
             self._token.made.pop(key_id, None)
 
-    def _change(self, context: Context, domain_id: str, work: Any, *args: Any) -> SignedZone:
+    def _change(self, context: Context, domain_id: str, work: Callable[[Tx, SignedZone, datetime], Changes],
+                begin: Callable[[Tx, Domain, datetime], None] | None = None, or_held: bool = False) -> SignedZone:
         """Do what a request is for, and what is due then.
 
-        :param work: gets the domain and how far its signing has come, and returns what changes in that, or None
+        :param work: for a zone that is to be signed
+        :param begin: for another one; None where there is nothing to do for it
+        :param or_held: whether the signing may be held
         """
         domain_id = fields.domain_id(domain_id)
-        self._run(self._changed, context, domain_id, work, args, self._storage.now())
+        transactions.run(self._storage, self._changed, context, domain_id, work, begin, or_held, self._storage.now())
         self._key_events.advance_or_note(domain_id, key_events.IN_REQUEST)
         return self.show(context, domain_id)
 
-    def _changed(self, tx: Tx, context: Context, domain_id: str, work: Any, args: Sequence[Any],
-                 now: datetime) -> None:
+    def _changed(self, tx: Tx, context: Context, domain_id: str, work: Callable[[Tx, SignedZone, datetime], Changes],
+                 begin: Callable[[Tx, Domain, datetime], None] | None, or_held: bool, now: datetime) -> None:
         domain, _ = transactions.lock_domain(tx, context, domain_id)
         if domain.needs_approval and not context.may_approve:
             raise Forbidden(what=f'change how {domain.name} is signed',
                             why='its changes need approval, so somebody who may approve changes has to')
-        zone = self._signer.zones(tx, [domain]).get(domain.id)
-        if zone is None and work not in (self._enable, self._import):
-            raise NotSigned(domain=domain.name)
-        if zone is not None and zone.is_held and work not in (self._import, self._resume):
+        if begin is not None and zone_signing.state_of(tx, domain.id) is None:
+            begin(tx, domain, now)
+            return
+        zone = self._signer.zone(tx, domain)
+        if zone.is_held and not or_held:
             raise Refused('signing_held', f'The signing of {domain.name} is held: {zone.state.why}.', 409)
-        changes = work(tx, context, domain, zone, *args, now)
-        if zone is not None and changes is not None:
+        changes = work(tx, zone, now)
+        if changes is not None:
             zone_signing.save_state(tx, dataclasses.replace(zone.state, next_event_at=now, **changes), now)
 
     def _show(self, tx: Tx, context: Context, domain_id: str) -> SignedZone:
         zone = self._signer.zone(tx, queries.own_domain(tx, context, domain_id))
         zone = zone._replace(keys=_not_removed(zone))
         parent = parent_ds.own_parent(tx, zone.domain, zone.policy)
-        steps = key_states.plan(zone.keys, key_events.key_policy(zone, parent),
-                                key_events.facts_of(tx, zone, parent), self._storage.now())
+        steps = key_states.plan(zone.keys, zone.policy, key_events.facts_of(tx, zone, parent), self._storage.now())
         why = '; '.join(filter(None, [zone.state.why, _differs(zone)])) or None
         return zone._replace(steps=steps, state=dataclasses.replace(zone.state, why=why))
 
-    def _enable(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone | None, policy_name: str,
-                now: datetime) -> dict[str, Any] | None:
-        if zone is not None and zone.state.policy != policy_name:
-            raise Refused('signed_already', f'The zone {domain.name} is signed already, by the policy '
-                                            f'{zone.state.policy}.', 409)
-        if zone is None or zone.is_leaving and not domain.has_signer:
-            self._begin(tx, domain, policy_name, now)
-            return None
-        if not zone.is_leaving:
-            return None
-        with_ds = [key for key in zone.keys_in_zone if key.role is not KeyRole.ZSK]
-        if len(with_ds) == 1 and with_ds[0].state in (KeyState.DS_SEEN, KeyState.ACTIVE):
-            # The parent may have removed the DS.
-            with_ds = [dataclasses.replace(with_ds[0], state=KeyState.READY, ready_at=now)]
-            zone_signing.save_keys(tx, with_ds, now)
-        return {'state': key_states.zone_state(with_ds, False, {}), 'since': now, 'ds_seen': {}, 'why': None,
-                'serial': None}
-
     def _begin(self, tx: Tx, domain: Domain, policy_name: str, now: datetime, algorithm: int | None = None) -> None:
+        """Have a zone signed, with keys of an algorithm if not with that of the policy."""
         policy = zone_signer.policy_of(self._signer.policies, policy_name)
-        self._refuse_unfit(tx, domain, policy)
+        _refuse_unfit(tx, domain, policy)
         zone_signing.save_state(tx, ZoneSigning(domain.id, policy_name, algorithm or policy.algorithm_number,
                                                 policy.denial, now, next_event_at=now), now)
         # From now on its changes concern the signer, and the SOA stays as it is.
-        domains.save(tx, dataclasses.replace(domain, soa_names=zone_signer.soa_names(tx, domain)))
-
-    def _refuse_unfit(self, tx: Tx, domain: Domain, policy: SigningPolicy) -> None:
-        if domain.is_secondary:
-            raise Refused('secondary_zone', f'The zone {domain.name} is a secondary zone: who runs its masters '
-                                            'signs it.', 409)
-        if domain.release_state is not None:
-            raise Refused('release_runs', f'A change of {domain.name} is being released in stages; sign the zone when '
-                                          'that has ended.', 409)
-        own = recordsets.one_of_types(tx, domain.id, zone_signer.OWN_TYPES)
-        if own is not None:
-            raise Refused('has_signatures', f'The zone {domain.name} has the recordset {own.name} {own.type}, as '
-                                            'signers make them; delete such recordsets first.', 409)
-        if not domain.refresh < domain.expire <= policy.refresh:
-            raise Refused('expire_unfit', f'Expire in the SOA of {domain.name}, {domain.expire} s, has to be more than '
-                                          f'its refresh, and at most {policy.refresh} s (refresh of the policy), as '
-                                          'signatures have to outlive it.', 409)
-        if policy.denial == 'NSEC3' and len(canonical.name_wire(domain.name)) > 255 - 33:
-            raise Refused('name_too_long', f'With a label of 32 characters before {domain.name}, the names of NSEC3 '
-                                           'records (RFC 5155) would be too long; take a policy of NSEC.', 409)
-        zone_signer.refuse_pool(tx, domain)
-
-    def _disable(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone, force: bool,
-                 now: datetime) -> dict[str, Any] | None:
-        if zone.is_leaving and (not force or zone_signing.is_forced(zone.state)):
-            return None
-        ds_seen = {f'{zone_signing.FORCED}{context.user or "an administrator"}': (now.isoformat(), ())} if force else {}
-        return {'state': SigningState.DS_LEAVING, 'since': now, 'ds_seen': ds_seen, 'serial': None}
-
-    def _roll(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone, role: str,
-              now: datetime) -> dict[str, Any] | None:
-        states = {key.state for key in zone.keys if key.role == role}
-        if not zone.is_leaving and KeyState.ACTIVE in states and states & key_states.FOLLOWING:
-            return None
-        key_role = _role(role)
-        _refuse_following(zone, key_role)
-        made = self._signer.make_key(domain.name, key_role, zone.state.algorithm, {key.tag for key in zone.keys})
-        zone_signing.add_keys(tx, domain.id, [made], now)
-        return {}
+        domains.save(tx, dataclasses.replace(domain, soa_names=zone_signer.soa_names(
+            pools.name_servers(tx, domain.pool_id), domain)))
 
     def _store(self, tx: Tx, domain: Domain, zone_keys: Sequence[SigningKey],
                imported: Sequence[tuple[SigningKey, bytes]], now: datetime) -> None:
@@ -273,73 +318,6 @@ class SignedZones:
         LOG.info('%s: %s exports the keys %s', domain.name, context.user, [key.tag for key in zone_keys])
         return [keys.bind_files(domain.name, key, private[key.id]) for key in zone_keys]
 
-    def _import(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone | None,
-                files: Sequence[tuple[str, str]], policy_name: str, now: datetime) -> dict[str, Any] | None:
-        former = zone_signing.keys_of(tx, [domain.id])[domain.id]
-        roles = zone_signer.roles_of(zone_signer.policy_of(
-            self._signer.policies, policy_name if zone is None else zone.state.policy), former)
-        imported = [_read(domain, private, public, roles, now) for private, public in files]
-        LOG.info('%s: %s imports the keys %s', domain.name, context.user, [key.tag for key, _ in imported])
-        if zone is None:
-            self._begin_imported(tx, domain, former, roles, imported, policy_name, now)
-            return None
-        if zone.is_held:
-            active = {key.role for key, _ in imported if key.state is KeyState.ACTIVE}
-            zone_signing.save_keys(tx, [
-                dataclasses.replace(key, state=KeyState.RETIRING, retire_at=now)
-                for key in zone.keys if key.state is KeyState.ACTIVE and key.role in active], now)
-            self._store(tx, domain, zone.keys, imported, now)
-            return None
-        following = zone
-        for key, _ in imported:
-            _refuse_following(following, key.role)
-            if key.algorithm != zone.state.algorithm:
-                raise Refused('other_algorithm', f'The keys of {domain.name} are of algorithm {zone.state.algorithm}, '
-                                                 f'and the new {key.role} is of algorithm {key.algorithm}.', 409)
-            following = following._replace(keys=[*following.keys, _made(key)])
-        self._store(tx, domain, zone.keys, [(_made(key), private) for key, private in imported], now)
-        return {}
-
-    def _begin_imported(self, tx: Tx, domain: Domain, former: Sequence[SigningKey], roles: Sequence[KeyRole],
-                        imported: Sequence[tuple[SigningKey, bytes]], policy_name: str, now: datetime) -> None:
-        if {key.role for key, _ in imported} != set(roles) or any(
-                sum(key.role is role and key.state is KeyState.ACTIVE for key, _ in imported) > 1 for role in roles):
-            raise Refused('keys_incomplete', f'By the policy {policy_name} the keys of {domain.name} have to be '
-                                             f'{" and ".join(roles)}, one of each that is active; end a rollover where '
-                                             'it was begun.', 409)
-        if len({key.algorithm for key, _ in imported}) != 1:
-            raise Refused('other_algorithm', f'The keys of {domain.name} have to be of one algorithm.', 409)
-        self._store(tx, domain, former, imported, now)
-        self._begin(tx, domain, policy_name, now, imported[0][0].algorithm)
-
-    def _resume(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone,
-                ds: Mapping[Endpoint, Sequence[str] | None], dnskeys: Collection[bytes] | None, force: bool,
-                now: datetime) -> dict[str, Any]:
-        if not zone.is_held:
-            raise Refused('not_held', f'The signing of {domain.name} is not held.', 409)
-        if not force and (why := _unfit(zone, ds, dnskeys)):
-            raise Refused('keys_differ', f'The signing of {domain.name} is still held: {why}.', 409)
-        return {'prepared_to': '', 'why': 'its signatures are being renewed'}
-
-    def _confirm_ds(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone, present: bool,
-                    now: datetime) -> dict[str, Any]:
-        texts = zone.ds if present else []
-        if present and not texts:
-            raise Refused('nothing_offered', f'The zone {domain.name} has no DS yet that its parent could have: its '
-                                             'keys are not published everywhere.', 409)
-        return {'ds_seen': {
-            f'{zone_signing.CONFIRMED}{context.user or "an administrator"}': (now.isoformat(), texts)}}
-
-    def _skip(self, tx: Tx, context: Context, domain: Domain, zone: SignedZone, server: str, reason: str | None,
-              now: datetime) -> dict[str, Any]:
-        parent = parent_ds.own_parent(tx, domain, zone.policy)
-        labels = {one.label for one in pool_servers.of_pool(tx, domain.pool_name).servers}.union(
-            zone.state.ds_seen, parent.ds, zone.state.skipped)
-        if server not in labels:
-            raise InvalidField(field='server', why=f'it is none of {", ".join(sorted(labels))}')
-        return {'skipped': {other: why for other, why in {**zone.state.skipped, server: reason}.items()
-                            if why is not None}}
-
 
 def change_owner(tx: Tx, domain: Domain, now: datetime) -> None:
     """Look again at zones whose DS records were put into parents, after *domain* has got another owner."""
@@ -355,13 +333,35 @@ def refuse_relied_on(tx: Tx, domain: Domain, what: str) -> None:
                                       'first.', 409)
 
 
+def _refuse_unfit(tx: Tx, domain: Domain, policy: SigningPolicy) -> None:
+    """Refuse a domain that cannot be signed."""
+    if domain.is_secondary:
+        raise Refused('secondary_zone', f'The zone {domain.name} is a secondary zone: who runs its masters signs it.',
+                      409)
+    if domain.release_state is not None:
+        raise Refused('release_runs', f'A change of {domain.name} is being released in stages; sign the zone when that '
+                                      'has ended.', 409)
+    own = recordsets.one_of_types(tx, domain.id, zone_signer.OWN_TYPES)
+    if own is not None:
+        raise Refused('has_signatures', f'The zone {domain.name} has the recordset {own.name} {own.type}, as signers '
+                                        'make them; delete such recordsets first.', 409)
+    if not domain.refresh < domain.expire <= policy.refresh:
+        raise Refused('expire_unfit', f'Expire in the SOA of {domain.name}, {domain.expire} s, has to be more than its '
+                                      f'refresh, and at most {policy.refresh} s (refresh of the policy), as '
+                                      'signatures have to outlive it.', 409)
+    if policy.denial == 'NSEC3' and len(canonical.name_wire(domain.name)) > 255 - 33:
+        raise Refused('name_too_long', f'With a label of 32 characters before {domain.name}, the names of NSEC3 '
+                                       'records (RFC 5155) would be too long; take a policy of NSEC.', 409)
+    zone_signer.refuse_pool(tx, domain)
+
+
+def _said(prefix: str, context: Context, now: datetime, ds: Sequence[str]) -> dict[str, tuple[str, Sequence[str]]]:
+    """The DS records that all servers of a parent have, as a user says."""
+    return {f'{prefix}{context.user or "an administrator"}': (now.isoformat(), ds)}
+
+
 def _not_removed(zone: SignedZone) -> list[SigningKey]:
     return [key for key in zone.keys if key.state is not KeyState.REMOVED]
-
-
-def _made(key: SigningKey) -> SigningKey:
-    """A key without a life yet."""
-    return SigningKey(key.id, key.role, key.algorithm, key.tag, key.public)
 
 
 def _refuse_following(zone: SignedZone, role: KeyRole) -> None:
@@ -392,18 +392,11 @@ def _unfit(zone: SignedZone, ds: Mapping[Endpoint, Sequence[str] | None], dnskey
         return f'its servers have the keys {lacking}, which the database lacks: import them'
     if unserved := [key.tag for key in zone_keys if key.state is KeyState.ACTIVE and key.public not in dnskeys]:
         return f'the keys {unserved} are active in the database, and its servers do not have them'
-    texts = {keys.ds_text(keys.ds(zone.domain.name, key.public, digest)) for digest in (keys.SHA256, keys.SHA384)
-             for key in zone_keys if key.role is not KeyRole.ZSK and key.state is not KeyState.RETIRING}
+    texts = set().union(*(keys.ds_texts(zone.domain.name, key.public) for key in zone_keys
+                          if key.role is not KeyRole.ZSK and key.state is not KeyState.RETIRING))
     if not ds or any(records is None or records and texts.isdisjoint(records) for records in ds.values()):
         return 'not every server of the parent has the DS of one of its keys'
     return ''
-
-
-def _role(role: str) -> KeyRole:
-    try:
-        return KeyRole(role)
-    except ValueError:
-        raise InvalidField(field='role', why='KSK, ZSK or CSK') from None
 
 
 def _read(domain: Domain, private: str, public: str, roles: Sequence[KeyRole],

@@ -60,9 +60,9 @@ def refuse_pool(tx: Tx, domain: Domain) -> None:
                                                     f'{domain.pool_name}, which has the server {label}: {why}.', 409)
 
 
-def soa_names(tx: Tx, domain: Domain) -> str:
-    """What :attr:`Domain.soa_names` is of a domain that is signed."""
-    return _soa_names(pools.name_servers(tx, domain.pool_id), domain)
+def soa_names(name_servers: Sequence[str], domain: Domain) -> str:
+    """What :attr:`Domain.soa_names` is of a domain that is signed, with these name servers of its pool."""
+    return f'{name_servers[0]} {rname(domain.email).to_text()}'
 
 
 def last_expiry(policy: SigningPolicy) -> int:
@@ -107,20 +107,10 @@ class SignedZone(NamedTuple):
         return [key for key in self.keys if key.state in keys.IN_ZONE]
 
     @property
-    def digests(self) -> Sequence[int] | None:
-        """Of the DS records that the parent is to have; None to have them removed."""
-        return None if self.is_leaving else self.policy.digests
-
-    @property
     def ds(self) -> list[str]:
         """The DS records that the parent is to have, as text."""
-        return [keys.ds_text(keys.ds(self.domain.name, key.public, digest))
-                for key in keys.offered(self.keys) for digest in self.digests or ()]
-
-    @property
-    def roles(self) -> Sequence[KeyRole]:
-        """The roles of its keys, or by its policy where it has none."""
-        return roles_of(self.policy, self.keys)
+        return [] if self.is_leaving else [
+            keys.ds_text(keys.ds(self.domain.name, key.public)) for key in keys.offered(self.keys)]
 
 
 def policy_of(policies: Mapping[str, SigningPolicy], name: str) -> SigningPolicy:
@@ -132,13 +122,6 @@ def policy_of(policies: Mapping[str, SigningPolicy], name: str) -> SigningPolicy
         raise Refused('no_signing_policy', f'There is no section [dnssec_policy:{name}] in the configuration of '
                                            'Central.', 409)
     return policies[name]
-
-
-def roles_of(policy: SigningPolicy, zone_keys: Sequence[SigningKey]) -> Sequence[KeyRole]:
-    """The roles of the keys of a zone: those that it has keys of, and of the policy when it has none."""
-    present = {key.role for key in zone_keys if key.state is not KeyState.REMOVED}
-    has_csk = KeyRole.CSK in present if present else policy.keys == 'csk'
-    return (KeyRole.CSK,) if has_csk else (KeyRole.KSK, KeyRole.ZSK)
 
 
 class ZoneSigner:
@@ -226,7 +209,7 @@ class ZoneSigner:
             if not domain.has_signer:  # what was signed is deleted later, in pieces
                 signed[domain.id] = SignedChange([], [], domain)
                 continue
-            domain = dataclasses.replace(domain, soa_names=_soa_names(name_servers[domain.pool_id], domain))
+            domain = dataclasses.replace(domain, soa_names=soa_names(name_servers[domain.pool_id], domain))
             if own := OWN_TYPES.intersection(record[1] for record in added
                                              if record[0] == domain.name or not recordsets.is_signal(*record[:2])):
                 raise Refused('has_signatures', f'The zone {domain.name} is signed here, and its signer alone makes '
@@ -272,10 +255,6 @@ class ZoneSigner:
         return signers
 
 
-def _soa_names(name_servers: Sequence[str], domain: Domain) -> str:
-    return f'{name_servers[0]} {rname(domain.email).to_text()}'
-
-
 def _note_ttls(tx: Tx, zone: SignedZone, added: Sequence[SignedRecord], largest: int, now: datetime) -> None:
     """Keep with keys the greatest TTLs that caches may have because of a version.
 
@@ -296,7 +275,7 @@ def _note_ttls(tx: Tx, zone: SignedZone, added: Sequence[SignedRecord], largest:
 
 def key_set(zone: SignedZone, signers: Mapping[str, KeySigner]) -> KeySet:
     """The keys that a zone has and that sign."""
-    return keys.key_set(zone.domain.name, zone.keys, signers, zone.policy.dnskey_ttl, zone.digests)
+    return keys.key_set(zone.domain.name, zone.keys, signers, zone.policy.dnskey_ttl, zone.is_leaving)
 
 
 class _ZoneChange:

@@ -13,7 +13,7 @@ from designate_pool.model import SignedDifference, SignedRecord
 from designate_pool.signing import canonical, keys, signer, verifier
 from designate_pool.signing.signed_records import KeySet, Validity
 from tests.unit.signing.zones import (APEX, AT_APEX, CONTENTS, MARGIN, NOW, PAIR, TIMES, Contents, SignedZone,
-                                      changes_of, key_set, made, record, records_of, soa)
+                                      chain_key, changes_of, key_set, made, record, records_of, soa)
 
 W5 = f'w5.{APEX}'
 RECORDS = [*AT_APEX, *(record(f'w{number}', 'A', '192.0.2.1') for number in range(1, 9)),
@@ -44,7 +44,7 @@ def again(zone: SignedZone, name: str, rtype: str, *wires: bytes, keys: KeySet |
 def link(zone: SignedZone, name: str, wire: bytes) -> None:
     """Another record in the chain, validly signed."""
     without(zone, name, rtype='NSEC')
-    zone.signed[SignedRecord(name, 'NSEC', '', 300, wire, canonical.chain_key(name))] = 1
+    zone.signed[SignedRecord(name, 'NSEC', '', 300, wire, chain_key(name))] = 1
     again(zone, name, 'NSEC', wire)
 
 
@@ -176,7 +176,7 @@ def changed(difference: SignedDifference, choose: Callable[[SignedRecord], bool]
 def linked_otherwise(difference: SignedDifference, name: str, wire: bytes) -> SignedDifference:
     rest = changed(difference, lambda one: one.name == name and 'NSEC' in (one.type, one.covered), lambda one: [])
     return SignedDifference(rest.gone, [*rest.added, SignedRecord(name, 'NSEC', '', 300, wire,
-                                                                  canonical.chain_key(name)),
+                                                                  chain_key(name)),
                                         *signed_by(KEYS, name, 'NSEC', 300, wire)])
 
 

@@ -71,6 +71,10 @@ def soa(serial: int = 1, ttl: int = 3600, minimum: int = 300) -> ZoneRecord:
     return record('@', 'SOA', f'ns1.{APEX} hostmaster.{APEX} {serial} 3600 600 604800 {minimum}', ttl)
 
 
+def chain_key(name: str) -> bytes:
+    return canonical.chain_key(canonical.name_wire(name))
+
+
 def sign_zone(apex: str, records: Iterable[ZoneRecord], soa: ZoneRecord, keys: KeySet, times: Validity,
               denial: str) -> Iterator[SignedRecord]:
     """All signed records of a zone, signed at once.
@@ -82,8 +86,7 @@ def sign_zone(apex: str, records: Iterable[ZoneRecord], soa: ZoneRecord, keys: K
     added = signer._apex_rrsets(soa, keys, denial)
     rrsets.setdefault(apex, {}).update(chain.group(added)[apex])
     yield from (SignedRecord(apex, rtype, '', ttl or 0, wire) for _, rtype, ttl, wire in added if rtype != 'SOA')
-    keyed = sorted((canonical.chain_key(name), name) for name in rrsets)
-    names = [name for _, name in chain.visible(keyed, apex, rrsets)]
+    names = [name for name in sorted(rrsets, key=chain_key) if not chain.is_occluded(name, apex, rrsets)]
     signing = signer._Signing(apex, keys, times)
     for name in names:
         for rtype in sorted(chain.signed_types(name, apex, rrsets[name])):
@@ -144,9 +147,9 @@ class SignedZone:
         return [one for one in self.records if one[0] in names]
 
     def names_below(self, name: str, limit: int | None = None) -> Iterable[str]:
-        key = canonical.chain_key(name)
+        key = chain_key(name)
         below = sorted({one[0] for one in self.records
-                        if key + b'\0' < canonical.chain_key(one[0]) < key + b'\1'})
+                        if key + b'\0' < chain_key(one[0]) < key + b'\1'})
         return below[:limit]
 
 
