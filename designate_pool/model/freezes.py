@@ -78,7 +78,6 @@ class Release:
 
     @property
     def text(self) -> str:
-        """As it is stored: JSON."""
         return json.dumps(dataclasses.asdict(self))
 
 

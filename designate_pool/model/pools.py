@@ -34,8 +34,6 @@ class TsigKey:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An IP address and port."""
-
     host: str
     port: int
 
@@ -289,7 +287,6 @@ class Pool:
 
     @property
     def ns_records(self) -> list[tuple[str, int]]:
-        """The name servers with their priorities."""
         return list(zip(self.name_servers, self.priorities or range(1, len(self.name_servers) + 1)))
 
 

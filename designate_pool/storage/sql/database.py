@@ -113,12 +113,10 @@ class DatabaseClock:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the database's clock has been measured."""
         return self._offset is not None
 
     @property
     def is_due(self) -> bool:
-        """Whether the last measurement is too old."""
         return self._offset is None or self._uptime() >= self._due_at
 
     @property
@@ -143,13 +141,15 @@ class DatabaseClock:
             self._outage.ended()
 
     def now(self) -> datetime:
-        """The time."""
         seconds = self._wall() if self._offset is None else self._uptime() + self._offset
         return datetime.fromtimestamp(seconds, timezone.utc)
 
 
 class Storage:
     """One database.
+
+    A transaction raises :class:`sqlalchemy.exc.DBAPIError` for an error that is not transient, and
+    :class:`designate_pool.errors.ServiceUnavailable` when transient ones last longer than *patience*.
 
     :param url: SQLAlchemy's form, ``sqlite:///file``, ``mysql://…`` (PyMySQL), ``postgresql://…`` (psycopg2)
     :param pool_size: connections kept; SQLite takes it as well, a connection serves one thread at a time
@@ -204,11 +204,7 @@ class Storage:
         return self.clock.now()
 
     def run(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """The result of ``work(tx, *args, **kwargs)``, committed.
-
-        :raises sqlalchemy.exc.DBAPIError: when an error is not transient
-        :raises designate_pool.errors.ServiceUnavailable: when transient errors last longer than *patience*
-        """
+        """The result of ``work(tx, *args, **kwargs)``, committed."""
         def attempt() -> T:
             with self._writing, self.engine.begin() as tx:
                 self._measure_clock(tx)
@@ -218,11 +214,7 @@ class Storage:
 
     def try_once(self, work: Callable[..., T], *args: Any) -> T:
         """As :meth:`run`, for work that can be done in another way: it is not run again, and waits for a lock for a
-        second at most.
-
-        :raises sqlalchemy.exc.DBAPIError: when an error is not transient
-        :raises designate_pool.errors.ServiceUnavailable: when it is
-        """
+        second at most."""
         def attempt() -> T:
             with self._writing, self.engine.begin() as tx, _short_waits(tx, self._patience):
                 return work(tx, *args)
@@ -234,9 +226,6 @@ class Storage:
 
         Each statement sees one state of the database; two statements may see different ones, unless *work* begins with
         :func:`see_one_state`.
-
-        :raises sqlalchemy.exc.DBAPIError: when an error is not transient
-        :raises designate_pool.errors.ServiceUnavailable: when transient errors last longer than *patience*
         """
         def attempt() -> T:
             with self._readers.connect() as tx:
@@ -253,9 +242,6 @@ class Storage:
 
         The transaction keeps its connection until the generator is exhausted or closed.  The first item has been read
         when this returns; errors after that are not retried.
-
-        :raises sqlalchemy.exc.DBAPIError: when an error is not transient, or occurs after the first item
-        :raises designate_pool.errors.ServiceUnavailable: when transient errors last longer than *patience*
         """
         def attempt() -> Items[Any]:
             items = self._items(work, args)
@@ -280,7 +266,6 @@ class Storage:
         self._waits_until = time.monotonic() + _AWAY_SECONDS
 
     def close(self) -> None:
-        """Close the idle connections."""
         for engine in self.engines:
             engine.dispose()
 
