@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
-from designate_pool.central import events, recordset_changes, secondary_zones, zone_moves
+from designate_pool.central import events, recordset_changes, zone_moves
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import name_ownership, plans, pools, recordset_edits, zone_names
 from designate_pool.central.rules.journal import Journal, JournalEntry
@@ -30,7 +30,9 @@ from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import recordsets, versions, zone_shares
+from designate_pool.storage.zones import recordsets
+from designate_pool.storage.zones import secondary_zones as schedule
+from designate_pool.storage.zones import versions, zone_shares
 from designate_pool.storage.zones.zone_ancestry import Neighbour
 
 
@@ -84,7 +86,7 @@ def restore(tx: Tx, context: Context, domain_id: str, leftover_id: str, now: dat
     domains.restore(tx, restored, context.operation_id)
     leftover = _leave_deletion(tx, restored, leftover_id, now)
     if restored.is_secondary:
-        secondary_zones.begin_refreshes(tx, restored, now)
+        schedule.insert(tx, restored.id, now)
     else:
         rrset_ownership.reassign_of_name(tx, restored.id)
         if edits:

@@ -26,8 +26,9 @@ from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, versions, zone_tasks,
-                                          zone_transfers)
+from designate_pool.storage.zones import domains, nameserver_updates, plans, pools, recordsets
+from designate_pool.storage.zones import secondary_zones as schedule
+from designate_pool.storage.zones import versions, zone_tasks, zone_transfers
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 
@@ -174,7 +175,6 @@ def _delete(tx: Tx, locked: Mapping[Deletion, tuple[Domain | None, int | None]],
             continue
         former, leftover = zone_moves.delete_from_former_pool(tx, former, now, request.leftover_id)
         domain = rules.delete(former, now, events.request_id(context))
-        secondary_zones.end_refreshes(tx, domain)
         deleted.append((context, former, domain))
         results[request] = domain, leftover
     _save_deleted(tx, deleted, now)
@@ -203,6 +203,8 @@ def _save_deleted(tx: Tx, deletions: Sequence[tuple[Context, Domain, Domain]], n
     ids = [domain.id for domain in deleted]
     domains.save_many(tx, ((domain, context.operation_id) for context, _, domain in deletions), {
         domain.id: _deleted_by(context, former, domain) for context, former, domain in deletions})
+    if refreshed := [domain.id for domain in deleted if domain.is_secondary]:
+        schedule.delete(tx, refreshed)
     plans.drop(tx, ids, 'the zone is being deleted', now)
     zone_transfers.withdraw_active(tx, ids)
     for pool_id in sorted({domain.pool_id for domain in deleted}):
@@ -245,7 +247,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
                                  abandoned=True, held_by=None, version_before=None,
                                  release_state=None)
     domains.save_many(tx, [(domain, context.operation_id)], deleted_by)
-    secondary_zones.end_refreshes(tx, domain)
+    schedule.delete(tx, [domain.id])
     server_statuses.forget(tx, domains.abandon(tx, domain))
     plans.drop(tx, [domain.id], 'the zone was abandoned', now)
     zone_transfers.withdraw_active(tx, [domain.id])

@@ -81,7 +81,7 @@ class Entries(Generic[Entry]):
         shown, hidden = self._kind.split(values)
         entry = self._kind.kind(id=entry_id, created_at=now, updated_at=now, **shown)
         self._kind.check(tx, entry, None)
-        self._table.insert(tx, entry, hidden)
+        self._table.write(tx, entry, hidden)
         return entry
 
     def _update(self, tx: Tx, entry_id: str, values: Mapping[str, Any], now: datetime) -> Entry:
@@ -92,7 +92,7 @@ class Entries(Generic[Entry]):
             return old
         self._kind.check(tx, new, old)
         new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
-        self._table.save(tx, new, hidden)
+        self._table.write(tx, new, hidden)
         return new
 
     def _delete(self, tx: Tx, entry_id: str) -> Entry:

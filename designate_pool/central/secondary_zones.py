@@ -77,19 +77,6 @@ def parse(transfer: ZoneTransferIn, name: str) -> MasterZone:
     return MasterZone(transfer, parse_soa(transfer.soa, name), added, gone)
 
 
-def begin_refreshes(tx: Tx, domain: Domain, now: datetime) -> None:
-    """Refresh a restored domain, now for the first time."""
-    schedule.save(tx, domain)
-    schedule.insert(tx, domain.id, now)
-
-
-def end_refreshes(tx: Tx, domain: Domain) -> None:
-    """Refresh a locked domain no more: it is being deleted."""
-    if domain.is_secondary:
-        schedule.save(tx, domain)
-        schedule.delete(tx, domain.id)
-
-
 def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now: datetime) -> Domain:
     """Change what does not come from the masters of a locked domain; with new masters it is refreshed."""
     wrong = [(name, 'of a secondary zone it comes from its masters') for name in ('email', 'ttl')
@@ -106,7 +93,6 @@ def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now
     journals.note(tx, context, old, new, context.kind, now)
     domains.save(tx, new, context.operation_id)
     if new.masters != old.masters:
-        schedule.save(tx, new)
         schedule.request(tx, new.id, now)
     return new
 
@@ -162,7 +148,6 @@ def store(tx: Tx, context: Context, domain_id: str, by: str, master: str, zone: 
         rrset_ownership.reassign_of_name(tx, new.id)
     new, = journal.write(tx, [JournalEntry(context, old, new, edits, present, ChangeKind.REFRESH, is_first)], now)
     domains.save(tx, new)
-    schedule.save(tx, new)
     write_contents(tx, [(new, edits)], now)
     schedule.end(tx, domain_id, by, now, _next(new, now, least), master)
     return new
@@ -180,7 +165,6 @@ def confirm(tx: Tx, domain_id: str, by: str, master: str, now: datetime, least: 
     domain = dataclasses.replace(domain, awaits_transfer=False, updated_at=now, version=domain.version + 1,
                                  status=Status.ACTIVE if served else Status.PENDING)
     domains.save(tx, domain)
-    schedule.save(tx, domain)
     return domain
 
 
@@ -207,7 +191,6 @@ def fail(tx: Tx, domain_id: str, by: str, error: str, now: datetime, least: int)
     failed = dataclasses.replace(domain, status=Status.ERROR, awaits_transfer=True, updated_at=now,
                                  version=domain.version + 1)
     domains.save(tx, failed)
-    schedule.save(tx, failed)
     return DomainTransition(domain, failed)
 
 

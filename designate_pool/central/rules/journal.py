@@ -8,9 +8,9 @@ journal anew: servers with an older serial then transfer the whole zone.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from designate_pool.central.events import request_id
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
@@ -65,16 +65,8 @@ class SignedChange(NamedTuple):
     domain: Domain
 
 
-class JournalSigner(Protocol):
-    """Signs what is written."""
-
-    def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
-             now: datetime) -> Mapping[str, SignedChange]:
-        """The signed changes of domains that are or were signed, by id.
-
-        Neither the records that each change removes and adds, with None for the TTL of the zone, nor the domain are
-        written yet.
-        """
+#: A change with the records that it removes and adds, with None for the TTL of the zone.
+Change = tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]
 
 
 class Journal:
@@ -82,13 +74,14 @@ class Journal:
 
     :param most: records of them that IXFR may use, with those of the signer
     :param kept: records that are kept, without those
-    :param signer: None where no domain is signed
+    :param sign: makes the signed changes, by id, of domains that are or were signed, before anything of them is written
     """
 
-    def __init__(self, most: int, kept: int, signer: JournalSigner | None = None) -> None:
+    def __init__(self, most: int, kept: int,
+                 sign: Callable[[Tx, Sequence[Change], datetime], Mapping[str, SignedChange]] | None = None) -> None:
         self._most = most
         self._kept = kept
-        self._signer = signer
+        self._sign = sign
 
     def write(self, tx: Tx, changes: Sequence[JournalEntry], now: datetime) -> list[Domain]:
         """Write the versions that changes of domains make, before the edits; the domains with new journal fields."""
@@ -125,11 +118,10 @@ class Journal:
         versions.write(tx, new, now)
         return [self._extended(tx, entry, version) for entry, version in zip(changes, new)]
 
-    def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
-             now: datetime) -> Mapping[str, SignedChange]:
+    def sign(self, tx: Tx, changes: Sequence[Change], now: datetime) -> Mapping[str, SignedChange]:
         """Have changes signed, and store what the signer makes of them, but no version."""
-        assert self._signer is not None
-        signed = self._signer.sign(tx, changes, now)
+        assert self._sign is not None
+        signed = self._sign(tx, changes, now)
         signed_records.replace(tx, {key: SignedDifference(change.gone, change.added) for key, change in signed.items()})
         return signed
 

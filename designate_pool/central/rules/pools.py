@@ -11,6 +11,7 @@ from designate_pool.central.events import request_id
 from designate_pool.central.validation import requests
 from designate_pool.errors import Conflict, InvalidField, Refused
 from designate_pool.model import AlsoNotify, Context, Freeze, PageRequest, Pool, Release
+from designate_pool.storage import queries
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.signing import zone_signing
@@ -31,7 +32,7 @@ def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
     _check_keys(tx, pool)
     if present is None:  # else the commit came through, the answer to it did not
         pools.insert(tx, pool, now)
-    return _present(tx, pool.id)
+    return queries.pool(tx, pool.id)
 
 
 def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now: datetime,
@@ -59,10 +60,10 @@ def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now
                                       'whose signing is held since the database was restored.', 409)
     pools.save(tx, new, now)
     if not has_servers:
-        return _present(tx, pool_id), None
+        return queries.pool(tx, pool_id), None
     new_primary = new.name_servers[:1] != old.name_servers[:1]
-    return _present(tx, pool_id), _renewal(tx, context, old, run, new_primary, now,
-                                           ''.join(old.name_servers[:1]) if new_primary else '')
+    return queries.pool(tx, pool_id), _renewal(tx, context, old, run, new_primary, now,
+                                               ''.join(old.name_servers[:1]) if new_primary else '')
 
 
 def renew(tx: Tx, context: Context, pool_id: str, now: datetime, run: str) -> tuple[Pool, NameserverUpdate]:
@@ -93,7 +94,7 @@ def freeze(tx: Tx, pool_id: str, wanted: Freeze, now: datetime) -> Pool:
                                              'again when all have them.', 409)
     pools.set_freeze(tx, pool_id, wanted if present is None else dataclasses.replace(
         wanted, id=present.id, since=present.since), now)
-    return _present(tx, pool_id)
+    return queries.pool(tx, pool_id)
 
 
 def unfreeze(tx: Tx, pool_id: str, now: datetime, only_due: bool = False) -> tuple[Pool, list[str] | None]:
@@ -110,7 +111,7 @@ def unfreeze(tx: Tx, pool_id: str, now: datetime, only_due: bool = False) -> tup
     domains.begin_releases(tx, pool_id, present.id, None if pool.release_stages is None else Release().text)
     pools.set_freeze(tx, pool_id, None, now)
     catalog.bump(tx, pool_id, now, waiting, may_wait=False)  # also for what was made while it began
-    return _present(tx, pool_id), waiting
+    return queries.pool(tx, pool_id), waiting
 
 
 def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:
@@ -156,9 +157,3 @@ def _check_keys(tx: Tx, pool: Pool) -> None:
         if (plain not in {name.lower().rstrip('.') for name in pool_servers.key_names(tx)}
                 and not tsigkeys.ids_of_names(tx, (plain, f'{plain}.'))):
             raise InvalidField(field=f'also_notifies[{index}]', why=f'there is no TSIG key {key}')
-
-
-def _present(tx: Tx, pool_id: str) -> Pool:
-    pool = pools.get(tx, pool_id)
-    assert pool is not None
-    return pool

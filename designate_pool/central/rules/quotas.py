@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation import fields
@@ -25,6 +24,7 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import quotas as store
 
+T = TypeVar('T')
 UNLIMITED = -1
 #: Seconds for which quotas of a project are cached; another Central may change them meanwhile.
 CACHED = timedelta(seconds=5)
@@ -77,36 +77,26 @@ class Allowance:
         self._clock = clock
         self._cache: dict[str, tuple[datetime, ProjectQuotas]] = {}
         self._server_limits: dict[str, tuple[datetime, tuple[ServerLimit, ...]]] = {}
-        self._lock = threading.Lock()
 
     def limits_of(self, tx: Tx, project_id: str) -> ProjectQuotas:
         """A project's quotas, cached for :data:`CACHED`."""
         if not project_id:
             return self._nobody
-        now = self._clock()
-        with self._lock:
-            read_at, cached = self._cache.get(project_id, (now - CACHED, self._default))
-        if timedelta(0) <= now - read_at < CACHED:
-            return cached
-        limits = self.read(tx, project_id)
-        with self._lock:
-            if len(self._cache) >= _CACHE_SIZE:
-                self._cache.clear()
-            self._cache[project_id] = now, limits
-        return limits
+        return self._cached(self._cache, project_id, lambda: self.read(tx, project_id))
 
     def server_limits(self, tx: Tx, pool_id: str) -> Sequence[ServerLimit]:
         """What a pool's servers do not take of a zone, cached for :data:`CACHED`."""
+        return self._cached(self._server_limits, pool_id, lambda: _limits_of_servers(tx, pool_id))
+
+    def _cached(self, cache: dict[str, tuple[datetime, T]], key: str, read: Callable[[], T]) -> T:
         now = self._clock()
-        read_at, limits = self._server_limits.get(pool_id, (now - CACHED, ()))
-        if not timedelta(0) <= now - read_at < CACHED:
-            first: dict[ServerLimit, str] = {}
-            for label, text in pool_servers.limits_of(tx, pool_id):
-                for limit in from_json(text):
-                    first.setdefault(limit, label)
-            limits = tuple(limit._replace(why=f'{limit.why} ({label})') for limit, label in first.items())
-            self._server_limits[pool_id] = now, limits
-        return limits
+        read_at, value = cache.get(key, (None, None))
+        if read_at is None or value is None or not timedelta(0) <= now - read_at < CACHED:
+            value = read()
+            if len(cache) >= _CACHE_SIZE:
+                cache.clear()
+            cache[key] = now, value
+        return value
 
     def read(self, tx: Tx, project_id: str) -> ProjectQuotas:
         """A project's quotas, from the database."""
@@ -115,8 +105,7 @@ class Allowance:
                                    **{name: stored[name] for name in RESOURCES if name in stored})
 
     def forget(self, project_id: str) -> None:
-        with self._lock:
-            self._cache.pop(project_id, None)
+        self._cache.pop(project_id, None)
 
     def for_new_domain(self, tx: Tx, project_id: str) -> Growth:
         """A :class:`Growth` for one more domain of a project, if the project may have that."""
@@ -227,6 +216,14 @@ class Allowance:
     def _check_export_size(self, tx: Tx, domain: Domain) -> None:
         limit = self.limits_of(tx, domain.project_id).api_export_size
         _check_count('api_export_size', limit, functools.partial(store.count_recordsets, tx, domain.id), 0)
+
+
+def _limits_of_servers(tx: Tx, pool_id: str) -> tuple[ServerLimit, ...]:
+    first: dict[ServerLimit, str] = {}
+    for label, text in pool_servers.limits_of(tx, pool_id):
+        for limit in from_json(text):
+            first.setdefault(limit, label)
+    return tuple(limit._replace(why=f'{limit.why} ({label})') for limit, label in first.items())
 
 
 def deleting_project(context: Context, domain: Domain) -> str:

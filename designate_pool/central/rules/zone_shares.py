@@ -91,7 +91,7 @@ def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str,
     :raises BadInput: when *target* owns the domain
     :raises Refused: when it is shared with *target* already
     """
-    domain = _locked(tx, context, domain_id)
+    domain = owned(tx, context, domain_id, domains.lock(tx, domain_id))
     present = store.of_target(tx, domain.id, target)
     if present is not None and present.id == share_id:
         return present  # the commit came through, the answer to it did not
@@ -187,7 +187,3 @@ def _get(tx: Tx, context: Context, domain_id: str, share_id: str, found: Domain 
 
 def _missing(share_id: str) -> NotFound:
     return NotFound(what=f'share {share_id} of this zone', type='shared_zone_not_found')
-
-
-def _locked(tx: Tx, context: Context, domain_id: str) -> Domain:
-    return owned(tx, context, domain_id, domains.lock(tx, domain_id))

@@ -47,7 +47,7 @@ class SignedZones:
         self._token = key_token.KeyToken(settings, compute) if settings.pkcs11_module else None
         self._signer = ZoneSigner(settings.signing_policies, settings.signing_keys, self._token)
         #: The journal, whose versions of signed zones are signed.
-        self.journal = Journal(settings.journal_records, settings.history_records, self._signer)
+        self.journal = Journal(settings.journal_records, settings.history_records, self._signer.sign)
         self._key_events = KeyEvents(storage, self._signer, self.journal, casts, event_sender, allowance)
         #: Does what is due for all signed zones.
         self.run_due = self._key_events.run_due

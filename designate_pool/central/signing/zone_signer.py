@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from designate_pool import metrics
-from designate_pool.central.rules.journal import JournalEntry, SignedChange
+from designate_pool.central.rules.journal import Change, JournalEntry, SignedChange
 from designate_pool.central.signing.key_token import KeyToken, TokenKey
 from designate_pool.deadline import Turns
 from designate_pool.errors import KeyUnavailable, NotSigned, Refused, UnreadableSecret
@@ -189,8 +189,7 @@ class ZoneSigner:
             private[key_id] = base64.b64decode(self._cipher.reveal(text, key_id))
         return private
 
-    def sign(self, tx: Tx, changes: Sequence[tuple[JournalEntry, Sequence[ZoneRecord], Sequence[ZoneRecord]]],
-             now: datetime) -> Mapping[str, SignedChange]:
+    def sign(self, tx: Tx, changes: Sequence[Change], now: datetime) -> Mapping[str, SignedChange]:
         """See :class:`designate_pool.central.rules.journal.JournalSigner`.
 
         :raises Refused: when what was made does not verify

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as servers
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import chunks, delete_all, lost_race
+from designate_pool.storage.sql.entities import Entities, chunks, delete_all, lost_race
 from designate_pool.storage.sql.schema import ALIVE, domains
 from designate_pool.storage.sql.schema import name_claims as CLAIMS
 from designate_pool.storage.sql.schema import pool_manager_status
@@ -37,8 +37,8 @@ _SERVERS_PER_STATEMENT = 100  # two parts of a UNION for each; SQLite takes 500
 #: One of so many claimed rows is one of the newest.
 _NEWEST_SHARE = 4
 _KEY = ('server_id', 'domain_id', 'action')
-_FIELDS = tuple(field.name for field in dataclasses.fields(ServerStatus))
-_SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
+STATUSES = Entities(ServerStatus, TABLE)
+_FIELDS, _SELECT = STATUSES.fields, STATUSES.select
 _OF_DOMAINS = _SELECT.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
 _GOING = sa.case(((domains.c.action == Action.DELETE) | (domains.c.status == Status.DELETED), 1), else_=0)
 _CLAIMED_ON_NAMES = sa.union_all(
@@ -88,7 +88,7 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
     rows_of: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
     query, servers = (_OF_BOTH, {'server_ids': list(server_ids)}) if server_ids else (_OF_DOMAINS, {})
     for ids in chunks(rows_of, _IDS_PER_STATEMENT):
-        for status in _statuses(tx, query, {'ids': ids, **servers}):
+        for status in STATUSES.all(tx, query, ids=ids, **servers):
             rows_of[status.domain_id].append(status)
     for statuses in rows_of.values():
         statuses.sort(key=operator.attrgetter('server_id', 'action'))
@@ -156,7 +156,7 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
         for number, (server, room) in enumerate(rooms):
             newest = room // _NEWEST_SHARE
             parameters |= {f'server{number}': server, f'oldest{number}': room - newest, f'newest{number}': newest}
-        due += {row.id: row for row in _statuses(tx, _both_ends(len(rooms)), parameters)}.values()
+        due += {row.id: row for row in STATUSES.all(tx, _both_ends(len(rooms)), **parameters)}.values()
     claim: dict[str, Any] = {'claimed_by': claimed_by, 'claimed_until': claimed_until, 'updated_at': now}
     for rows in chunks(due, _IDS_PER_STATEMENT):
         _change(tx, TABLE.c.id.in_([row.id for row in rows]), **claim)
@@ -217,8 +217,8 @@ def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, u
     for chunk in chunks(rows, _IDS_PER_STATEMENT):
         keys = {(row.server_id, row.domain_id, row.action) for row in chunk}
         query = _OF_BOTH.where(TABLE.c.claimed_by == by, TABLE.c.claimed_until > now).with_for_update()
-        locked = _statuses(tx, query, {'ids': sorted({row.domain_id for row in chunk}),
-                                       'server_ids': sorted({row.server_id for row in chunk})})
+        locked = STATUSES.all(tx, query, ids=sorted({row.domain_id for row in chunk}),
+                              server_ids=sorted({row.server_id for row in chunk}))
         mine = [row for row in locked if (row.server_id, row.domain_id, row.action) in keys]
         if mine:
             _change(tx, TABLE.c.id.in_([row.id for row in mine]), claimed_until=until)
@@ -228,9 +228,9 @@ def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, u
 
 def first_waiting_update(tx: Tx, server_id: str) -> ServerStatus | None:
     """The UPDATE row of this server that is due first; None if none is."""
-    query = (_SELECT.where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
-                           TABLE.c.action == Action.UPDATE).order_by(TABLE.c.next_attempt_at).limit(1))
-    return next(_statuses(tx, query), None)
+    return STATUSES.one(tx, _SELECT.where(
+        TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None), TABLE.c.action == Action.UPDATE)
+        .order_by(TABLE.c.next_attempt_at).limit(1))
 
 
 def being_polled(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> set[str]:
@@ -344,12 +344,8 @@ def _change(tx: Tx, *conditions: Any, **values: Any) -> int:
     return tx.execute(TABLE.update().where(*conditions).values(version=TABLE.c.version + 1, **values)).rowcount
 
 
-def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None = None) -> Iterator[ServerStatus]:
-    return (ServerStatus(*row) for row in tx.execute(query, parameters))
-
-
 def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in _FIELDS}
+    values = STATUSES.values(row)
     values['read_id'] = None if row.created_at is None else row.id
     if row.created_at is not None:
         values['id'] = new_id()

@@ -83,6 +83,9 @@ _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'genera
              'journal_records', 'history_records', 'attributes', 'shared', 'recent_deletes', 'held_by',
              'version_before', 'requires_approval', 'is_signed', 'content_serial', 'soa_names',
              'release_state')
+#: What only secondary ones change.
+_OF_SECONDARY = ('masters', 'transferred_at', 'awaits_transfer', 'first_serial', 'refresh', 'retry', 'expire',
+                 'minimum')
 _INSERT = sa.insert(domains)
 _STATES = sa.update(domains).where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
     action=sa.bindparam('new_action'), status=sa.bindparam('new_status'), updated_at=sa.bindparam('now'),
@@ -222,12 +225,13 @@ def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]], deleted_by: Mapping
 
     :param deleted_by: by id, of domains that are deleted, as for :func:`insert`
     """
-    rows: dict[bool, list[tuple[Domain, str]]] = {}
+    rows: dict[tuple[bool, bool], list[tuple[Domain, str]]] = {}
     for domain, operation_id in changed:
-        rows.setdefault(bool(operation_id), []).append((domain, operation_id))
-    for with_operation, every in rows.items():
+        rows.setdefault((bool(operation_id), domain.is_secondary), []).append((domain, operation_id))
+    for (with_operation, is_secondary), every in rows.items():
+        names_ = (*_CHANGING, *_OF_SECONDARY) if is_secondary else _CHANGING
         for chunk in chunks(every, _AT_ONCE):
-            columns = {name: [getattr(domain, name) for domain, _ in chunk] for name in _CHANGING}
+            columns = {name: [getattr(domain, name) for domain, _ in chunk] for name in names_}
             columns['deleted'] = [ALIVE if domain.deleted_at is None else domain.id for domain, _ in chunk]
             if deleted_by:
                 columns['deleted_by'] = [deleted_by[domain.id] for domain, _ in chunk]

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Domain, Endpoint, RefreshState, RefreshTask
+from designate_pool.model import Endpoint, RefreshState, RefreshTask
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities
@@ -39,8 +39,6 @@ _BY_NAMES = (sa.select(domains.c.id, domains.c.name, domains.c.masters)
                     domains.c.masters != '',
                     sa.or_(domains.c.pool_id == _POOL_ID, domains.c.former_pool_id == _POOL_ID)))
 _STATES = Entities(RefreshState, TABLE)
-_COLUMNS = ('masters', 'soa_names', 'transferred_at', 'awaits_transfer', 'first_serial', 'refresh', 'retry', 'expire',
-            'minimum')
 
 
 def insert(tx: Tx, domain_id: str, now: datetime) -> None:
@@ -48,14 +46,9 @@ def insert(tx: Tx, domain_id: str, now: datetime) -> None:
     tx.execute(TABLE.insert(), {'domain_id': domain_id, 'created_at': now, 'updated_at': now, 'next_at': now})
 
 
-def delete(tx: Tx, domain_id: str) -> None:
-    tx.execute(TABLE.delete().where(TABLE.c.domain_id == domain_id))
-
-
-def save(tx: Tx, domain: Domain) -> None:
-    """Write those columns of a locked domain that only secondary ones change."""
-    tx.execute(domains.update().where(domains.c.id == domain.id)
-               .values({name: getattr(domain, name) for name in _COLUMNS}))
+def delete(tx: Tx, domain_ids: Sequence[str]) -> None:
+    """Refresh these domains no more."""
+    tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(domain_ids)))
 
 
 def claim(tx: Tx, pool_name: str, by: str, now: datetime, until: datetime, most: int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -97,8 +97,8 @@ class _TsigKeyTable(EntryTable[StoredTsigKey]):
         count_change(tx)
         return super().delete(tx, entity_id)
 
-    def _write(self, tx: Tx, statement: Any, entry: StoredTsigKey, hidden: Mapping[str, str]) -> None:
-        super()._write(tx, statement, entry, {name: sealed(tx, secret, entry.id) for name, secret in hidden.items()})
+    def write(self, tx: Tx, entry: StoredTsigKey, hidden: Mapping[str, str] = {}) -> None:
+        super().write(tx, entry, {name: sealed(tx, secret, entry.id) for name, secret in hidden.items()})
         count_change(tx)
 
 

@@ -209,7 +209,7 @@ def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneSt
     has_wrapped = any(span.have > span.serial for span in wanted)
     rows = tx.execute(_OF_SOME, {'ids': sorted({span.domain_id for span in wanted}), 'most': most, 'rows': most + 1,
                                  'after': -1 if has_wrapped else min(span.have for span in wanted)}).all()
-    if not _fits(rows, most):
+    if len(rows) > most or sum(row[3] or 0 for row in rows) > most:
         return None
     by_domain: dict[tuple[str, int], tuple[int | None, int, list[Sequence[Any]]]] = {}
     for *row, domain_id, serial, reach, ttl in rows:
@@ -590,15 +590,6 @@ def _origin(domain_id: str, number: int, at: datetime | None, text: str) -> Vers
                    actor=Actor.of(values.pop('actor')), **values)
 
 
-def _fits(rows: Sequence[Sequence[Any]], most: int) -> bool:
-    return len(rows) <= most and sum(row[3] or 0 for row in rows) <= most
-
-
-def _reaches(reach: int | None, have: int, newest: int) -> bool:
-    """Whether a journal that begins at *reach*, if there is one, goes back to the serial *have*."""
-    return reach is not None and _age(have, newest) <= _age(reach, newest) < serials.HALF
-
-
 def _age(serial: int, newest: int) -> int:
     """How far *serial* lies behind (RFC 1982)."""
     return (newest - serial) % serials.SPACE
@@ -606,9 +597,9 @@ def _age(serial: int, newest: int) -> int:
 
 def _steps_since(span: Span, reach: int | None, ttl: int, rows: Sequence[Sequence[Any]]) -> list[ZoneStep]:
     """The changes since a serial, step by step; *rows* are the journal's since then at least, *reach* is its own."""
-    if not _reaches(reach, span.have, span.serial):
-        return []
     behind = _age(span.have, span.serial)
+    if reach is None or not behind <= _age(reach, span.serial) < serials.HALF:
+        return []
     later = (row for row in rows if _age(row[1], span.serial) < behind)
     result, at = [], span.have
     for _, serial, former_serial, _, packed, signed in sorted(later, key=lambda row: row[0]):

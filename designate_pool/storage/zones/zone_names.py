@@ -37,23 +37,14 @@ class EntryTable(Entities[Entry]):
         """Whether there is an entry of this text."""
         return tx.execute(sa.select(self.table.c.id).where(self.table.c[self.text] == text)).first() is not None
 
-    def insert(self, tx: Tx, entry: Entry, hidden: Mapping[str, str] = {}) -> None:
-        """Store a new entry.
+    def write(self, tx: Tx, entry: Entry, hidden: Mapping[str, str] = {}) -> None:
+        """Store a new entry, or write a locked one, whose version is above 1.
 
-        :param hidden: values that are not read again
+        :param hidden: values that are not read again; what is not among them stays
         :raises LostRace: when another transaction has taken the text meanwhile
         """
-        self._write(tx, sa.insert(self.table), entry, hidden)
-
-    def save(self, tx: Tx, entry: Entry, hidden: Mapping[str, str] = {}) -> None:
-        """Write a locked entry.
-
-        :param hidden: as for :meth:`insert`; what is not among them stays
-        :raises LostRace: as :meth:`insert`
-        """
-        self._write(tx, sa.update(self.table).where(self.table.c.id == entry.id), entry, hidden)
-
-    def _write(self, tx: Tx, statement: Any, entry: Entry, hidden: Mapping[str, str]) -> None:
+        statement: Any = sa.insert(self.table) if entry.version == 1 else sa.update(self.table).where(
+            self.table.c.id == entry.id)
         try:
             tx.execute(statement.values({**self.values(entry), **hidden}))
         except exc.IntegrityError:
