@@ -114,12 +114,10 @@ def purge(tx: Tx, context: Context, domain_id: str) -> Domain:
 
 def _refuse_in_subzones(tx: Tx, context: Context, domain: Domain, below: Sequence[Neighbour]) -> None:
     """Refuse a domain with records that belong to domains which were created below it since."""
-    check = name_ownership.SubzoneCheck(context, domain, below)
-    check.add([WantedRecordSet(recordset.name, recordset.type,
-                               tuple(Rdata(record.data, b'') for record in recordset.records),
-                               prefix=f'{recordset.name} {recordset.type} ')
-               for recordset in (recordsets.of_domain(tx, domain.id) if below else ())])
-    check.end()
+    name_ownership.refuse_in_subzones(tx, context, domain, below, [
+        WantedRecordSet(recordset.name, recordset.type, tuple(Rdata(record.data, b'') for record in recordset.records),
+                        prefix=f'{recordset.name} {recordset.type} ')
+        for recordset in (recordsets.of_domain(tx, domain.id) if below else ())])
 
 
 def _leave_deletion(tx: Tx, restored: Domain, leftover_id: str, now: datetime) -> Domain | None:

@@ -18,7 +18,7 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import chunks, delete_all
+from designate_pool.storage.sql.entities import chunks, delete_all, exists
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, managed_records, metadata,
                                                pool_attributes, pool_manager_status, pool_renewals, pool_servers, pools,
                                                records, recordsets, secondary_zones)
@@ -304,7 +304,7 @@ def working_servers(tx: Tx, pool_id: str) -> list[str]:
 
 def any_in_service(tx: Tx) -> bool:
     """Whether any pool has a server in service, or had one."""
-    return tx.execute(sa.select(pool_manager_status.c.id).where(_CALLED).limit(1)).first() is not None
+    return exists(tx, pool_manager_status, _CALLED)
 
 
 def rest_servers(tx: Tx, pool_id: str, note: str, now: datetime) -> None:
@@ -318,8 +318,7 @@ def rest_servers(tx: Tx, pool_id: str, note: str, now: datetime) -> None:
 def is_used(tx: Tx, pool_name: str, but_id: str) -> bool:
     """Whether there is a pool of this name, with another id than *but_id*, that has servers or ever had domains."""
     here = sa.select(pools.c.id).where(pools.c.name == pool_name, pools.c.id != but_id)
-    return any(tx.execute(sa.select(table.c.id).where(table.c.pool_id.in_(here)).limit(1)).first() is not None
-               for table in (pool_servers, domains))
+    return any(exists(tx, table, table.c.pool_id.in_(here)) for table in (pool_servers, domains))
 
 
 def _insert(tx: Tx, table: sa.Table, rows: Sequence[Row], **same: Any) -> None:

@@ -19,7 +19,7 @@ from designate_pool.protocol import rules
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities, chunks, count, values_among
+from designate_pool.storage.sql.entities import Entities, chunks, count, exists, values_among
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pool_servers, pools
 from designate_pool.storage.zones import pools as pool_store
 
@@ -225,9 +225,8 @@ def waiting(tx: Tx, server_id: str, most: int | None = None) -> int:
 
 def any_claimed(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> bool:
     """Whether a pool manager has claimed an operation on the server for one of these domains."""
-    return any(tx.execute(sa.select(ROWS.c.id).where(
-        ROWS.c.server_id == server_id, ROWS.c.domain_id.in_(part), ROWS.c.next_attempt_at.is_not(None),
-        ROWS.c.claimed_until > now).limit(1)).first() is not None for part in chunks(domain_ids))
+    return any(exists(tx, ROWS, ROWS.c.server_id == server_id, ROWS.c.domain_id.in_(part),
+                      ROWS.c.next_attempt_at.is_not(None), ROWS.c.claimed_until > now) for part in chunks(domain_ids))
 
 
 def domains_on(tx: Tx, server_id: str, limit: int) -> list[str]:

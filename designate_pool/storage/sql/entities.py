@@ -130,6 +130,11 @@ def count(tx: Tx, statement: sa.Select[Any], most: int | None = None) -> int:
     return int(tx.execute(sa.select(sa.func.count()).select_from(statement.limit(most).subquery())).scalar_one())
 
 
+def exists(tx: Tx, table: sa.Table, *conditions: Any) -> bool:
+    """Whether a row of a table meets all conditions."""
+    return tx.execute(sa.select(sa.literal(1)).select_from(table).where(*conditions).limit(1)).first() is not None
+
+
 @contextlib.contextmanager
 def lost_race(what: str) -> Iterator[None]:
     """Make a violated constraint the error of who was second, whose transaction is run again.

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from designate_pool.model import Action, Domain, KeyState, PageRequest, Status, names
 from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities, chunks, lost_race, values_among
+from designate_pool.storage.sql.entities import Entities, chunks, exists, lost_race, values_among
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools, zone_keys
 from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import zone_shares
@@ -358,7 +358,7 @@ def released(tx: Tx, pool_name: str) -> list[str]:
 
 def awaits_former(tx: Tx, domain: Domain) -> bool:
     """Whether the release of a domain waits for that of the deletion of a former one of its name."""
-    return tx.execute(sa.select(domains.c.id).where(domains.c.id == domain.id, _AWAITS_FORMER)).first() is not None
+    return exists(tx, domains, domains.c.id == domain.id, _AWAITS_FORMER)
 
 
 def begin_releases(tx: Tx, pool_id: str, freeze_id: str, release: str | None) -> None:

@@ -14,7 +14,7 @@ from designate_pool.errors import LostRace, PoolNotFound, UnknownPool
 from designate_pool.model import Domain, Freeze, PageRequest, Pool, ServerState, Status, new_id
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import lost_race
+from designate_pool.storage.sql.entities import exists, lost_race
 from designate_pool.storage.sql.schema import domains, pool_attributes, pool_manager_status, pool_servers, pools
 from designate_pool.storage.zones import tsigkeys
 
@@ -133,9 +133,8 @@ def check_known(tx: Tx, name: str, option: str = 'pool_name', may_be_unused: boo
     pool_names = sorted(tx.execute(sa.select(pools.c.name)).scalars())
     if name in pool_names:
         return
-    is_unused = may_be_unused and pool_names in ([], [FIRST]) and all(
-        tx.execute(sa.select(table.c.id).limit(1)).first() is None for table in (pool_servers, domains))
-    if not is_unused:
+    is_unused = may_be_unused and pool_names in ([], [FIRST])
+    if not is_unused or any(exists(tx, table) for table in (pool_servers, domains)):
         raise UnknownPool(option=option, pool=name, known=f'there are: {", ".join(pool_names)}' if pool_names else
                           'there is none at all')
 
@@ -211,8 +210,7 @@ def delete(tx: Tx, pool_id: str) -> bool:
 
     :returns: False when there are tombstones and no other pool
     """
-    remaining = tx.execute(sa.select(domains.c.id).where(domains.c.pool_id == pool_id).limit(1)).first()
-    if remaining is not None:
+    if exists(tx, domains, domains.c.pool_id == pool_id):
         other = tx.execute(sa.select(pools.c.id).where(pools.c.id != pool_id)
                            .order_by(pools.c.created_at, pools.c.id).limit(1)).scalar()
         if other is None:

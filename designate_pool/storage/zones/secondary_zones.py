@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from designate_pool.model import Endpoint, RefreshState, RefreshTask
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities
+from designate_pool.storage.sql.entities import Entities, exists
 from designate_pool.storage.sql.schema import ALIVE, domains, pools, secondary_zones
 
 TABLE = secondary_zones
@@ -71,7 +71,7 @@ def claim(tx: Tx, pool_name: str, by: str, now: datetime, until: datetime, most:
 
 def holds(tx: Tx, domain_id: str, by: str) -> bool:
     """Whether the claim is still held."""
-    return tx.execute(sa.select(TABLE.c.domain_id).where(_claimed(domain_id, by))).first() is not None
+    return exists(tx, TABLE, _claimed(domain_id, by))
 
 
 def end(tx: Tx, domain_id: str, by: str, now: datetime, next_at: datetime, master: str | None = None,

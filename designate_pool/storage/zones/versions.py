@@ -179,7 +179,7 @@ def write_deletion(tx: Tx, domain_id: str, now: datetime) -> None:
     """Store the deletion of a domain, which its row has until now, since it is restored."""
     domain = tx.execute(_ORIGINS, {'domain_id': domain_id}).first()
     if domain is not None and domain.deleted_by:
-        write(tx, [NewVersion(_deletion(domain))], domain.deleted_at or now)
+        write(tx, [NewVersion(_origin(domain, is_deletion=True))], domain.deleted_at or now)
 
 
 def actor_text(actor: Actor) -> str:
@@ -301,9 +301,9 @@ def find(tx: Tx, domain_id: str, limit: int = _AT_ONCE, before: int | None = Non
     listed = [_version(domain_id, row) for row in itertools.islice(rows, limit)]
     is_last = len(listed) < limit
     if domain.deleted_at and domain.deleted_by and before is None:
-        listed[:0] = [_deletion(domain)]
+        listed[:0] = [_origin(domain, is_deletion=True)]
     if domain.created_by and is_last and (before is None or before > 1):
-        listed.append(_creation(domain))
+        listed.append(_origin(domain))
     return [version for version in listed if project_id in (None, version.project_id)][:limit]
 
 
@@ -510,7 +510,7 @@ def _past(tx: Tx, domain: Any, at: int | datetime, project_id: str | None, expir
     serial, owner, since = domain.serial, domain.project_id, domain.created_at
     undone: list[bytes] = []
     soa: dict[str, Any] = {}
-    deletion = [(_deletion(domain), b'', None)] if domain.deleted_at and domain.deleted_by else []
+    deletion = [(_origin(domain, is_deletion=True), b'', None)] if domain.deleted_at and domain.deleted_by else []
     for version, packed, former_soa in itertools.chain(deletion, (
             (_version(domain.id, row), row.difference, row.former_soa)
             for row in _newest_first(tx, domain.id, _PAGE_WITH_RECORDS))):
@@ -533,7 +533,7 @@ def _past(tx: Tx, domain: Any, at: int | datetime, project_id: str | None, expir
         soa.update(json.loads(former_soa or '{}'))
         serial, owner = version.former_serial, soa.pop('project_id', owner)
     else:
-        origin = _creation(domain) if domain.created_by else None
+        origin = _origin(domain) if domain.created_by else None
         begun = origin and origin.created_at or domain.created_at
         if isinstance(at, datetime) and at < begun:
             how = 'taken over' if origin and origin.kind is ChangeKind.TAKEOVER else 'created'
@@ -569,24 +569,19 @@ def _of_project(query: sa.Select[Any], project_id: str | None) -> sa.Select[Any]
     return query if project_id is None else query.where(TABLE.c.project_id == project_id)
 
 
-def _deletion(domain: Any) -> Version:
-    return _origin(domain.id, domain.version, domain.deleted_at, domain.deleted_by)
-
-
-def _creation(domain: Any) -> Version:
-    return _origin(domain.id, 1, domain.created_at, domain.created_by)
-
-
 def _version(domain_id: str, row: Sequence[Any]) -> Version:
     number, serial, former_serial, kind, actor, *others = row[:_FIELDS]
     return Version(domain_id, number, serial, former_serial, kind, actor_of(actor), *others)
 
 
-def _origin(domain_id: str, number: int, at: datetime | None, text: str) -> Version:
+def _origin(domain: Any, is_deletion: bool = False) -> Version:
+    """The creation, or the deletion, of a domain, which its row has."""
+    number, at, text = ((domain.version, domain.deleted_at, domain.deleted_by) if is_deletion else
+                        (1, domain.created_at, domain.created_by))
     values = json.loads(text)
     if 'created_at' in values:
         at = datetime.fromisoformat(values.pop('created_at'))
-    return Version(domain_id, number, created_at=at, kind=ChangeKind(values.pop('kind')),
+    return Version(domain.id, number, created_at=at, kind=ChangeKind(values.pop('kind')),
                    actor=Actor.of(values.pop('actor')), **values)
 
 

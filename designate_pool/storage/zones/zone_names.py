@@ -13,7 +13,7 @@ from designate_pool.errors import LostRace
 from designate_pool.model import Blacklist, StoredTsigKey, Tld
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities
+from designate_pool.storage.sql.entities import Entities, exists
 from designate_pool.storage.sql.schema import blacklists, tlds
 
 Entry = TypeVar('Entry', bound=Tld | Blacklist | StoredTsigKey)
@@ -35,7 +35,7 @@ class EntryTable(Entities[Entry]):
 
     def has(self, tx: Tx, text: str) -> bool:
         """Whether there is an entry of this text."""
-        return tx.execute(sa.select(self.table.c.id).where(self.table.c[self.text] == text)).first() is not None
+        return exists(tx, self.table, self.table.c[self.text] == text)
 
     def write(self, tx: Tx, entry: Entry, hidden: Mapping[str, str] = {}) -> None:
         """Store a new entry, or write a locked one, whose version is above 1.

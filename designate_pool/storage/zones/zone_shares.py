@@ -11,7 +11,7 @@ from sqlalchemy import exc
 from designate_pool.errors import Refused
 from designate_pool.model import PageRequest, ZoneShare
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities, chunks
+from designate_pool.storage.sql.entities import Entities, chunks, exists
 from designate_pool.storage.sql.schema import ALIVE, domains, recordsets
 from designate_pool.storage.sql.schema import zone_shares as SHARES
 
@@ -61,7 +61,7 @@ def delete(tx: Tx, domain_id: str, project_id: str) -> None:
 
 
 def has_any(tx: Tx, domain_id: str) -> bool:
-    return _is_there(tx, SHARES, SHARES.c.domain_id == domain_id)
+    return exists(tx, SHARES, SHARES.c.domain_id == domain_id)
 
 
 def is_target(tx: Tx, project_id: str) -> bool:
@@ -77,8 +77,8 @@ def ids_for(project_id: str) -> sa.Select[Any]:
 
 def has_recordsets(tx: Tx, domain_id: str, project_id: str) -> bool:
     """Whether a domain has recordsets of a project that is not its owner."""
-    return _is_there(tx, recordsets, recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE,
-                     recordsets.c.project_id == project_id)
+    return exists(tx, recordsets, recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE,
+                  recordsets.c.project_id == project_id)
 
 
 def of_others(project_id: str) -> Any:
@@ -97,7 +97,3 @@ def leave_recordsets(tx: Tx, domain_id: str) -> None:
     """Assign all recordsets of a domain to its owner."""
     tx.execute(sa.update(recordsets).where(recordsets.c.domain_id == domain_id, recordsets.c.project_id.is_not(None))
                .values(project_id=None))
-
-
-def _is_there(tx: Tx, table: sa.Table, *conditions: Any) -> bool:
-    return tx.execute(sa.select(table.c.id).where(*conditions).limit(1)).first() is not None

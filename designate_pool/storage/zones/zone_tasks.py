@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from designate_pool.model import PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.sql.entities import Entities, chunks, count, delete_all
+from designate_pool.storage.sql.entities import Entities, chunks, count, delete_all, exists
 from designate_pool.storage.sql.schema import zone_task_pieces, zone_tasks
 from designate_pool.storage.zones import zone_ancestry
 
@@ -50,8 +50,7 @@ def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
 
 def put_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:
     """Store pieces of a zone file, numbered from *first*, unless they are stored already."""
-    if contents and tx.execute(sa.select(PIECES.c.number).where(
-            PIECES.c.task_id == task_id, PIECES.c.number == first)).first() is None:
+    if contents and not exists(tx, PIECES, PIECES.c.task_id == task_id, PIECES.c.number == first):
         tx.execute(PIECES.insert(), [{'task_id': task_id, 'number': number, 'content': content}
                                      for number, content in enumerate(contents, first)])
 
@@ -192,8 +191,8 @@ def finish_many(tx: Tx, made: Mapping[str, tuple[str, str]], by: str, now: datet
 
 def has_created(tx: Tx, task_id: str, domain_id: str) -> bool:
     """Whether an import has ended and created this domain."""
-    return tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task_id, TABLE.c.domain_id == domain_id,
-                                                  TABLE.c.status == ZoneTaskStatus.COMPLETE)).first() is not None
+    return exists(tx, TABLE, TABLE.c.id == task_id, TABLE.c.domain_id == domain_id,
+                  TABLE.c.status == ZoneTaskStatus.COMPLETE)
 
 
 def assign_exports(tx: Tx, domain_id: str, project_id: str) -> None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from designate_pool.model import PageRequest, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities
+from designate_pool.storage.sql.entities import Entities, exists
 from designate_pool.storage.sql.schema import domains, zone_transfer_accepts, zone_transfer_requests
 
 _R, _A = zone_transfer_requests.c, zone_transfer_accepts.c
@@ -25,8 +25,7 @@ _WITHDRAW = zone_transfer_requests.delete().where(_R.domain_id.in_(sa.bindparam(
 
 def has_active(tx: Tx, domain_id: str) -> bool:
     """Whether a locked domain has a request that can be accepted."""
-    return tx.execute(sa.select(_R.id).where(_R.domain_id == domain_id, _R.status == TransferStatus.ACTIVE).limit(1)
-                      ).first() is not None
+    return exists(tx, zone_transfer_requests, _R.domain_id == domain_id, _R.status == TransferStatus.ACTIVE)
 
 
 def find_requests(tx: Tx, page: PageRequest, project_id: str | None) -> list[ZoneTransferRequest]:
