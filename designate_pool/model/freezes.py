@@ -103,15 +103,18 @@ def parse_stages(text: str) -> list[tuple[frozenset[str], float]]:
     return result
 
 
-def stages(text: str | None, labels: Sequence[str]) -> list[int]:
-    """The stage in which each server gets new versions; percentages count servers in the order of *labels*."""
+def stages(text: str | None, servers: Sequence[Any]) -> dict[str, int]:
+    """In which stage each server, by its id, gets new versions; 0 where there are no stages.
+
+    :param servers: all that the configuration has, in its order: percentages count them so
+    """
     result: dict[str, int] = {}
     for number, (named, percentage) in enumerate(parse_stages(text) if text else (), 1):
-        most = math.ceil(len(labels) * percentage / 100)
-        for label in labels:
-            if label in named or len(result) < most:
-                result.setdefault(label, number)
-    return [result.get(label, 0) for label in labels]
+        most = math.ceil(len(servers) * percentage / 100)
+        for server in servers:
+            if server.label in named or len(result) < most:
+                result.setdefault(server.id, number)
+    return {server.id: result.get(server.id, 0) for server in servers}
 
 
 def hold(domain: Any) -> dict[str, Any]:

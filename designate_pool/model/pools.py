@@ -282,8 +282,7 @@ class Pool:
     @property
     def stages(self) -> dict[str, int]:
         """In which stage each server gets new versions, by server id; 0 where there are no stages."""
-        return dict(zip((server.id for server in self.servers),
-                        stages(self.release_stages, [server.label for server in self.servers])))
+        return stages(self.release_stages, self.servers)
 
     @property
     def ns_records(self) -> list[tuple[str, int]]:

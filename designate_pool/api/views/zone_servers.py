@@ -11,8 +11,8 @@ from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, 
                                                inline, many, maybe, moment, one, zone_path)
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
-from designate_pool.model import (Action, Audit, Domain, Endpoint, Master, Outcome, Pool, PoolServer, Reason, RecordSet,
-                                  RefreshState, ServerState, ServerStatus, dashed, stages)
+from designate_pool.model import (LAST_STAGE, Action, Audit, Domain, Endpoint, Master, Outcome, Pool, PoolServer,
+                                  Reason, RecordSet, RefreshState, ServerState, ServerStatus, dashed, stages)
 
 _DNS_PORT = 53
 _RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
@@ -134,11 +134,11 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     """
     by_server, release = consensus.by_server(rows), domain.release
     present = [server for server in servers if server.state is not ServerState.REMOVED]
-    stage_of = dict(zip((server.id for server in present),
-                        stages(pool.release_stages, [server.label for server in present])))
+    stage_of = stages(pool.release_stages, [
+        server for server in present if server.state is not ServerState.DRAINING or server.dismissed])
     shown = []
     for server in present:
-        stage = stage_of[server.id]
+        stage = stage_of.get(server.id, LAST_STAGE)
         counts = consensus.counts(server, pool.count_joining_servers)
         actions = by_server.get(server.id, {})
         if counts or actions or not domain.is_going:

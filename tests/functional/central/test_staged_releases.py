@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.service import Central
+from designate_pool.errors import WaitsForApproval
 from designate_pool.model import (Action, Context, Domain, Outcome, PoolServer, RecordChange, Report, ServerState,
                                   ServerStatus, Status, freezes, new_id, utcnow)
 from designate_pool.pool_manager.periodic.releases import stage_outcome
@@ -335,6 +337,20 @@ def test_a_release_that_has_ended_meanwhile_is_not_aborted(staged: Staged) -> No
     staged.finish(zone)
     assert refused(staged.central.abort_release, ADMIN, zone.id) == 'not_released'
     assert not staged.get(zone).is_going, 'its creation was to be aborted, and is done'
+
+
+def test_an_abort_waits_for_approval_where_changes_do(staged: Staged) -> None:
+    zone = create(staged.central, 'guarded.example.', ('www.guarded.example.', 'A', ['192.0.2.1']))
+    staged.finish(zone)
+    former = staged.seen(zone, LAST)
+    staged.put(zone, '192.0.2.66')
+    staged.database.run(lambda tx: tx.execute(sa.update(pools).values(requires_approval=True)) and None)
+    with pytest.raises(WaitsForApproval) as waits:
+        staged.central.abort_release(ADMIN, zone.id)
+    assert staged.get(zone).release is not None
+    staged.central.changes.approve(dataclasses.replace(ADMIN, user='another', may_approve=True),
+                                   waits.value.kwargs['plan'])
+    assert staged.all_seen(zone) == [(staged.get(zone).serial, *former[1:])] * LAST
 
 
 def test_the_history_of_a_zone_that_is_always_released_is_cut(database: Storage, caller: Caller) -> None:

@@ -11,7 +11,7 @@ from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState, judg
 from designate_pool.api.views import explain as explaining
 from designate_pool.api.views import zone_servers
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Freeze, Outcome, Reason, RefreshState,
-                                  ServerState, ServerStatus, ServiceStatus, Status, hold)
+                                  Release, ServerState, ServerStatus, ServiceStatus, Status, hold)
 from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -301,6 +301,12 @@ def test_a_release_waits_while_none_of_its_servers_is_in_service(state, waits):
     assert told['summary'].endswith('released to 1 of 3 servers: stage 1' + (
         '; it waits, since none of these is in service.' if waits else '.'))
     assert any('release continue example.com.' in sentence for sentence in told['advice']) is waits
+
+
+def test_a_server_that_leaves_the_pool_is_of_no_stage():
+    told = explain([], status=Status.PENDING, states=('draining', 'active', 'active'), version_before='null',
+                   pool_release='50 %; all', release_state=Release().text)
+    assert [server['released'] for server in told['servers']] == [False, True, False]
 
 
 def test_a_joining_server_that_fails():
