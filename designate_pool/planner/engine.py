@@ -27,7 +27,8 @@ from designate_pool.planner.plan.plan_store import PlanStore
 from designate_pool.planner.plan.safety import dangers, has_contents
 from designate_pool.planner.plan.stored_plan import LoadedPlan
 from designate_pool.planner.processors.rules import PolicyProcessor
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, plan_for, without_octodns
+from designate_pool.planner.providers.base import (BaseProcessor, BaseProvider, BaseSource, ExistingRecorder, plan_for,
+                                                   without_octodns)
 from designate_pool.planner.run_report import RunReport, TargetResult, raise_if_unsafe
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
@@ -48,7 +49,6 @@ class ZoneSetting:
     :ivar warnings: ids of octoDNS's validators whose warnings are told
     :ivar alias: the zone whose records this one copies, instead of sources
     :ivar policy: see :mod:`designate_pool.planner.plan.policy`; empty for that of :class:`Setup`
-    :ivar always_dry_run: the zone is planned and never applied
     :ivar ignore_subzone_adds: records of sub-zones in a source are ignored instead of an error
     :ivar glob: of a setting for many zones: a shell pattern for their names
     :ivar regex: of a setting for many zones: a regular expression that is searched for in their names
@@ -79,7 +79,6 @@ class ZoneSetting:
 class Setup:
     """
     :ivar zones: by name; a name that begins with ``*`` is for all zones that its sources list and no other name matches
-    :ivar providers: sources and targets by id
     :ivar first_processors: ids of processors that run before those of each zone
     :ivar last_processors: ids of processors that run after those of each zone
     :ivar policy: for zones without their own; empty for ``sync``
@@ -87,7 +86,6 @@ class Setup:
     :ivar max_workers: how many zones are planned, and targets changed, in parallel
     :ivar plan_lifetime: how long a stored plan can be applied
     :ivar plans: the folder where plans are stored; None for the pool
-    :ivar included: the files that the configuration includes
     """
 
     zones: Mapping[str, ZoneSetting]
@@ -122,7 +120,7 @@ class SyncEngine:
 
     def sync(self, zones: Collection[str] = (), sources: Collection[str] = (), targets: Collection[str] = (), *,
              dry_run: bool = True, force: Collection[str] | bool = (), store: PlanStore | None = None,
-             only: LoadedPlan | None = None) -> RunReport:
+             only: LoadedPlan | None = None, skip_unsafe: bool = False) -> RunReport:
         """One run: make the plans, show them, and apply them unless it is a dry run.
 
         :param zones: only these zones; empty for all
@@ -131,8 +129,10 @@ class SyncEngine:
         :param store: where the plan is stored, to be applied later; when a stored plan is applied, where the result
             is recorded
         :param only: a stored plan: exactly its changes are applied, or none
+        :param skip_unsafe: whether the other plans are applied when one is unsafe and not forced
         :raises InvalidField: for an unknown name
-        :raises UnsafePlan: when a plan is unsafe and not forced, unless it is a dry run; nothing is applied then
+        :raises UnsafePlan: when a plan is unsafe and not forced, unless it is a dry run or *skip_unsafe*; nothing is
+            applied then
         :raises PlanMoved: when *only* is no longer what has to be done
         """
         jobs, results = self._jobs(zones, sources, targets, only)
@@ -170,7 +170,8 @@ class SyncEngine:
             output.run(results, self._out or sys.stdout, plan_id)
         if dry_run:
             return RunReport(results, plan_id, expires_at)
-        raise_if_unsafe(results)
+        if not skip_unsafe:
+            raise_if_unsafe(results)
         report = RunReport(self._apply_all(results), plan_id)
         if store is not None and plan_id is not None:
             try:
@@ -224,7 +225,6 @@ class SyncEngine:
     def dump(self, zone: str, sources: Collection[str] = (), lenient: bool = False) -> Zone:
         """A zone as its sources and processors make it.
 
-        :param sources: ids of sources to read instead of the zone's own
         :raises PoolError: when the zone is not configured, or a source cannot be read
         """
         settings = self._resolve(is_logged=False)[0]
@@ -345,7 +345,7 @@ class SyncEngine:
     def _plan_target(self, job: ZoneJob, target: BaseProvider, desired: Zone, is_empty: bool, forced: bool,
                      keep_zones: bool) -> TargetResult:
         """Plan one target; *keep_zones* keeps both zones in the result even if there is nothing to do."""
-        recorder = _ExistingRecorder()
+        recorder = ExistingRecorder('existing')
         # A change must be allowed by the zone's policy and by the target's.
         policy = (*(job.setting.policy or self.setup.policy), *self.setup.target_policies.get(target.id, ()))
         processors = [*job.processors, *([PolicyProcessor('policy', policy)] if policy else []),
@@ -356,13 +356,13 @@ class SyncEngine:
         except Exception as error:
             return TargetResult(job.zone, target.id, error=log_error(error, f'{job.zone} on {target.id}'))
         return TargetResult(job.zone, target.id, plan, tuple(plan_dangers), forced, job.setting.always_dry_run,
-                            desired=desired if plan is not None or keep_zones else None, existing=recorder.existing)
+                            desired=desired if plan is not None or keep_zones else None, existing=recorder.compared)
 
     def _apply_all(self, results: Sequence[TargetResult]) -> list[TargetResult]:
         """Apply what is due: targets in parallel where there are workers, the zones of one target in order."""
         by_target: dict[str, list[TargetResult]] = {}
         for result in results:
-            if stored_plan.needs_apply(result):
+            if stored_plan.needs_apply(result) and not result.is_unsafe:
                 by_target.setdefault(result.target_id, []).append(result)
         groups = self._map(lambda group: [self._apply(result) for result in group], by_target.values())
         applied = {(result.zone, result.target_id): result for group in groups for result in group}
@@ -386,19 +386,6 @@ class SyncEngine:
             return list(pool.map(function, items))
 
 
-class _ExistingRecorder(BaseProcessor):
-    """Records the target's zone as it is compared, even if there is nothing to do."""
-
-    def __init__(self) -> None:
-        super().__init__(id='existing-recorder')
-        self.existing: Zone | None = None
-
-    def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
-                                        lenient: bool = False) -> tuple[Zone, Zone]:
-        self.existing = existing
-        return desired, existing
-
-
 def _forced_zones(force: Collection[str] | bool, jobs: Iterable[ZoneJob]) -> frozenset[str]:
     """The names of zones to force; InvalidField for one outside the run, since forcing it is a mistake."""
     if isinstance(force, bool):
@@ -417,7 +404,6 @@ class ZoneJob:
     """One zone of a run.
 
     :ivar sources: empty for an alias
-    :ivar processors: all that process the zone, in order
     :ivar targets: empty when the zone is read for its aliases alone
     """
 
@@ -432,9 +418,7 @@ def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Co
            targets: Collection[str], pairs: Collection[tuple[str, str]] | None = None) -> list[ZoneJob]:
     """The jobs of a run, with the zones that others of it are aliases of.
 
-    :param zones: only these zones; empty for all
     :param sources: only zones that have one of these sources (all their sources are read); empty for all
-    :param targets: only these targets; empty for all
     :param pairs: only these zones on these targets; None for all
     :raises InvalidField: for an unknown name, or an alias of an alias or of an unknown zone
     """

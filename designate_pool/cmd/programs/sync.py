@@ -8,7 +8,6 @@ logged and tried at the next run, and all else is applied.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import logging
 import os
 import pathlib
@@ -25,8 +24,8 @@ from designate_pool.cmd.compose import program
 from designate_pool.cmd.compose.program import Signals
 from designate_pool.errors import PoolError
 from designate_pool.planner import config_file
-from designate_pool.planner.engine import Setup, SyncEngine
-from designate_pool.planner.plan.stored_plan import needs_apply
+from designate_pool.planner.engine import SyncEngine
+from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.run_report import RunReport
 from designate_pool.planner.targets.pool import PoolProvider
 
@@ -79,17 +78,22 @@ class SyncRuns:
 
     def once(self) -> RunReport:
         """One run; raises UnsafePlan, and applies nothing, when a plan is unsafe and not forced."""
-        if self._dry_run:
-            return SyncEngine(self.setup).sync(force=self._force)
-        return _apply(self.setup, self._force)
+        return self._run(self._force)
 
     def repeat(self) -> None:
-        """One run of the loop: each zone on each target by itself."""
+        """One run of the loop: unsafe plans wait, all others are applied."""
         self._read_if_changed()
-        engine = SyncEngine(self.setup)
-        report = engine.sync(dry_run=True, force=self._forced_now(engine))
-        if not self._dry_run:
-            self._apply(report)
+        report = self._run(self._forced_now(), skip_unsafe=True)
+        applied: dict[str, list[ApplyResult]] = {}
+        for result in report.results:
+            if result.is_unsafe:
+                LOG.error('%s Not applied. If it is meant: designate-pool apply --yes %s --target %s --force %s '
+                          '--config %s', result.dangers[0], result.zone, result.target_id, result.zone, self.path)
+            elif result.result is not None:
+                applied.setdefault(result.target_id, []).append(result.result)
+        for target, results in applied.items():
+            LOG.info('%s: %d changes applied, %d zones failed', target, sum(results),
+                     sum(not result.ok for result in results))
 
     def forget(self) -> None:
         """Read the configuration at the next run, even if its file has not changed."""
@@ -121,52 +125,34 @@ class SyncRuns:
         except PoolError as error:
             LOG.error('%s cannot be used, the old one still is: %s', self.path, error)
 
-    def _forced_now(self, engine: SyncEngine) -> frozenset[str]:
+    def _forced_now(self) -> frozenset[str]:
         """The forced zones that exist now; one may be gone, or its source may be unable to list it."""
-        forced = self._force.intersection(engine.zones() if self._force else ())
+        forced = self._force.intersection(SyncEngine(self.setup).zones() if self._force else ())
         for name in sorted(self._force - forced):
             LOG.warning('%s is to be forced, but there is no such zone at present', name)
         return forced
 
-    def _apply(self, found: RunReport) -> None:
-        due: dict[str, list[str]] = {}
-        for result in found.results:
-            if result.is_unsafe:
-                LOG.error('%s Not applied. If it is meant: designate-pool apply --yes %s --target %s --force %s '
-                          '--config %s',
-                          result.dangers[0], result.zone, result.target_id, result.zone, self.path)
-            elif needs_apply(result):
-                due.setdefault(result.target_id, []).append(result.zone)
-        # The plan has been shown.
-        setup = dataclasses.replace(self.setup, outputs=())
-        for target, zones in due.items():
-            try:
-                outcome = _apply(setup, self._force & set(zones), zones, [target])
-            except (PoolError, CliError) as error:
-                LOG.error('%s: %s', target, error)
-            else:
-                LOG.info('%s: %d changes applied, %d zones failed', target, outcome.applied, len(outcome.failed))
-
-
-def _apply(setup: Setup, force: Collection[str], zones: Sequence[str] = (),
-           targets: Sequence[str] = ()) -> RunReport:
-    """Plan and apply, and approve what servers that are fed by records park of a change that is forced."""
-    pools = {target_id: Client(target.url, settings=ApiConnection(token=target.token))
-             for target_id, target in setup.providers.items() if force and isinstance(target, PoolProvider)}
-    before = set[tuple[str, str]]().union(*(waiting(api, zone) for api in pools.values() for zone in force))
-    report = SyncEngine(setup).sync(zones, targets=targets, dry_run=False, force=force)
-    for part in report.results:
-        if part.zone in force and part.target_id in pools and (
-                part.applied_before or part.result is not None and part.result.ok):
-            approve_forced(pools[part.target_id], part.zone, before, time.monotonic() + PLANNING_SECONDS, sys.stderr)
-    return report
+    def _run(self, force: Collection[str], skip_unsafe: bool = False) -> RunReport:
+        """Plan and apply, and approve what servers that are fed by records park of a change that is forced."""
+        engine = SyncEngine(self.setup)
+        if self._dry_run:
+            return engine.sync(force=force)
+        pools = {target_id: Client(target.url, settings=ApiConnection(token=target.token))
+                 for target_id, target in self.setup.providers.items() if force and isinstance(target, PoolProvider)}
+        before = set[tuple[str, str]]().union(*(waiting(api, zone) for api in pools.values() for zone in force))
+        report = engine.sync(dry_run=False, force=force, skip_unsafe=skip_unsafe)
+        for part in report.results:
+            if part.zone in force and part.target_id in pools and (
+                    part.applied_before or part.result is not None and part.result.ok):
+                approve_forced(pools[part.target_id], part.zone, before, time.monotonic() + PLANNING_SECONDS,
+                               sys.stderr)
+        return report
 
 
 def run_repeatedly(run: Callable[[], object], interval: float, min_event_interval: float, hasten: threading.Event,
                    stop: threading.Event) -> None:
     """Run at the start, then at an interval, and earlier after an event, until *stop* is set; no failure ends that.
 
-    :param interval: seconds from the start of one run to the start of the next
     :param min_event_interval: the least seconds from the start of one run to the start of the next
     :param hasten: is set by an event, and together with *stop*
     """

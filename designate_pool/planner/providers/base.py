@@ -32,7 +32,6 @@ _OBEY = 'obey'
 class BaseSource:
     """A source of zones.
 
-    :param id: its name in the configuration
     :cvar SUPPORTS: types that it can hold; None for all that can be planned
     :cvar SUPPORTS_SOA: whether the SOA is read and written; otherwise it is not part of plans
     :cvar SUPPORTS_BROKEN_RULES: whether it holds what no DNS server takes, such as a CNAME beside other records
@@ -58,10 +57,8 @@ class BaseSource:
     def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
         """Add this source's records to *zone*: all of them, or none and an error.
 
-        :param target: whether it is read as the target of a plan
         :param lenient: whether records that break a rule of zones are accepted
-        :returns: whether the source has the zone
-        :raises SourceError: when it cannot be read completely
+        :raises SourceError: when it cannot be read completely; a server may raise BackendError instead
         """
         return self._populate(zone, target, lenient)
 
@@ -323,13 +320,23 @@ class BaseProvider(BaseSource):
 
 
 class ExistingRecorder(BaseProcessor):
-    """Records the target's zone as it was read last, before the processors after it remove records from it."""
+    """Records the target's zone as the processors after it get it.
+
+    :ivar existing: as it was read
+    :ivar compared: after the processors of the target's zone
+    """
 
     existing: Zone | None = None
+    compared: Zone | None = None
 
     def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
         self.existing = existing.copy()
         return existing
+
+    def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
+                                        lenient: bool = False) -> tuple[Zone, Zone]:
+        self.compared = existing
+        return desired, existing
 
 
 class ServerProvider(BaseProvider):
