@@ -11,7 +11,7 @@ import dns.rdataclass
 import dns.rdatatype
 
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
+from designate_pool.errors import BackendError, BackendRefused, SourceError
 from designate_pool.model import Reason
 from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.zone.zone import Zone
@@ -24,9 +24,7 @@ from designate_pool.protocol.tcp_client import TcpPeer, key_of
 class AxfrSource(BaseSource):
     """A name server that allows transfers of its zones (RFC 5936); the options are those of octodns-bind's class.
 
-    :param host: an address or a host name
     :param timeout: seconds for one transfer, from connecting to its last record
-    :param key_name: of a TSIG key (RFC 8945) that the server has
     :param key_secret: in Base64
     :param key_algorithm: ``hmac-sha256`` when None
     :param ipv6: ignored, since all addresses of a host name are tried; like *update_batch_size*, accepted so that
@@ -60,25 +58,6 @@ _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN}
 
 class ZoneNotThere(BackendRefused):
     """the server has no zone {zone}"""
-
-
-class ReadFailed(SourceError, BackendError):
-    """{source} cannot be read: {why}."""
-
-
-class ReadRefused(ReadFailed, BackendRefused):
-    """{source} cannot be read: {why}."""
-
-
-class ReadUnreachable(ReadFailed, BackendUnreachable):
-    """{source} cannot be read: {why}."""
-
-
-def unread(source: str, error: BackendError) -> ReadFailed:
-    """*error* as a source has it that cannot be read, still of its kind."""
-    kind = next((wrapper for cause, wrapper in ((BackendUnreachable, ReadUnreachable), (BackendRefused, ReadRefused))
-                 if isinstance(error, cause)), ReadFailed)
-    return kind(source=source, why=str(error), reason=error.reason)
 
 
 def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str] = GENERATED) -> dict[str, str]:

@@ -16,7 +16,6 @@ from designate_pool.model import Reason
 from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
-from designate_pool.planner.sources.axfr import unread
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import fits, is_done
 from designate_pool.planner.zone.zone import Zone
@@ -32,10 +31,7 @@ BEHAVIOURS = ('succeed', *_ERRORS, 'hang', 'lie')
 
 
 class SimulatedServer:
-    """Makes the operations of a fake driver or provider behave as configured.
-
-    :raises InvalidField: for an unknown behaviour
-    """
+    """Makes the operations of a fake driver or provider behave as configured; InvalidField for an unknown behaviour."""
 
     def __init__(self, behaviours: Mapping[str, str]) -> None:
         self._lock = threading.Lock()
@@ -77,7 +73,6 @@ class FakeProvider(ServerProvider):
     """A server in memory.
 
     :param zones: its zones at the start: text in zone file format, by zone name
-    :param makes_zones: whether it creates a zone that it does not have
     :param fail_after: the number of changes of each apply after which it fails; None for never
     :param timeout: seconds after which a call that hangs is given up
     :param settings: ``on_populate``, ``on_apply`` and so on for each of :data:`OPERATIONS`; those of
@@ -143,10 +138,7 @@ class FakeProvider(ServerProvider):
         self._effective('ping')
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
-        try:
-            truly = self._effective('populate', zone.name)
-        except BackendError as error:
-            raise unread(self.id, error) from error
+        truly = self._effective('populate', zone.name)
         existing = self.zone(zone.name)
         if truly and existing is not None:
             zone.add_all(list(existing), lenient=lenient)

@@ -32,7 +32,7 @@ from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Reason, some
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, ExistingRecorder, ServerProvider
-from designate_pool.planner.sources.axfr import ZoneNotThere, transfer, unread
+from designate_pool.planner.sources.axfr import ZoneNotThere, transfer
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change, fits, is_done, rivals
 from designate_pool.planner.zone.zone import Zone, required_records
@@ -75,7 +75,6 @@ _PLACEHOLDER = (dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.NS, 'placeh
 
 class Rfc2136Provider(ServerProvider):
     """
-    :param host: the server's address or name
     :param key_name: of the TSIG key that signs transfers and updates; None for no key
     :param key_secret: in Base64
     :param key_algorithm: ``hmac-sha256`` when None
@@ -162,8 +161,6 @@ class Rfc2136Provider(ServerProvider):
             pairs = transfer(self._peer, zone.name, self.timeout)
         except ZoneNotThere:
             return False
-        except BackendError as error:
-            raise unread(self.id, error) from error
         zone.add_pairs(pairs, lenient)
         return True
 
@@ -317,8 +314,6 @@ class Edit:
 
     :ivar type: ANY for all RRsets of the name
     :ivar needs: the data that must exist; empty if the RRset must not exist, None if it must exist with any data
-    :ivar whole: whether the RRset is deleted first
-    :ivar drop: data that is deleted last
     """
 
     name: dns.name.Name
@@ -426,8 +421,10 @@ def _messages_of(zone: str, groups: Sequence[tuple[Change, ...]], is_loose: bool
         size = sum(edit.octets for edit in added)
         if size > ROOM:
             added = [edit for change in group for edit in _edits(zone, change, True)]
-        if edits and (taken + size > ROOM or len(finished) + len(group) > most_changes
-                      or any(_collides(aliases, change) for change in group)):
+        # A server checks all prerequisites of a message before it makes any update (RFC 2136 section 3.2); a CNAME
+        # requires that the name has nothing else, and other types that it has no CNAME.
+        collides = any(change.name in aliases and (aliases[change.name] or 'CNAME' in change.types) for change in group)
+        if edits and (taken + size > ROOM or len(finished) + len(group) > most_changes or collides):
             yield Message(tuple(edits), tuple(finished))
             edits, finished, aliases, taken = [], [], {}, 0
         edits += added
@@ -436,15 +433,6 @@ def _messages_of(zone: str, groups: Sequence[tuple[Change, ...]], is_loose: bool
         taken += size
     if edits:
         yield Message(tuple(edits), tuple(finished))
-
-
-def _collides(aliases: Mapping[str, bool], change: Change) -> bool:
-    """Whether *change* may require what another change in the message makes.
-
-    A server checks all prerequisites of a message before it makes any update (RFC 2136 section 3.2); a CNAME requires
-    that the name has nothing else, and other types that it has no CNAME.
-    """
-    return change.name in aliases and (aliases[change.name] or 'CNAME' in change.types)
 
 
 def _edits(zone: str, change: Change, loose: bool) -> Iterator[Edit]:

@@ -63,9 +63,8 @@ def test_every_operation_fails_as_it_is_told(fake: FakeProvider, behaviour: str,
                             ('create', lambda: fake.create_zone(Zone('example.org.'))), ('ping', fake.ping),
                             ('delete', lambda: fake.delete_zone(NAME)), ('list', lambda: fake.zones(()))):
         fake.behave(operation, behaviour, times=1)
-        with pytest.raises(kind, match='as configured') as caught:
+        with pytest.raises(kind, match='as configured'):
             call()
-        assert isinstance(caught.value, SourceError) == (operation == 'populate')
         assert fake.zone(NAME) == zone_of(NAME, BEFORE)
     assert fake.populate(Zone(NAME))
 
