@@ -34,13 +34,21 @@ from designate_pool.protocol.names_and_rdata import normal_name
 TOP = ('manager', 'providers', 'processors', 'zones', 'secret_handlers', 'validators')
 MANAGER = ('max_workers', 'processors', 'post_processors', 'plan_outputs', 'policy', 'plan_lifetime', 'plans',
            'include_meta', 'enable_checksum', 'auto_arpa', 'validators')
-ZONE = ('sources', 'targets', 'processors', 'lenient', 'alias', 'update_pcent_threshold', 'delete_pcent_threshold',
-        'policy', 'always-dry-run', 'ignore_subzone_adds', 'glob', 'regex', 'validators')
 VALIDATORS = ('enabled', 'record', 'zone', 'validators', 'disable_validators')
 #: Of workers, or seconds that a plan may be applied.
 MOST = 1_000_000_000
+#: What values must be, with the checks.
+_TEXT = 'a string', lambda value: isinstance(value, str)
+_BOOLEAN = 'true or false', lambda value: isinstance(value, bool)
+_COUNT = f'a whole number from 1 to {MOST}', lambda value: type(value) is int and 0 < value <= MOST
+_FRACTION = ('a fraction from 0 to 1, such as 0.3 for 30 %',
+             lambda value: type(value) in (int, float) and 0 <= value <= 1)
 #: Options of targets that are fractions.
-THRESHOLDS = ('update_pcent_threshold', 'delete_pcent_threshold')
+THRESHOLDS = dict.fromkeys(('update_pcent_threshold', 'delete_pcent_threshold'), _FRACTION)
+#: Keys of zones whose values are those of :class:`~designate_pool.planner.engine.ZoneSetting`.
+_ZONE_VALUES = {'lenient': _BOOLEAN, **THRESHOLDS, 'always-dry-run': _BOOLEAN, 'ignore_subzone_adds': _BOOLEAN,
+                'glob': _TEXT}
+ZONE = (*_ZONE_VALUES, 'sources', 'targets', 'processors', 'alias', 'policy', 'regex', 'validators')
 #: Keys of octoDNS that are not supported, with the reason; false or empty values are accepted.
 REFUSED = {
     'enable_checksum': 'plans are not applied by a checksum here; keep the plan in a store, and apply it by its id',
@@ -140,7 +148,6 @@ class _Kind(NamedTuple):
     """What a section makes.
 
     :ivar names: classes by name; any dotted path is allowed as well
-    :ivar adapt: makes an object of octoDNS's classes, if any
     """
 
     names: Mapping[str, str | type]
@@ -200,7 +207,7 @@ class _Reader:
         self._processors = self._objects('processors', document.get('processors'))
         outputs = self._objects('manager.plan_outputs', manager.get('plan_outputs')) or {'log': LogOutput('log')}
         last = self._ids('manager', manager, 'post_processors', self._processors, 'processor')
-        if self._boolean('manager', manager, 'include_meta'):
+        if self._value('manager', manager, 'include_meta', _BOOLEAN):
             last = (*last, *self._meta_processor())
         if document.get('validators'):
             self.note('validators', "classes of validators are not run here; see 'manager.validators' for those known")
@@ -211,9 +218,10 @@ class _Reader:
             outputs=list(_present(outputs).values()), last_processors=last,
             first_processors=self._ids('manager', manager, 'processors', self._processors, 'processor'),
             policy=self._policy('manager', manager), target_policies=self._policies,
-            max_workers=self._number('manager', manager, 'max_workers', 1),
-            plan_lifetime=datetime.timedelta(seconds=self._number('manager', manager, 'plan_lifetime', 86400)),
-            plans=self._text('manager', manager, 'plans'))
+            max_workers=self._value('manager', manager, 'max_workers', _COUNT) or 1,
+            plan_lifetime=datetime.timedelta(
+                seconds=self._value('manager', manager, 'plan_lifetime', _COUNT) or 86400),
+            plans=self._value('manager', manager, 'plans', _TEXT))
 
     def _objects(self, section: str, found: Any) -> dict[str, Any]:
         """The objects of a section, by id; None for one that is wrong."""
@@ -231,8 +239,8 @@ class _Reader:
                 continue
             made[id] = item = self._object(_KINDS[section], id, word, self._with_secrets(options, place), place)
             if isinstance(item, BaseProvider):
-                for key in THRESHOLDS:
-                    self._fraction(place, vars(item), key)
+                for key, kind in THRESHOLDS.items():
+                    self._value(place, vars(item), key, kind)
         return made
 
     def _meta_processor(self) -> tuple[str, ...]:
@@ -267,7 +275,7 @@ class _Reader:
 
     def _zone(self, place: str, name: str, found: Mapping[str, Any]) -> ZoneSetting:
         self._check_keys(f'{place}.', found, ZONE)
-        alias = self._text(place, found, 'alias')
+        alias = self._value(place, found, 'alias', _TEXT)
         is_many = name.startswith('*')
         for key in ('glob', 'regex'):
             if key in found and not is_many:
@@ -292,14 +300,11 @@ class _Reader:
         return ZoneSetting(
             sources=sources, targets=self._targets(place, found), alias=alias,
             processors=self._ids(place, found, 'processors', self._processors, 'processor'),
-            lenient=self._boolean(place, found, 'lenient'),
             warnings=self._warnings - validators.disabled(f'{place}.validators', self._validators(place, found),
                                                           self.note),
-            update_pcent_threshold=self._fraction(place, found, 'update_pcent_threshold'),
-            delete_pcent_threshold=self._fraction(place, found, 'delete_pcent_threshold'),
-            policy=self._policy(place, found), always_dry_run=self._boolean(place, found, 'always-dry-run'),
-            ignore_subzone_adds=self._boolean(place, found, 'ignore_subzone_adds'),
-            glob=self._text(place, found, 'glob'), regex=self._regex(place, found))
+            policy=self._policy(place, found), regex=self._regex(place, found),
+            **{key.replace('-', '_'): value for key, kind in _ZONE_VALUES.items()
+               if (value := self._value(place, found, key, kind)) is not None})
 
     def _validators(self, place: str, found: Mapping[str, Any]) -> Mapping[str, Any]:
         settings = self._mapping(f'{place}.validators', found.get('validators'))
@@ -324,7 +329,7 @@ class _Reader:
         return names
 
     def _regex(self, place: str, found: Mapping[str, Any]) -> re.Pattern[str] | None:
-        if (text := self._text(place, found, 'regex')) is None:
+        if (text := self._value(place, found, 'regex', _TEXT)) is None:
             return None
         if found.get('glob') is not None:
             self.note(f'{place}.regex', 'there is a glob already, and only one of the two can be')
@@ -379,24 +384,9 @@ class _Reader:
             self.note(f'{place}.policy', error.kwargs['why'])
         return tuple(words)
 
-    def _text(self, place: str, found: Mapping[str, Any], key: str) -> str | None:
-        return self._checked(place, found, key, lambda value: isinstance(value, str), 'a string')
-
-    def _boolean(self, place: str, found: Mapping[str, Any], key: str) -> bool:
-        return self._checked(place, found, key, lambda value: isinstance(value, bool), 'true or false') is True
-
-    def _number(self, place: str, found: Mapping[str, Any], key: str, default: int) -> int:
-        return self._checked(place, found, key, lambda value: type(value) is int and 0 < value <= MOST,
-                             f'a whole number from 1 to {MOST}') or default
-
-    def _fraction(self, place: str, found: Mapping[str, Any], key: str) -> float | None:
-        value = self._checked(place, found, key, lambda value: type(value) in (int, float) and 0 <= value <= 1,
-                              'a fraction from 0 to 1, such as 0.3 for 30 %')
-        return None if value is None else float(value)
-
-    def _checked(self, place: str, found: Mapping[str, Any], key: str, check: Callable[[Any], bool], what: str) -> Any:
+    def _value(self, place: str, found: Mapping[str, Any], key: str, kind: tuple[str, Callable[[Any], bool]]) -> Any:
         """The value of *key*; None if there is none, or one that is not right, which is noted."""
-        value = found.get(key)
+        value, (what, check) = found.get(key), kind
         if value is None or check(value):
             return value
         self.note(f'{place}.{key}', f'must be {what}')
