@@ -124,6 +124,8 @@ class _Reader:
         self._listen = settings.minidns.listen
         self._claim_seconds = settings.pool_manager.claim_seconds
         self._mistakes = mistakes
+        #: The sections that were the first with something that only one may have.
+        self._first: dict[object, str] = {}
 
     def servers(self, some: bool) -> tuple[Server, ...]:
         keys = {name: self._key(section, name) for section in self._sections
@@ -135,28 +137,28 @@ class _Reader:
             if section.partition(':')[0] == 'backend':
                 driver, name = self._driver_and_name(section)
                 if name == '*' and driver:
-                    if driver in shared:
-                        self._mistakes.add(section, None, f'[{shared_by[driver]}] is for the same driver; only one is '
-                                                          'allowed')
+                    self._check_first(section, driver, None, 'is for the same driver; only one is allowed')
                     shared_by[driver] = section
                     shared[driver] = self._values(section, self._options(driver), keys)
                 elif name:
                     own[section] = (driver, name)
         ids: dict[str, str] = {}
-        first: dict[str, str] = {}
         for section, (_, name) in own.items():
             try:
                 ids[section] = uuid.UUID(name).hex
             except ValueError:
                 if name != '*':
                     self._mistakes.add(section, None, f'{name} is not a UUID')
-                continue
-            if (other := first.setdefault(ids[section], section)) != section:
-                self._mistakes.add(section, None, f'[{other}] has the same UUID')
+            else:
+                self._check_first(section, ids[section], None, 'has the same UUID')
         self._note_lonely(shared_by, {driver for driver, _ in own.values()}, some)
         servers = {section: server for section, (driver, _) in own.items() if driver and (
             server := self._server(section, ids.get(section), driver, shared.get(driver, {}), keys)) is not None}
-        self._note_same_servers(servers)
+        for section, server in servers.items():
+            # Different views of one address are told apart by the option, else by the key.
+            key = server.tsig_key.name if server.tsig_key and 'view' not in server.options else None
+            self._check_first(section, (server.endpoint, server.options.get('view') or '', key), 'host',
+                              f'has the same address, {server.endpoint}')
         return tuple(servers.values())
 
     def _driver_and_name(self, section: str) -> tuple[str, str]:
@@ -181,16 +183,10 @@ class _Reader:
             return '', name
         return driver, name
 
-    def _note_same_servers(self, servers: Mapping[str, Server]) -> None:
-        """Note sections with the same address, unless they are different views of it: by the option, else by the key.
-        """
-        first: dict[object, str] = {}
-        for section, server in servers.items():
-            key = server.tsig_key.name if server.tsig_key and 'view' not in server.options else None
-            place = server.endpoint, server.options.get('view') or '', key
-            other = first.setdefault(place, section)
-            if other != section:
-                self._mistakes.add(section, 'host', f'[{other}] has the same address, {server.endpoint}')
+    def _check_first(self, section: str, key: object, option: str | None, why: str) -> None:
+        other = self._first.setdefault(key, section)
+        if other != section:
+            self._mistakes.add(section, option, f'[{other}] {why}')
 
     def _note_lonely(self, shared_by: Mapping[str, str], used: set[str], some: bool) -> None:
         for driver, section in shared_by.items():
