@@ -50,35 +50,21 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
 
     :param parts: keys of :data:`designate_pool.cmd.compose.services.SERVICES`, servers before their clients; they stop
         in reverse order
-    :param about: what the program is, for ``--help``
     :param embedded: all services are in this process: no broker, and the database is upgraded at the start
     """
     try:
-        conf = cfg.CONF
-        pool, settings = _configure(conf, argv, parts, about)
-        if embedded:
-            os.makedirs(settings.process.state_path, exist_ok=True)
-            migrate.upgrade(settings.database.connection)
-        endpoints = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
-        background_work = 'central' in parts or settings.api.background_work
-        if 'api' in parts and 'central' not in parts:
-            parts = ('central', *parts)  # the API calls Central in its process
-        storage = _open_storage(settings, parts)
+        made = _make_parts(runtime, argv, parts, embedded, about)
     except (PoolError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    caller: Any = Direct(runtime.workers(8, 'casts')) if embedded else Messaging(conf, settings.process.host)
     signals, code = Signals(), 1
     try:
         with contextlib.ExitStack() as stack:
-            stack.callback(storage.close)
-            stack.callback(caller.stop)
-            stack.callback(MetricsEndpoint(endpoints).stop)
-            notifier = SILENT if _NOTIFYING.isdisjoint(parts) else notifications(conf, settings.process.host, runtime)
-            stack.callback(notifier.stop)
-            made = services.ServiceParts(runtime, conf, settings, pool, _pool_reader(conf), storage, caller, notifier,
-                                         bool(endpoints), background_work)
-            code = _serve(runtime, made, parts, signals)
+            stack.callback(made.storage.close)
+            stack.callback(made.caller.stop)
+            stack.callback(made.notifications.stop)
+            stack.callback(MetricsEndpoint(made.metrics).stop)
+            code = _serve(runtime, made, signals)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
     finally:
@@ -92,27 +78,21 @@ def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> services.Wsg
     :raises PoolError: when the configuration is wrong, or the database not as the configuration says
     :raises OSError: when metrics cannot be served where the configuration says
     """
-    conf, parts = cfg.CONF, ('central', 'api')
-    pool, settings = _configure(conf, argv, parts)
-    storage = _open_storage(settings, parts)
-    metrics_endpoint = MetricsEndpoint(settings.api.metrics)
-    made = services.ServiceParts(runtime, conf, settings, pool, _pool_reader(conf), storage,
-                                 Messaging(conf, settings.process.host),
-                                 notifications(conf, settings.process.host, runtime), bool(settings.api.metrics),
-                                 settings.api.background_work)
+    made = _make_parts(runtime, argv, ('api',))
+    metrics_endpoint = MetricsEndpoint(made.metrics)
     made.services['central'] = services.build_central(made)
     application, watcher, _ = services.make_application(made)
     watcher.start()
-    heartbeat = Heartbeat(storage, parts, settings.process.host, pool.name)
+    heartbeat = Heartbeat(made.storage, made.parts, made.settings.process.host, made.pool.name)
     heartbeat.start(runtime)
 
     def stop_at_end() -> None:
         threading.main_thread().join()
-        storage.stop_waiting()
+        made.storage.stop_waiting()
         made.caller.stop_serving()
         for service in (watcher, made.services['central'], heartbeat, made.notifications, made.caller):
             service.stop()
-        storage.close()
+        made.storage.close()
         metrics_endpoint.stop()
 
     # Python calls the functions of atexit after its threads, which oslo.messaging's end only when they are stopped.
@@ -120,12 +100,27 @@ def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> services.Wsg
     return application
 
 
-def _configure(conf: cfg.ConfigOpts, argv: Sequence[str], parts: Sequence[str],
-               about: str | None = None) -> tuple[Pool, load.Settings]:
+def _make_parts(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False,
+                about: str | None = None) -> services.ServiceParts:
+    """What *parts* are made of, from the configuration; see :func:`run`."""
+    conf = cfg.CONF
     load.load(conf, argv, about=about)
     log.setup(conf, 'designate-pool', __version__)
-    return (pools.read_pool(conf, backends.options(), with_servers=not _OF_A_POOL.isdisjoint(parts)),
-            load.read_settings(conf))
+    pool = pools.read_pool(conf, backends.options(), with_servers=not _OF_A_POOL.isdisjoint(parts))
+    settings = load.read_settings(conf)
+    if embedded:
+        os.makedirs(settings.process.state_path, exist_ok=True)
+        migrate.upgrade(settings.database.connection)
+    endpoints = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
+    background_work = 'central' in parts or settings.api.background_work
+    if 'api' in parts and 'central' not in parts:
+        parts = ('central', *parts)  # the API calls Central in its process
+    storage = _open_storage(settings, parts)
+    host = settings.process.host
+    return services.ServiceParts(
+        runtime, conf, settings, pool, _pool_reader(conf), storage, tuple(parts), endpoints,
+        Direct(runtime.workers(8, 'casts')) if embedded else Messaging(conf, host),
+        SILENT if _NOTIFYING.isdisjoint(parts) else notifications(conf, host, runtime), background_work)
 
 
 def _open_storage(settings: load.Settings, parts: Sequence[str]) -> Storage:
@@ -153,14 +148,14 @@ def _end_soon(code: int) -> None:
     timer.start()
 
 
-def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> int:
-    heartbeat = Heartbeat(made.storage, parts, made.settings.process.host, made.pool.name)
+def _serve(runtime: Runtime, made: services.ServiceParts, signals: Signals) -> int:
+    heartbeat = Heartbeat(made.storage, made.parts, made.settings.process.host, made.pool.name)
     LOG.info('starting version %s', __version__)
     try:
-        if not _start(made, parts, signals):
+        if not _start(made, signals):
             return 0
         heartbeat.start(runtime)
-        print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
+        print(f'{" ".join(made.parts)}: ready', file=sys.stderr, flush=True)
         wait_for_stop(signals, list(made.services.values()))
     finally:
         LOG.info('stopping')
@@ -190,7 +185,7 @@ def wait_for_stop(signals: Signals, running: Iterable[Any]) -> None:
         gc.collect()
 
 
-def _start(made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> bool:
+def _start(made: services.ServiceParts, signals: Signals) -> bool:
     """Start the services; False when the program is told to stop before all have started.
 
     They start in a thread of their own, since oslo.messaging waits forever for a broker that is down.  Those that have
@@ -201,7 +196,7 @@ def _start(made: services.ServiceParts, parts: Sequence[str], signals: Signals) 
 
     def start() -> None:
         try:
-            for part in parts:
+            for part in made.parts:
                 made.services[part] = services.SERVICES[part](made)
         except BaseException as error:  # whatever it is, it is the caller's
             failed.append(error)
@@ -242,8 +237,6 @@ def _pool_reader(conf: cfg.ConfigOpts) -> Callable[[], Pool]:
 
 class Heartbeat:
     """
-    :param parts: the services, as in ``[service:…]``
-    :param pool_name: of the services that work for one pool
     :param interval: seconds; the reader takes twice as long for silence
         (:data:`designate_pool.storage.operations.heartbeats.SILENCE`)
     :param retry_interval: after one that could not be written

@@ -35,7 +35,7 @@ from designate_pool.config.load import Settings
 from designate_pool.config.sections import check_installed, others
 from designate_pool.errors import BadConfiguration, BadInput
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Pool
+from designate_pool.model import Endpoint, Pool
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
@@ -60,11 +60,11 @@ class ServiceParts:
 
     :ivar conf: oslo.config's object, for libraries that read their own sections
     :ivar read_pool: reads the configuration's pool again; raises a PoolError when it is wrong
+    :ivar parts: the services of this process, keys of :data:`SERVICES`
     :ivar caller: a :class:`designate_pool.rpc.client.RpcServer`
     :ivar notifications: where the services that change something send it
-    :ivar measured: whether the process serves its metrics
     :ivar background_work: whether Central does long work in this process
-    :ivar services: those of this process that have started, by their keys in :data:`SERVICES`
+    :ivar services: those that have started, by their keys
     """
 
     runtime: Runtime
@@ -73,9 +73,10 @@ class ServiceParts:
     pool: Pool
     read_pool: Callable[[], Pool]
     storage: Storage
+    parts: Sequence[str]
+    metrics: Sequence[Endpoint]
     caller: Any
     notifications: Sink = SILENT
-    measured: bool = False
     background_work: bool = True
     services: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -94,7 +95,7 @@ def build_central(parts: ServiceParts) -> Service:
 
 
 def build_pool_manager(parts: ServiceParts) -> Service:
-    settings = manager_settings(parts.settings, parts.measured)
+    settings = manager_settings(parts.settings, bool(parts.metrics))
     manager = Manager(parts.pool, backends.build_all(parts.pool), parts.storage, central.CentralClient(parts.caller),
                       minidns.MiniDnsClient(parts.caller), parts.runtime, settings)
     cache = ServerSettingsCache(os.path.join(parts.settings.process.state_path,

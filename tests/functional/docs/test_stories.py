@@ -107,7 +107,7 @@ class OneProcess:
             runtime = Threads()
             caller = Direct(runtime.workers(8, 'casts'))
             ends.callback(caller.stop)
-            parts = ServiceParts(runtime, conf, settings, pool, lambda: pool, storage, caller)
+            parts = ServiceParts(runtime, conf, settings, pool, lambda: pool, storage, (), (), caller)
             for name in ('central', 'minidns', 'pool_manager', 'api'):
                 parts.services[name] = SERVICES[name](parts)
                 ends.callback(parts.services[name].stop)
