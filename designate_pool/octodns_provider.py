@@ -34,7 +34,6 @@ _WITH_NAMES = frozenset({'CNAME', 'DNAME', 'HTTPS', 'MX', 'NAPTR', 'NS', 'PTR', 
 
 class DesignatePoolProvider(BaseProvider):
     """
-    :param url: of the pool's API
     :param timeout: seconds for one request
     :param email: of zones that it creates; ``hostmaster@`` and the zone's name if None
     :param token: for authentication; DESIGNATE_POOL_TOKEN of the environment if None

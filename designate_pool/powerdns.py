@@ -62,7 +62,6 @@ class PdnsServer:
     """The authoritative server with the id *server_id* in the API at *url*, and its zones.
 
     :param url: ``http://`` or ``https://``, a host, an optional port, and the path before ``/api/v1`` if there is one
-    :param key: sent in every request
     :param ca_file: the certificate authorities for ``https``; those of the system when None
     :param server_id: 'localhost' unless a proxy serves several servers
     :raises InvalidField: for values that cannot be used
@@ -93,7 +92,6 @@ class PdnsServer:
         """Make one request, which must be safe to repeat.
 
         :param path: what follows the server's own path, as it stands in a URL
-        :param body: sent as JSON
         :raises BackendUnreachable: when no TLS connection can be made
         :raises BackendError: when the answer is not HTTP
         :raises OSError: when the server cannot be reached, or does not answer in time

@@ -23,6 +23,7 @@ import select
 import socket
 import threading
 import time
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -230,7 +231,8 @@ class _GreenNative:
 
     def spawn(self, work: Work, *args: Any) -> LoopTask:
         self.threading.Thread(target=self._run, args=(work, args), name=self._name, daemon=True).start()
-        return _GreenEnd(self._end)
+        end: Any = types.SimpleNamespace(join=self._end.wait)
+        return end
 
     def post(self, *items: Any) -> None:
         self._posted.extend(items)
@@ -270,14 +272,6 @@ class _GreenNative:
                     time.sleep(0)
                 if self._ended and not self._posted and not self._end.ready():
                     self._end.send()
-
-
-class _GreenEnd:
-    def __init__(self, event: Any) -> None:
-        self._event = event
-
-    def join(self, timeout: float | None = None) -> None:
-        self._event.wait(timeout)
 
 
 class Green:

@@ -76,10 +76,7 @@ class ProcessSettings:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """The database of all services.
-
-    :ivar secrets_keys: the contents of *secrets_key_file*
-    """
+    """The database of all services."""
 
     SECTION: ClassVar = 'database'
     connection: str = option(
@@ -102,7 +99,6 @@ class DatabaseSettings:
 class Tries:
     """How often and how far apart an operation is tried; times are seconds.
 
-    :ivar timeout: of one poll
     :ivar backoff_initial: the pause after the first ERROR; it doubles with each one up to *backoff_maximum*
     """
 
@@ -471,10 +467,7 @@ class NeutronSettings:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AddressSettings:
-    """A section ``[handler:NAME]`` of a handler of ours.
-
-    :ivar zone_id: of the zone that gets the records
-    """
+    """A section ``[handler:NAME]`` of a handler of ours."""
 
     SECTION: ClassVar = ''
     notification_topics: tuple[str, ...] = option(('notifications',), 'Topics to listen to.')
@@ -529,7 +522,6 @@ class SinkSettings:
     """designate-pool-sink, which makes records for instances and floating IPs from the notifications of Nova and
     Neutron.
 
-    :ivar handlers: those of ours that are enabled
     :ivar others: the options of those of others that are enabled, by the handler's name
     :ivar missing: those that are enabled and not installed here
     """

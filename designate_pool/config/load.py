@@ -41,7 +41,6 @@ def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] 
          about: str | None = None) -> None:
     """Register all options, with those of oslo.log, and read the command line and the files.
 
-    :param about: what the program is, for ``--help``
     :param config_files: read if *argv* names none; None means designate-pool.conf in oslo.config's usual folders
     :raises BadConfiguration: when a file is missing or cannot be parsed
     :raises SystemExit: for a wrong command line, as argparse does

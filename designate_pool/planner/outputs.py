@@ -72,7 +72,7 @@ class LogOutput(BaseOutput):
             + f'{summary(results)}\n'
 
     def _lines(self, result: TargetResult) -> Iterator[str]:
-        yield f'{result.zone} on {result.target_id}: {_summary_of(result)}'
+        yield f'{result.zone} on {result.target_id}: {result.plan.summary() if result.plan else "failed"}'
         for operation, name, rtype, sign, ttl, data in _rows(result):
             if operation:
                 yield f'  {operation} {name} {rtype}'.rstrip()
@@ -170,21 +170,15 @@ def _is_shown(result: TargetResult) -> bool:
     return result.plan is not None or result.error is not None
 
 
-def _summary_of(result: TargetResult) -> str:
-    if result.plan is None:
-        return 'failed' if result.error is not None else 'nothing to do'
-    return result.plan.summary()
-
-
 def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     """Notes beside the changes: title and text, without newlines."""
     if result.plan is not None:
         for blocked in result.plan.blocked:
-            yield f'Blocked ({blocked.by})', _line(f'{blocked.change}: {blocked.why}')
+            yield f'Blocked ({blocked.by})', ' '.join(f'{blocked.change}: {blocked.why}'.split())
         if result.plan.meta:
             yield 'Meta', json.dumps(result.plan.meta, sort_keys=True, default=str)
     for danger in result.dangers:
-        yield 'Unsafe, forced by you' if result.forced else 'Unsafe, needs --force', _line(str(danger))
+        yield 'Unsafe, forced by you' if result.forced else 'Unsafe, needs --force', ' '.join(str(danger).split())
     if result.only_planned and result.plan is not None:
         yield 'Note', 'the zone is only planned, never applied'
     if result.error is not None:
@@ -196,7 +190,7 @@ def _sections(results: Sequence[TargetResult]) -> Iterator[tuple[str, list[Row],
     for result in results:
         if _is_shown(result):
             yield (f'{result.zone} on {result.target_id}', list(_rows(result)),
-                   [*_notes(result), ('Summary', _summary_of(result))])
+                   [*_notes(result), ('Summary', result.plan.summary() if result.plan else 'failed')])
 
 
 def _rows(result: TargetResult) -> Iterator[Row]:
@@ -213,10 +207,6 @@ def _rows(result: TargetResult) -> Iterator[Row]:
                     f' {json.dumps(rrset.extra.served, sort_keys=True, default=str)}'
                 yield operation, rrset.name, rrset.type, sign, str(rrset.ttl), f'{"; ".join(rrset.rdatas)}{extra}'
                 operation = ''
-
-
-def _line(text: str) -> str:
-    return ' '.join(text.split())
 
 
 def _markdown(text: str) -> str:

@@ -16,10 +16,8 @@ class TargetResult:
     """One zone on one target.
 
     :ivar zone: the zone's name; or a name with ``*`` whose zones could not be listed
-    :ivar target_id: the provider's id
     :ivar plan: None when there is nothing to do, or planning failed (:attr:`error`)
     :ivar dangers: what makes the plan unsafe, worst first
-    :ivar forced: whether it may be applied all the same
     :ivar only_planned: the zone's setting forbids applying it, so no danger counts
     :ivar result: how the changes ended; None when they were not applied
     :ivar error: why it could not be planned, or applied

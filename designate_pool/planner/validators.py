@@ -41,10 +41,7 @@ Note = Callable[[str, str], object]
 
 
 def enabled(place: str, settings: Mapping[str, Any], note: Note) -> frozenset[str]:
-    """The warnings that ``manager.validators`` enables.
-
-    :param note: is called with the place of each mistake, and why
-    """
+    """The warnings that ``manager.validators`` enables."""
     switched_on = set[str]()
     for word in _texts(f'{place}.enabled', settings.get('enabled'), note):
         if word not in SETS:

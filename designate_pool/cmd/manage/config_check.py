@@ -105,8 +105,6 @@ def check(pool: Pool, drivers: Mapping[str, Backend], about_files: list[Finding]
           runtime: Runtime, tls_ports: Container[int] = ()) -> ConfigReport:
     """Check everything.
 
-    :param drivers: the drivers of the pool's servers, by the servers' ids
-    :param database: a SQLAlchemy URL
     :param poll_timeout: seconds that a DNS answer may take, unless the call_timeout of the server is less
     :param tls_ports: those at which MiniDNS answers over TLS
     """
@@ -262,7 +260,6 @@ def check_server(server: Server, key_is_tried: bool, seconds: float) -> list[Fin
     """What keeps MiniDNS from asking *server*, and the server from asking MiniDNS as far as can be seen from here.
 
     :param key_is_tried: whether somebody else sees to it that the server takes the key
-    :param seconds: how long to wait for the answer
     """
     try:
         host = _address(server)

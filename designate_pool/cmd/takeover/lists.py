@@ -33,8 +33,6 @@ _DESCRIPTION = 160
 class ListReport:
     """
     :ivar counts: by table, how many rows Designate has that belong to the pool or to all
-    :ivar changed: by table, how many rows were written or deleted
-    :ivar refused: what was not copied, each with its reason
     """
 
     counts: dict[str, int] = dataclasses.field(default_factory=dict)

@@ -83,7 +83,6 @@ def target_servers(pool: Mapping[str, Any]) -> list[TargetServer]:
 def ini(pool: Mapping[str, Any], minidns: Endpoint, database: str) -> str:
     """A configuration file for the pool.
 
-    :param minidns: where MiniDNS listens
     :param database: our own; an option's text
     """
     lines = [f'# Made from the pool {pool["name"]} of pools.yaml.', '[database]', f'connection = {database}', '',
@@ -168,10 +167,7 @@ _SHOWN = 20
 @dataclasses.dataclass(frozen=True, slots=True)
 class TakeoverPlan:
     """
-    :ivar counts: what is taken over, with its number
     :ivar servers: name, type in Designate and driver here, or why there is none
-    :ivar refused: what cannot be taken over, with the reason
-    :ivar remarks: what changes, or has to be known
     """
 
     pool: str

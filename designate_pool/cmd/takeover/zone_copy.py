@@ -87,7 +87,6 @@ def is_secondary(zone: Any) -> bool:
 def secondary_soa(row: Any, zone: Any) -> dict[str, Any]:
     """What a secondary domain has from the SOA of its masters.
 
-    :param row: the SOA record
     :raises InvalidField: when it is none of the zone's serial
     """
     try:
@@ -186,11 +185,8 @@ class ZoneRefused(Exception):
 
 @dataclasses.dataclass(slots=True)
 class CopyReport:
-    """What a pass has done and found.
+    """What a pass has done, in numbers of written zones and new recordsets and records, and found.
 
-    :ivar zones: that were written
-    :ivar recordsets: that were inserted
-    :ivar records: likewise
     :ivar removed: names of domains that Designate does not have any more
     :ivar present: how many live zones Designate has
     :ivar waiting: names of zones that Designate has not settled
@@ -214,8 +210,6 @@ class CopyReport:
 
 class ZoneCopy:
     """
-    :param pool_ids: the same in both databases
-    :param networks: that may have masters of secondary zones though they are private or local
     :param progress: is called after each page with the report so far
     """
 

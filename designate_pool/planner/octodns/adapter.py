@@ -242,13 +242,9 @@ class AdaptedSource(BaseSource):
         """Records of earlier sources are visible to octoDNS's source, which may replace them."""
         mirror, exists = self._read(self._provider(), zone, target, lenient)
         converted = mirror.zone
-        added = [rrset for rrset in converted if zone.packed.get(rrset.key) != converted.packed[rrset.key]
-                 or zone.extras.get(rrset.key) != converted.extras.get(rrset.key)]
-        trial = zone.copy()
-        for loose in (False, True):
-            trial.add_all([rrset for rrset in added if bool((rrset.extra.octodns or {}).get('lenient')) is loose],
-                          replace=True, lenient=lenient or loose)
-        zone.take(trial)
+        zone.add_each(((rrset, bool((rrset.extra.octodns or {}).get('lenient'))) for rrset in converted
+                       if zone.packed.get(rrset.key) != converted.packed[rrset.key]
+                       or zone.extras.get(rrset.key) != converted.extras.get(rrset.key)), True, lenient)
         return exists
 
     def _provider(self) -> Any:

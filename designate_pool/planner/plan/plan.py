@@ -58,7 +58,6 @@ class Blocked:
     """A change that is not made.
 
     :ivar by: :data:`BLOCKED_BY_POLICY` or :data:`CONFLICT`
-    :ivar why: a sentence
     """
 
     change: Change
@@ -71,7 +70,6 @@ class Plan:
     """The changes of one zone on one target.
 
     :ivar meta: further changes or notes of the provider; must be valid JSON
-    :ivar blocked: changes that are needed but not made
     :ivar update_pcent_threshold: the zone's if it has one, otherwise the target's
     :ivar managed_types: the types that were compared; None for all
     """

@@ -33,10 +33,7 @@ DEFAULT = 'sync'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Policy:
-    """A set of verbs, of create, update and delete, that are allowed.
-
-    :ivar name: as the user wrote it
-    """
+    """A set of verbs, of create, update and delete, that are allowed."""
 
     name: str
     verbs: frozenset[str]

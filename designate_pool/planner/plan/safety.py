@@ -22,8 +22,7 @@ SHOWN = 3
 
 def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
     """All dangers of *plan*, the worst first."""
-    existing = sum(not _is_soa(key) for key in plan.existing.packed)
-    return list(_dangers(plan, existing, source_is_empty)) if plan.exists and existing else []
+    return list(_dangers(plan, source_is_empty)) if plan.exists else []
 
 
 def has_contents(zone: Zone) -> bool:
@@ -31,8 +30,11 @@ def has_contents(zone: Zone) -> bool:
     return any(key not in (f'{zone.name}\tSOA', f'{zone.name}\tNS') for key in zone.packed)
 
 
-def _dangers(plan: Plan, existing: int, source_is_empty: bool) -> Iterator[UnsafePlan]:
-    deleted = _deleted(plan)
+def _dangers(plan: Plan, source_is_empty: bool) -> Iterator[UnsafePlan]:
+    existing = sum(not _is_soa(key) for key in plan.existing.packed)
+    if not existing:
+        return
+    deleted = [rrset for change in plan.changes if change.kind == 'Delete' for rrset in _without_soa(change.existing)]
     updated = [rrset for change in plan.changes if change.kind in ('Update', 'Replace')
                for rrset in _without_soa(change.existing)]
     touched = [rrset for change in plan.changes for rrset in (*change.existing, *change.new)]
@@ -60,11 +62,6 @@ def _is_over(count: int, threshold: float, existing: int, plan: Plan) -> bool:
     # Divide, since the quotient is rounded as the threshold was when it was read: 29 / 100 == 0.29, but
     # 0.29 * 100 < 29.
     return existing >= plan.min_existing_records and count / existing > threshold
-
-
-def _deleted(plan: Plan) -> list[RRset]:
-    """The RRsets that are removed without a replacement."""
-    return [rrset for change in plan.changes if change.kind == 'Delete' for rrset in _without_soa(change.existing)]
 
 
 def _without_soa(rrsets: Collection[RRset]) -> list[RRset]:

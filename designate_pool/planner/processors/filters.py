@@ -91,7 +91,6 @@ class Filter(BaseProcessor):
 class ListFilter(Filter):
     """A filter by a list.
 
-    :cvar OPTION: the list's name among the options
     :cvar INCLUDES_MATCHES: whether RRsets that match are included, or all others
     """
 

@@ -39,7 +39,6 @@ class Ownership(BaseProcessor):
 
     RRsets of others are not changed; if the sources have different ones in their place, that is shown as a conflict.
 
-    :param registry: knows which RRsets are ours
     :param adopt: whether existing RRsets of the sources without a mark become ours
     :param takeover: whether existing RRsets of the sources become ours even if others own them
     """
@@ -195,7 +194,6 @@ class MarkRegistry:
     """A registry with a mark in the zone for each RRset; a subclass defines the format of marks.
 
     :param text: the data of our marks, as in a zone file
-    :param ttl: of our marks, in seconds
     :raises InvalidField: when these make no TXT record
     """
 
@@ -301,8 +299,6 @@ class TxtRegistry(MarkRegistry):
 
 class OctodnsRegistry(MarkRegistry):
     """Marks of octoDNS: ``_owner.a.www TXT "*octodns*"`` for ``www A``.
-
-    :param txt_name: the first label
     """
 
     def __init__(self, txt_name: str = '_owner', txt_value: str = '*octodns*', txt_ttl: int = 60) -> None:
@@ -346,7 +342,6 @@ class _OwnershipRules:
     :ivar registry: None for an external registry, without marks
     :ivar marks: the keys of the existing marks, and their owners
     :ivar owners: these, and RRsets with a mark among other data
-    :ivar takeover: whether RRsets of other owners may become ours
     """
 
     unfiltered: Zone

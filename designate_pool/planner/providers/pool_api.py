@@ -32,7 +32,6 @@ class ApiRequests:
 
     :param url: of the API, without a path
     :param timeout: seconds for one response
-    :param session: with the token
     """
 
     def __init__(self, url: str, session: requests.Session, timeout: float = 90.0) -> None:

@@ -61,7 +61,7 @@ def to_rdata(rtype: str, value: Any, lenient: bool = False) -> str:
 
     :raises ValueError: for invalid data
     """
-    if rtype in _TEXT_TYPES:
+    if rtype in TEXT_TYPES:
         return text_to_rdata(value, lenient)
     if rtype in _SINGLE_VALUE:
         return _SINGLE_VALUE[rtype].to_word(value)
@@ -75,7 +75,7 @@ def to_rdata(rtype: str, value: Any, lenient: bool = False) -> str:
 
 def from_rdata(rtype: str, text: str) -> Any:
     """The inverse of :func:`to_rdata`, for data in normal form; ValueError for data that YAML cannot represent."""
-    if rtype in _TEXT_TYPES:
+    if rtype in TEXT_TYPES:
         return rdata_to_text(text)
     if rtype in _SINGLE_VALUE:
         return _SINGLE_VALUE[rtype].from_word(text)
@@ -138,7 +138,7 @@ def rdata_to_text(rdata: str) -> str:
 
 def needs_leniency(rtype: str, value: Any) -> bool:
     """Whether octoDNS accepts a value of :func:`from_rdata` only leniently."""
-    if rtype in _TEXT_TYPES:
+    if rtype in TEXT_TYPES:
         return not value.isascii()
     return any(value[name] not in allowed for name, allowed in _OCTODNS_RANGES.get(rtype, {}).items())
 
@@ -255,7 +255,7 @@ _OCTODNS_RANGES: dict[str, dict[str, Container[Any]]] = {
     'SSHFP': {'algorithm': range(1, 5), 'fingerprint_type': range(1, 3)},
     'TLSA': {'certificate_usage': range(4), 'selector': range(2), 'matching_type': range(3)},
 }
-_TEXT_TYPES = frozenset({'SPF', 'TXT'})
+TEXT_TYPES = frozenset({'SPF', 'TXT'})
 _SVCB_TYPES = frozenset({'HTTPS', 'SVCB'})
 #: Types whose data is a single value.
 _SINGLE_VALUE: dict[str, _FieldType] = {

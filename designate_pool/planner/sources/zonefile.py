@@ -28,7 +28,6 @@ _LINE_NUMBER = re.compile(r'\bline ([0-9]+)')
 class ZoneFileSource(BaseSource):
     """Zone files; the options are those of octodns-bind's class of this name for reading.
 
-    :param directory: the folder of the files
     :param file_extension: appended to the zone's name without its final dot: ``.`` for ``example.com.``, ``.zone`` for
         ``example.com.zone``; ``/`` in a name is ``%2F``, or ``-`` in a file that is there
     :param check_origin: whether a file without SOA, or without NS records of the apex, is an error

@@ -77,7 +77,6 @@ class PdnsProvider(ServerProvider):
 
     :param api_url: the URL of the API, without ``/api/v1``; made of *host* and *port* when not given
     :param api_key: the ``api-key`` of its ``pdns.conf``
-    :param server_id: its id in the API
     :param ca_file: the certificate authorities for an ``https`` URL; those of the system when not given
     :param timeout: seconds for one request
     :param kind: of the zones that are created: ``Native``, or ``Master`` (``Primary``) if they have secondaries
@@ -280,8 +279,6 @@ def soa_to_write(plan: Plan, current: RRset | None, is_incremented: bool) -> RRs
     """The SOA that is sent with the changes of *plan*; None if it is not changed.
 
     The serial is never decreased: secondaries of this server would not see the change.
-
-    :param is_incremented: whether the server increments the serial by itself
     """
     soa = plan.desired.get(plan.zone, 'SOA')
     if soa is not None and any(change.record.type == 'SOA' for change in plan.changes):

@@ -27,7 +27,6 @@ from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 _SINGLE = frozenset({'ALIAS', 'CNAME', 'DNAME'})
 #: Names, relative to the zone, at which octoDNS has SRV records: ``_service._protocol`` (RFC 2782), or a wildcard.
 _SRV_NAME = re.compile(r'(?:\*|_[^.]+)\.[^.]')
-_TEXT_TYPES = frozenset({'SPF', 'TXT'})
 #: Types whose data is always the same after writing and reading YAML.
 _UNCHANGED_TYPES = frozenset({'A', 'AAAA', 'CNAME', 'DNAME', 'MX', 'NS', 'OPENPGPKEY', 'PTR', 'SRV'})
 _CATCH_ALL = ('', '*')
@@ -61,8 +60,6 @@ class YamlProvider(BaseProvider):
 
     The options are those of octoDNS's class of this name.
 
-    :param directory: the folder of the files
-    :param default_ttl: for record sets without one
     :param enforce_order: whether unsorted keys are an error
     :param order_mode: ``natural`` (2 before 12) or ``simple``
     :param populate_should_replace: whether record sets replace those of earlier sources
@@ -72,7 +69,6 @@ class YamlProvider(BaseProvider):
     :param shared_filename: a file whose records are in all zones, when they are read as sources
     :param disable_zonefile: whether files of whole zones are ignored, and only folders used
     :param escaped_semicolons: whether semicolons in TXT values are written ``\\;``
-    :param ignore_missing_zones: whether a missing zone is no error
     """
 
     SUPPORTS = values.types() | NOT_DNS
@@ -209,13 +205,9 @@ class YamlProvider(BaseProvider):
             if target or self.ignore_missing_zones:
                 return False
             raise SourceError(source=self.directory, why=f'it has no YAML of {zone.name}')
-        read = [(self.rrset_of(entry, zone.name, lenient), entry.is_lenient)
-                for path in files for entry in self.entries(path, lenient and not target)]
-        trial = zone.copy()
-        for loose in (False, True):  # lenient records last, so that leniency does not affect the others
-            trial.add_all([rrset_ for rrset_, is_lenient in read if is_lenient is loose], self.populate_should_replace,
-                          lenient or loose)
-        zone.take(trial)
+        zone.add_each(((self.rrset_of(entry, zone.name, lenient), entry.is_lenient)
+                       for path in files for entry in self.entries(path, lenient and not target)),
+                      self.populate_should_replace, lenient)
         return True
 
     def _zone_names(self) -> Iterator[str]:
@@ -245,7 +237,7 @@ class YamlProvider(BaseProvider):
         items = items if isinstance(items, list) else [items]
         if None in items or not items:
             raise ValueError('a value is missing')
-        if rtype in _TEXT_TYPES and not self.escaped_semicolons:
+        if rtype in values.TEXT_TYPES and not self.escaped_semicolons:
             return [item.replace(';', '\\;') if isinstance(item, str) else item for item in items]
         return items
 
@@ -337,7 +329,10 @@ def extra_of(data: Mapping[str, Any]) -> Extra:
         raise ValueError("'octodns', 'dynamic' and 'geo' are mappings")
     rest = {name: value for name, value in block.items()
             if name not in ('ignored', 'included', 'excluded', 'lenient')}
-    return Extra(_flag(block, 'ignored'), _ids(block, 'included'), _ids(block, 'excluded'),
+    ignored = block.get('ignored', False)
+    if not isinstance(ignored, bool):
+        raise ValueError(f"'ignored' is true or false, not {ignored!r}")
+    return Extra(ignored, _ids(block, 'included'), _ids(block, 'excluded'),
                  {**_checked_dynamic(dynamic), **({'geo': geo} if geo else {})} or None, rest or None)
 
 
@@ -347,7 +342,7 @@ def entry_data(found: RRset, name: str, default_ttl: int, escaped_semicolons: bo
     extra = extra_data(found.extra)
     if name_fault(name, found.type) is not None or any(values.needs_leniency(found.type, value) for value in values_):
         extra['octodns'] = {**extra.get('octodns', {}), 'lenient': True}
-    if found.type in _TEXT_TYPES and not escaped_semicolons:
+    if found.type in values.TEXT_TYPES and not escaped_semicolons:
         values_ = [value.replace('\\;', ';') for value in values_]
     return {'type': found.type,
             **({} if found.ttl == default_ttl else {'ttl': found.ttl}),
@@ -400,13 +395,6 @@ def _ttl(value: Any) -> int:
     if not is_ttl(ttl):
         raise ValueError(f'its TTL {value!r} is not a whole number from 0 to {MAX_TTL}')
     return int(ttl)
-
-
-def _flag(block: Mapping[str, Any], name: str) -> bool:
-    value = block.get(name, False)
-    if not isinstance(value, bool):
-        raise ValueError(f"'{name}' is true or false, not {value!r}")
-    return value
 
 
 def _ids(block: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -146,7 +146,6 @@ class Zone:
     def add_record(self, rrset: RRset, replace: bool = False, lenient: bool = False) -> None:
         """Add *rrset*.
 
-        :param replace: whether an RRset of the same name and type is replaced
         :param lenient: allow it in a sub-zone, and against the rules
         :raises RRsetOutsideZone: for a name that is not in the zone
         :raises DuplicateRRset: when its name and type exist and *replace* is not set
@@ -161,6 +160,14 @@ class Zone:
                        ((rrset.key, rrset.packed) for rrset in rrsets), lenient, replace)
         last = {rrset.key: rrset.extra for rrset in rrsets}
         self._extras |= {key: extra for key, extra in last.items() if extra != NO_EXTRA}
+
+    def add_each(self, rrsets: Iterable[tuple[RRset, bool]], replace: bool, lenient: bool) -> None:
+        """Add RRsets, each of which may be lenient by itself: all of them, or none and an error."""
+        every, trial = list(rrsets), self.copy()
+        for loose in (False, True):  # lenient ones last, so that leniency does not affect the others
+            trial.add_all([rrset for rrset, is_lenient in every if is_lenient is loose], replace, lenient or loose)
+        self._rrsets, self._extras, self._types = trial._rrsets, trial._extras, trial._types
+        self._shared = trial._shared
 
     def remove_record(self, rrset: RRset) -> None:
         """Remove the RRset of this name and type; RRsetNotFound when there is none."""
@@ -189,11 +196,6 @@ class Zone:
         if self._extras:
             for key in packed:
                 self._extras.pop(key, None)
-
-    def take(self, other: Zone) -> None:
-        """Have the contents of *other*, a changed copy that is not used any more."""
-        self._rrsets, self._extras, self._types = other._rrsets, other._extras, other._types
-        self._shared = other._shared
 
     def violations(self, keys: Collection[str], lenient: bool = False,
                    replace: bool = False) -> Iterator[tuple[str, ZoneError]]:
