@@ -1,17 +1,28 @@
-"""Protocols for the services' concurrency, which :mod:`designate_pool.runtime` implements, and what needs no more."""
+"""Protocols for the services' concurrency, which :mod:`designate_pool.runtime` implements, and their queue of work."""
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
+import logging
 import threading
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol, TypeVar
+
+from designate_pool.errors import PoolError
 
 T = TypeVar('T')
 Work = Callable[..., Any]
 Handle = Callable[[list[Any]], None]
 #: Whether a queued item is urgent.
 Priority = Callable[[Any], bool]
+LOG = logging.getLogger(__name__)
+
+#: A failed batch is not lost: what it was about was written to the database before it was queued.
+_NEXT = 'the work is in the database, and is resumed when it is due'
+
+#: While both urgent and other items wait, one batch of so many is of the others.
+_SHARE = 4
 
 
 class LoopTask(Protocol):
@@ -83,26 +94,96 @@ class NativeThread(Protocol):
         """Handle the items that were posted, then stop; call it after the thread has ended."""
 
 
-class WorkQueue(Protocol):
-    """A queue with one handler, which gets the items in order and in batches.
+class WorkQueue:
+    """A queue with one handler, which gets the items in order and in batches; see :meth:`Runtime.work_queue`.
 
     A single item is handled at once; items that arrive meanwhile are handled together as the next batch.
 
     Other queues exist for these reasons: those of :class:`designate_pool.minidns.client.event_loop.ClientLoop` belong
-    to an event loop that takes no locks; the callers of
-    :class:`designate_pool.call_combiner.CallCombiner` wait for results.
+    to an event loop that takes no locks; the callers of :class:`designate_pool.call_combiner.CallCombiner` wait for
+    results.
+
+    :param spawn: starts the loop; without it every :meth:`put` is handled before it returns, and the handler's
+        exceptions are the caller's
     """
+
+    def __init__(self, handle: Handle, max_batch: int, spawn: Callable[[Work], LoopTask] | None, name: str = '',
+                 priority: Priority | None = None, bound: int | None = None) -> None:
+        self._handle = handle
+        self._name = name
+        self._max_batch = max_batch
+        self._priority = priority
+        self._bound = bound
+        self._urgent: collections.deque[Any] = collections.deque()
+        self._others: collections.deque[Any] = collections.deque()
+        self._passed_over = 0
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._task = spawn(self._loop) if spawn else None
 
     def put(self, *items: Any) -> int:
         """Queue *items*; how many were queued: fewer than given if the queue is full or stopped."""
-
-    def stop(self, seconds: float = ...) -> int:
-        """Handle the waiting items for at most *seconds*, then stop; how many were dropped."""
+        with self._changed:
+            if self._stopping:
+                return 0
+            if self._bound is not None:
+                items = items[:max(0, self._bound - len(self))]
+            for item in items:
+                (self._urgent if self._priority is not None and self._priority(item) else self._others).append(item)
+            self._changed.notify()
+        if self._task is None:
+            while batch := self._take():
+                self._handle(batch)
+        return len(items)
 
     def waiting(self, urgent: bool) -> int:
         """How many items of one priority are waiting."""
+        return len(self._urgent if urgent else self._others)
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self._urgent) + len(self._others)
+
+    def stop(self, seconds: float = 5.0) -> int:
+        """Handle the waiting items for at most *seconds*, then stop; how many were dropped."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        if self._task is not None:
+            self._task.join(seconds)
+        with self._changed:
+            dropped = len(self)
+            self._urgent.clear()
+            self._others.clear()
+        return dropped
+
+    def _take(self) -> list[Any]:
+        if self._urgent and not (self._others and self._passed_over == _SHARE - 1):
+            queue, self._passed_over = self._urgent, self._passed_over + bool(self._others)
+        else:
+            queue, self._passed_over = self._others, 0
+        return [queue.popleft() for _ in range(min(self._max_batch, len(queue)))]
+
+    def _loop(self) -> None:
+        while True:
+            with self._changed:
+                while not (items := self._take()):
+                    if self._stopping:
+                        return
+                    self._changed.wait()
+            attempt(self._handle, items, self._name)
+
+
+def attempt(handle: Handle, items: list[Any], name: str) -> None:
+    """Have a batch handled; an exception is logged."""
+    try:
+        handle(items)
+    except (SystemExit, KeyboardInterrupt, GeneratorExit):
+        raise
+    except PoolError as error:  # the database or the broker is away
+        LOG.log(logging.DEBUG if error.is_logged else logging.WARNING, '%s: a batch of %d is retried later: %s; %s',
+                name, len(items), str(error).rstrip('.'), _NEXT)
+    except BaseException:  # eventlet's Timeout is no Exception; the next batch has its own chance
+        LOG.exception('%s: a batch of %d failed; %s', name, len(items), _NEXT)
 
 
 class Runtime(Protocol):

@@ -17,7 +17,6 @@ import collections
 import concurrent.futures
 import contextlib
 import functools
-import logging
 import os
 import select
 import socket
@@ -27,101 +26,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from designate_pool.concurrency import Handle, LoopTask, NativeThread, Priority, Runtime, Work, Workers, WorkQueue
-from designate_pool.errors import PoolError
-
-LOG = logging.getLogger(__name__)
-
-#: A failed batch is not lost: what it was about was written to the database before it was queued.
-_NEXT = 'the work is in the database, and is resumed when it is due'
-
-#: While both urgent and other items wait, one batch of so many is of the others.
-_SHARE = 4
+from designate_pool.concurrency import Handle, LoopTask, NativeThread, Runtime, Work, Workers, WorkQueue, attempt
 
 #: Items that a native thread posts at a time, at most, so that other threads get a turn in between.
 _MOST_POSTED = 1000
-
-
-class _WorkQueue:
-    """See :meth:`designate_pool.concurrency.Runtime.work_queue`.
-
-    :param spawn: starts the loop; without it every :meth:`put` is handled before it returns, and the handler's
-        exceptions are the caller's
-    """
-
-    def __init__(self, handle: Handle, max_batch: int, spawn: Callable[[Work], LoopTask] | None, name: str = '',
-                 priority: Priority | None = None, bound: int | None = None) -> None:
-        self._handle = handle
-        self._name = name
-        self._max_batch = max_batch
-        self._priority = priority
-        self._bound = bound
-        self._urgent: collections.deque[Any] = collections.deque()
-        self._others: collections.deque[Any] = collections.deque()
-        self._passed_over = 0
-        self._changed = threading.Condition()
-        self._stopping = False
-        self._task = spawn(self._loop) if spawn else None
-
-    def put(self, *items: Any) -> int:
-        with self._changed:
-            if self._stopping:
-                return 0
-            if self._bound is not None:
-                items = items[:max(0, self._bound - len(self))]
-            for item in items:
-                (self._urgent if self._priority is not None and self._priority(item) else self._others).append(item)
-            self._changed.notify()
-        if self._task is None:
-            while batch := self._take():
-                self._handle(batch)
-        return len(items)
-
-    def waiting(self, urgent: bool) -> int:
-        return len(self._urgent if urgent else self._others)
-
-    def __len__(self) -> int:
-        return len(self._urgent) + len(self._others)
-
-    def stop(self, seconds: float = 5.0) -> int:
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-        if self._task is not None:
-            self._task.join(seconds)
-        with self._changed:
-            dropped = len(self)
-            self._urgent.clear()
-            self._others.clear()
-        return dropped
-
-    def _take(self) -> list[Any]:
-        if self._urgent and not (self._others and self._passed_over == _SHARE - 1):
-            queue, self._passed_over = self._urgent, self._passed_over + bool(self._others)
-        else:
-            queue, self._passed_over = self._others, 0
-        return [queue.popleft() for _ in range(min(self._max_batch, len(queue)))]
-
-    def _loop(self) -> None:
-        while True:
-            with self._changed:
-                while not (items := self._take()):
-                    if self._stopping:
-                        return
-                    self._changed.wait()
-            _attempt(self._handle, items, self._name)
-
-
-def _attempt(handle: Handle, items: list[Any], name: str) -> None:
-    try:
-        handle(items)
-    except (SystemExit, KeyboardInterrupt, GeneratorExit):
-        raise
-    except PoolError as error:  # the database or the broker is away
-        LOG.log(logging.DEBUG if error.is_logged else logging.WARNING, '%s: a batch of %d is retried later: %s; %s',
-                name, len(items), str(error).rstrip('.'), _NEXT)
-    except BaseException:  # eventlet's Timeout is no Exception; the next batch has its own chance
-        LOG.exception('%s: a batch of %d failed; %s', name, len(items), _NEXT)
 
 
 class _ThreadWorkers:
@@ -143,8 +51,7 @@ class _ThreadNative:
 
     def __init__(self, name: str, handle: Handle) -> None:
         self._name = name
-        self._batches = _WorkQueue(handle, _MOST_POSTED, lambda loop: Threads.spawn(loop, name=f'{name}-posted'),
-                                   name)
+        self._batches = WorkQueue(handle, _MOST_POSTED, lambda loop: Threads.spawn(loop, name=f'{name}-posted'), name)
         self.post = self._batches.put
         self.stop = self._batches.stop
 
@@ -164,7 +71,7 @@ class Threads:
         return thread
 
     def work_queue(self, handle: Handle, max_batch: int, name: str, **options: Any) -> WorkQueue:
-        return _WorkQueue(handle, max_batch, lambda loop: self.spawn(loop, name=name), name, **options)
+        return WorkQueue(handle, max_batch, lambda loop: self.spawn(loop, name=name), name, **options)
 
     def workers(self, size: int, name: str) -> Workers:
         return _ThreadWorkers(size, name)
@@ -268,7 +175,7 @@ class _GreenNative:
                 self._awake = False  # before looking: what is posted from here on sends another byte
                 items = [self._posted.popleft() for _ in range(min(_MOST_POSTED, len(self._posted)))]
                 if items:
-                    _attempt(self._handle, items, self._name)
+                    attempt(self._handle, items, self._name)
                     time.sleep(0)
                 if self._ended and not self._posted and not self._end.ready():
                     self._end.send()
@@ -283,7 +190,7 @@ class Green:
         return _GreenTask(work, args)
 
     def work_queue(self, handle: Handle, max_batch: int, name: str, **options: Any) -> WorkQueue:
-        return _WorkQueue(handle, max_batch, lambda loop: self.spawn(loop, name=name), name, **options)
+        return WorkQueue(handle, max_batch, lambda loop: self.spawn(loop, name=name), name, **options)
 
     def workers(self, size: int, name: str) -> Workers:
         return _GreenWorkers(size)
@@ -322,7 +229,7 @@ class Inline:
         return _Done()
 
     def work_queue(self, handle: Handle, max_batch: int, name: str, **options: Any) -> WorkQueue:
-        return _WorkQueue(handle, max_batch, None, **options)
+        return WorkQueue(handle, max_batch, None, **options)
 
     def workers(self, size: int, name: str) -> Workers:
         return _InlineWorkers()

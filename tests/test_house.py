@@ -47,8 +47,8 @@ PURE = {
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
 MAY_IMPORT: dict[str, set[str]] = {
-    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'logs', 'backoff'}},
-    'call_combiner': {'errors'},
+    **{room: set() for room in VALUES | SEEN | {'deadline', 'logs', 'backoff'}},
+    **{room: {'errors'} for room in ('call_combiner', 'concurrency')},
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     'rpc': VALUES | SHARED | SEEN,

@@ -211,7 +211,7 @@ class _Reader:
             last = (*last, *self._meta_processor())
         if document.get('validators'):
             self.note('validators', "classes of validators are not run here; see 'manager.validators' for those known")
-        self._warnings = validators.enabled('manager.validators', self._validators('manager', manager), self.note)
+        self._warnings = validators.enabled(self._validators('manager', manager), self.note)
         zones = self._zones(self._mapping('zones', document.get('zones')))
         return Setup(
             zones=zones, providers=_present(self._providers), processors=_present(self._processors),

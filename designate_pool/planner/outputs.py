@@ -67,7 +67,6 @@ class LogOutput(BaseOutput):
         LOG.log(self.level, '%s', self.text(results).rstrip('\n'))
 
     def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
-        """The plans as lines of a log."""
         return ''.join(f'{line}\n' for result in results if _is_shown(result) for line in self._lines(result)) \
             + f'{summary(results)}\n'
 
@@ -94,7 +93,6 @@ class JsonOutput(BaseOutput):
         self.sort_keys = sort_keys
 
     def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
-        """The plans as a JSON document."""
         return json.dumps(document(results, plan_id), indent=self.indent, sort_keys=self.sort_keys) + '\n'
 
 
@@ -102,7 +100,6 @@ class MarkdownOutput(BaseOutput):
     """Markdown with tables, as GitHub and GitLab render it."""
 
     def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
-        """The plans as tables in Markdown."""
         lines: list[str] = []
         for title, rows, notes in _sections(results):
             lines += [f'## {_markdown(title)}', '']
@@ -118,7 +115,6 @@ class HtmlOutput(BaseOutput):
     """An HTML fragment."""
 
     def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
-        """The plans as tables in HTML."""
         lines: list[str] = []
         for title, rows, notes in _sections(results):
             lines.append(f'<h2>{html.escape(title)}</h2>')

@@ -40,9 +40,9 @@ SETS = ('legacy', 'strict', 'best-practice')
 Note = Callable[[str, str], object]
 
 
-def enabled(place: str, settings: Mapping[str, Any], note: Note) -> frozenset[str]:
+def enabled(settings: Mapping[str, Any], note: Note) -> frozenset[str]:
     """The warnings that ``manager.validators`` enables."""
-    switched_on = set[str]()
+    place, switched_on = 'manager.validators', set[str]()
     for word in _texts(f'{place}.enabled', settings.get('enabled'), note):
         if word not in SETS:
             note(f'{place}.enabled', f'there is no set {word}; there are {", ".join(SETS)}')

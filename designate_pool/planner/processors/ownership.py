@@ -202,7 +202,6 @@ class MarkRegistry:
         self._mark = rrsets.rrset('.', 'TXT', ttl, [text])
 
     def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
-        """The keys of RRsets in *zone* whose marks name us."""
         owners = self.marks(zone, True)
         return frozenset(key for key in zone.packed
                          if not key.endswith('\tSOA') and key not in owners
@@ -272,7 +271,6 @@ class TxtRegistry(MarkRegistry):
         return list(dict.fromkeys(name for name in names if name is not None))
 
     def name(self, key: str, zone: Zone) -> str | None:
-        """The name of the mark of the RRset with *key*; None if it would be too long."""
         name, _, rtype = key.partition('\t')
         mark_name = self._mark_name(*_split_first_label(name), rtype.lower(), zone)
         return self._mark_name('', name, rtype.lower(), zone) if mark_name is None and name == zone.name else mark_name
@@ -298,15 +296,13 @@ class TxtRegistry(MarkRegistry):
 
 
 class OctodnsRegistry(MarkRegistry):
-    """Marks of octoDNS: ``_owner.a.www TXT "*octodns*"`` for ``www A``.
-    """
+    """Marks of octoDNS: ``_owner.a.www TXT "*octodns*"`` for ``www A``."""
 
     def __init__(self, txt_name: str = '_owner', txt_value: str = '*octodns*', txt_ttl: int = 60) -> None:
         super().__init__(txt_value, '"' + re.sub(r'(["\\])', r'\\\1', txt_value) + '"', txt_ttl)
         self.txt_name = txt_name.lower()
 
     def name(self, key: str, zone: Zone) -> str | None:
-        """The name of the mark of the RRset with *key*; None if it would be too long."""
         name, _, rtype = key.partition('\t')
         try:
             return normal_name(f'{self.txt_name}.{rtype.lower()}.{name.lstrip(".").replace("*", "_wildcard")}')
@@ -314,7 +310,6 @@ class OctodnsRegistry(MarkRegistry):
             return None
 
     def owner(self, found: RRset, among_others: bool = False) -> str | None:
-        """The owner that a mark of this format names; None for another TXT record."""
         if not found.name.startswith(f'{self.txt_name}.'):
             return None
         return self.owner_id if found.rdatas == self._mark.rdatas else ' '.join(found.rdatas)

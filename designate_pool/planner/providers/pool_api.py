@@ -199,7 +199,6 @@ class ApiStore:
         return [stored_plan(plan) for plan in self._api.every('/v2/plans', 'plans', state=state and state.value)]
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
-        """Note how the plan ended."""
         self._ask('POST', plan_id, '/settle', {'state': state.value, 'why': why})
 
     def approve(self, plan_id: str) -> None:

@@ -109,7 +109,6 @@ class FakeProvider(ServerProvider):
             self._zones[zone.name] = zone.copy()
 
     def close(self) -> None:
-        """End the calls that hang."""
         self._simulated.close()
 
     def list_zones(self) -> list[str]:

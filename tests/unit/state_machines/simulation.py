@@ -26,6 +26,7 @@ import sqlalchemy as sa
 from designate_pool import call_combiner as call_combiner_module
 from designate_pool import deadline as deadline_module
 from designate_pool.central.rules import domains as domain_rules
+from designate_pool.concurrency import WorkQueue
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.client import soa_poller as soa_poller_module
 from designate_pool.model import words
@@ -35,7 +36,7 @@ from designate_pool.pool_manager.dispatch import zone_compare as zone_compare_mo
 from designate_pool.pool_manager.reconcile import outcomes as outcomes_module
 from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
 from designate_pool.protocol import tcp_client
-from designate_pool.runtime import Inline, _WorkQueue
+from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
 
 #: Steps of one run, at most.
@@ -266,7 +267,7 @@ class _Nobody:
         return
 
 
-class SimulatedQueue(_WorkQueue):
+class SimulatedQueue(WorkQueue):
     """The runtime's own queue, which a task of its process empties."""
 
     def __init__(self, scheduler: Scheduler, process: SimulatedProcess, handle: Callable[[list[Any]], None],
