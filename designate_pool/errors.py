@@ -343,29 +343,9 @@ class BackendUnreachable(BackendError):
 
 
 class ZoneError(BadInput):
-    """The zone is not valid."""
+    """{why}."""
 
     type = 'invalid_zone'
-
-
-class RRsetOutsideZone(ZoneError):
-    """{name} is not inside the zone {zone}."""
-
-
-class RRsetInSubZone(ZoneError):
-    """{name} {rtype} belongs to the zone {sub_zone}, which is configured on its own."""
-
-
-class RuleBroken(ZoneError):
-    """{name} {rtype}: {why}."""
-
-
-class DuplicateRRset(ZoneError):
-    """{name} {rtype} is there already."""
-
-
-class RRsetNotFound(ZoneError):
-    """There is no {name} {rtype}."""
 
 
 class SupportsException(BadInput):
@@ -395,40 +375,14 @@ class UnsafePlan(Conflict):
     """{zone} on {target}: {why}."""
 
     type = 'unsafe_plan'
+    #: Which of the dangers that :func:`designate_pool.planner.plan.safety.dangers` finds; ``empty_source`` for one.
+    kind = ''
 
 
 class UnsafePlans(UnsafePlan):
     """{count} plans are unsafe:{listing}"""
 
     #: ``kwargs['zones']`` has the name of each zone once.
-
-
-class TooManyUpdates(UnsafePlan):
-    """{zone} on {target}: {count} of {existing} RRsets would be updated, over {limit} ({names})."""
-
-
-class TooManyDeletes(UnsafePlan):
-    """{zone} on {target}: {count} of {existing} RRsets would be deleted, over {limit} ({names})."""
-
-
-class EverythingDeleted(UnsafePlan):
-    """{zone} on {target}: all of its {existing} RRsets would be deleted ({names})."""
-
-
-class ApexDeleted(UnsafePlan):
-    """{zone} on {target}: {names} would be deleted at the apex."""
-
-
-class RootNsChange(UnsafePlan):
-    """{zone} on {target}: the NS records of the zone itself would change ({names})."""
-
-
-class EmptySource(UnsafePlan):
-    """{zone} on {target}: the sources are empty, the target has {existing} RRsets."""
-
-
-class TooManyDeletesInHour(UnsafePlan):
-    """{zone} on {target}: {count} deletes, after {before} in the last hour, exceed the limit of {limit}."""
 
 
 class UnreadableSecret(PoolError):

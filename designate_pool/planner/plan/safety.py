@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from designate_pool.errors import (ApexDeleted, EmptySource, EverythingDeleted, RootNsChange, TooManyDeletes,
-                                   TooManyUpdates, UnsafePlan)
+from designate_pool.errors import UnsafePlan
 from designate_pool.model import some
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.zone.zone import Zone
@@ -22,7 +21,8 @@ SHOWN = 3
 
 def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
     """All dangers of *plan*, the worst first."""
-    return list(_dangers(plan, source_is_empty)) if plan.exists else []
+    return [UnsafePlan(zone=plan.zone, target=plan.target_id, kind=kind, why=why)
+            for kind, why in _dangers(plan, source_is_empty)] if plan.exists else []
 
 
 def has_contents(zone: Zone) -> bool:
@@ -30,7 +30,8 @@ def has_contents(zone: Zone) -> bool:
     return any(key not in (f'{zone.name}\tSOA', f'{zone.name}\tNS') for key in zone.packed)
 
 
-def _dangers(plan: Plan, source_is_empty: bool) -> Iterator[UnsafePlan]:
+def _dangers(plan: Plan, source_is_empty: bool) -> Iterator[tuple[str, str]]:
+    """Kind and reason of each."""
     existing = sum(not _is_soa(key) for key in plan.existing.packed)
     if not existing:
         return
@@ -40,28 +41,23 @@ def _dangers(plan: Plan, source_is_empty: bool) -> Iterator[UnsafePlan]:
     touched = [rrset for change in plan.changes for rrset in (*change.existing, *change.new)]
     lost = [rrset for change in plan.changes for rrset in _without_soa(change.existing)
             if rrset.key not in {new.key for new in change.new}]
-    about = {'zone': plan.zone, 'target': plan.target_id, 'existing': existing}
     if deleted and (source_is_empty or not has_contents(plan.desired)) and has_contents(plan.existing):
-        yield EmptySource(**about)
+        yield 'empty_source', f'the sources are empty, the target has {existing} RRsets'
     gone = {rrset.key for rrset in deleted}
     if deleted and all(key in gone or _is_soa(key) for key in plan.existing.packed):
-        yield EverythingDeleted(**about, names=_names(deleted))
+        yield 'everything_deleted', f'all of its {existing} RRsets would be deleted ({_names(deleted)})'
     if root_ns := [rrset for rrset in touched if rrset.type == 'NS' and rrset.name == plan.zone]:
-        yield RootNsChange(**about, names=', '.join(dict.fromkeys(map(str, root_ns))))
+        names = ', '.join(dict.fromkeys(map(str, root_ns)))
+        yield 'root_ns_change', f'the NS records of the zone itself would change ({names})'
     if apex := [rrset for rrset in lost if rrset.name == plan.zone]:
-        yield ApexDeleted(**about, names=_names(apex))
-    if _is_over(len(deleted), plan.delete_pcent_threshold, existing, plan):
-        yield TooManyDeletes(**about, count=len(deleted), limit=_percent(plan.delete_pcent_threshold),
-                             names=_names(deleted))
-    if _is_over(len(updated), plan.update_pcent_threshold, existing, plan):
-        yield TooManyUpdates(**about, count=len(updated), limit=_percent(plan.update_pcent_threshold),
-                             names=_names(updated))
-
-
-def _is_over(count: int, threshold: float, existing: int, plan: Plan) -> bool:
-    # Divide, since the quotient is rounded as the threshold was when it was read: 29 / 100 == 0.29, but
-    # 0.29 * 100 < 29.
-    return existing >= plan.min_existing_records and count / existing > threshold
+        yield 'apex_deleted', f'{_names(apex)} would be deleted at the apex'
+    for verb, rrsets, threshold in (('delete', deleted, plan.delete_pcent_threshold),
+                                    ('update', updated, plan.update_pcent_threshold)):
+        # Divide, since the quotient is rounded as the threshold was when it was read: 29 / 100 == 0.29, but
+        # 0.29 * 100 < 29.
+        if existing >= plan.min_existing_records and len(rrsets) / existing > threshold:
+            yield f'too_many_{verb}s', (f'{len(rrsets)} of {existing} RRsets would be {verb}d, over '
+                                        f'{threshold * 100:g} % ({_names(rrsets)})')
 
 
 def _without_soa(rrsets: Collection[RRset]) -> list[RRset]:
@@ -75,7 +71,3 @@ def _is_soa(key: str) -> bool:
 def _names(rrsets: Sequence[RRset]) -> str:
     """Such as ``a.example.com. A, b.example.com. MX, c.example.com. A and 7 more``."""
     return some([f'{rrset.name} {rrset.type}' for rrset in rrsets], SHOWN)
-
-
-def _percent(fraction: float) -> str:
-    return f'{fraction * 100:g} %'

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from designate_pool.errors import DuplicateRRset, RRsetInSubZone, RRsetNotFound, RRsetOutsideZone, RuleBroken, ZoneError
+from designate_pool.errors import ZoneError
 from designate_pool.model import names
 from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import lies_in, normal_name
@@ -147,10 +147,8 @@ class Zone:
         """Add *rrset*.
 
         :param lenient: allow it in a sub-zone, and against the rules
-        :raises RRsetOutsideZone: for a name that is not in the zone
-        :raises DuplicateRRset: when its name and type exist and *replace* is not set
-        :raises RRsetInSubZone: when it belongs to a sub-zone
-        :raises RuleBroken: when a rule forbids it
+        :raises ZoneError: when it is outside the zone, its name and type exist and *replace* is not set, it belongs to
+            a sub-zone, or a rule forbids it
         """
         self.add_all((rrset,), replace, lenient)
 
@@ -170,10 +168,10 @@ class Zone:
         self._shared = trial._shared
 
     def remove_record(self, rrset: RRset) -> None:
-        """Remove the RRset of this name and type; RRsetNotFound when there is none."""
+        """Remove the RRset of this name and type; ZoneError when there is none."""
         key = rrset.key
         if key not in self._rrsets:
-            raise RRsetNotFound(name=rrset.name, rtype=rrset.type)
+            raise ZoneError(why=f'There is no {rrset.name} {rrset.type}')
         self._unshare()
         del self._rrsets[key]
         self._extras.pop(key, None)
@@ -210,13 +208,14 @@ class Zone:
             name, _, rtype = key.partition('\t')
             # The first two conditions are cheap, and nearly all keys pass them.
             if (not name.endswith(self._suffix) or '\\' in name) and not self.holds(name):
-                yield key, RRsetOutsideZone(name=name, zone=self.name)
+                yield key, ZoneError(why=f'{name} is not inside the zone {self.name}')
             elif not replace and key in self._rrsets:
-                yield key, DuplicateRRset(name=name, rtype=rtype)
+                yield key, ZoneError(why=f'{name} {rtype} is there already')
             elif lenient:
                 continue
             elif self.sub_zones and (sub_zone := self.sub_zone_of(name, rtype)) is not None:
-                yield key, RRsetInSubZone(name=name, rtype=rtype, sub_zone=sub_zone)
+                yield key, ZoneError(why=f'{name} {rtype} belongs to the zone {sub_zone}, which is configured on its '
+                                         'own')
             elif (has_dnames or rtype in rules.RULED or name in cnames
                   or self._rrsets and f'{name}\tCNAME' in self._rrsets
                   or isinstance(keys, Mapping) and len(keys[key]) > rules.LEAST_OVERFLOW):
@@ -229,10 +228,10 @@ class Zone:
                 for violation in (*rules.at_name(self.name, name, at_name, dnames),
                                   *rules.wrong_data(name, {rtype: at_name[rtype]})):
                     if violation.type == rtype:
-                        yield key, RuleBroken(name=name, rtype=rtype, why=violation.why)
+                        yield key, ZoneError(why=f'{name} {rtype}: {violation.why}')
                 for lower in self._rrsets if rtype == 'DNAME' else ():
                     if lower.partition('\t')[0] != name and lies_in(lower.partition('\t')[0], name):
-                        yield key, RuleBroken(name=name, rtype=rtype, why=f'{" ".join(lower.split())} lies below it')
+                        yield key, ZoneError(why=f'{name} {rtype}: {" ".join(lower.split())} lies below it')
                         break
 
     def digest(self) -> str:
@@ -270,8 +269,7 @@ def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     unique: dict[str, str] = {}
     for key, value in pairs:
         if key in unique:
-            name, _, rtype = key.partition('\t')
-            raise DuplicateRRset(name=name, rtype=rtype)
+            raise ZoneError(why=f'{" ".join(key.split())} is there already')
         unique[key] = value
     return unique
 

@@ -23,7 +23,7 @@ from itertools import groupby
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, EmptySource, PoolError, TooManyDeletesInHour, UnsafePlan
+from designate_pool.errors import BackendError, BackendRefused, PoolError, UnsafePlan
 from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, some
 from designate_pool.planner.plan import safety
 from designate_pool.planner.plan.plan import CONFLICT, Plan
@@ -262,7 +262,7 @@ class _ZoneSync:
         now = self._storage.now()
         # The source was read in one database transaction, so it is not incomplete: if it is empty, that is intended.
         dangers = [] if is_removal else [danger for danger in safety.dangers(plan)
-                                         if not isinstance(danger, EmptySource)]
+                                         if danger.kind != 'empty_source']
         dangers = dangers or self._reserve(plan, is_known)
         if not dangers:
             return
@@ -293,8 +293,9 @@ class _ZoneSync:
         if before is None:
             self._reserved = reservation
             return []
-        return [TooManyDeletesInHour(zone=plan.zone, target=plan.target_id, count=plan.counts.deletes, before=before,
-                                     limit=limit)]
+        return [UnsafePlan(zone=plan.zone, target=plan.target_id, kind='too_many_deletes_in_hour',
+                           why=f'{plan.counts.deletes} deletes, after {before} in the last hour, exceed the limit of '
+                               f'{limit}')]
 
     def _apply(self, plan: Plan) -> None:
         """Make the changes of *plan*; BackendError when not all were made."""

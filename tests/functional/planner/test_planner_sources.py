@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from designate_pool.errors import InvalidField, RRsetOutsideZone, SourceError, SupportsException, WrongSource
+from designate_pool.errors import InvalidField, SourceError, SupportsException, WrongSource, ZoneError
 from designate_pool.model import TsigKey
 from designate_pool.planner import master
 from designate_pool.planner.sources.axfr import AxfrSource
@@ -254,7 +254,7 @@ def test_parts_of_a_zone_and_records_outside_where_that_is_wanted(
     part = ZoneFileSource('files', str(tmp_path), check_origin=False)
     zone = Zone(ZONE)
     zone.add_record(rrset(ZONE, 'NS', 60, ['ns1.example.net.']))
-    with pytest.raises((SourceError, RRsetOutsideZone)):
+    with pytest.raises((SourceError, ZoneError)):
         part.populate(zone)
     assert len(zone) == 1 and part.populate(zone, lenient=True) and len(zone) == 2
     assert 'line 2: www.example.org. A is not inside the zone example.com. and is left out' in caplog.text

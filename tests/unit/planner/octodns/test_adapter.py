@@ -14,8 +14,7 @@ from octodns.provider.plan import Plan as TheirPlan
 from octodns.record import Create, Delete, Record, Update
 from octodns.zone import Zone as TheirZone
 
-from designate_pool.errors import (InvalidField, ProcessorException, RuleBroken, SourceError, SupportsException,
-                                   TooManyDeletes)
+from designate_pool.errors import InvalidField, ProcessorException, SourceError, SupportsException, ZoneError
 from designate_pool.planner.octodns.adapter import (AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider,
                                                     adapt_server, class_of)
 from designate_pool.planner.plan import safety
@@ -160,7 +159,7 @@ def test_a_provider_that_does_not_say_whether_the_zone_exists_is_not_safe_from_d
     server.apply(plan)
     plan = planned(server, zone(a('h0')))
     assert plan.exists
-    assert [type(each) for each in safety.dangers(plan)] == [TooManyDeletes]
+    assert [each.kind for each in safety.dangers(plan)] == ['too_many_deletes']
     assert server.populate(Zone(NAME), target=True)
     server.delete_zone(NAME)
     assert not zones[NAME]
@@ -274,7 +273,7 @@ def test_thresholds_are_the_zones_or_the_providers_and_are_checked_once() -> Non
     provider = adapted(Shelf, *there, update_pcent_threshold=0.2, delete_pcent_threshold=0.4)
     plan = planned(provider, zone(*there[5:]))
     assert (plan.update_pcent_threshold, plan.delete_pcent_threshold) == (0.2, 0.4)
-    assert [type(danger) for danger in safety.dangers(plan)] == [TooManyDeletes]
+    assert [danger.kind for danger in safety.dangers(plan)] == ['too_many_deletes']
     provider.apply(plan)
     generous = adapted(Shelf, *there).plan(zone(*there[5:], delete_pcent_threshold=0.5))
     assert generous is not None and generous.delete_pcent_threshold == 0.5
@@ -297,7 +296,7 @@ def test_a_read_that_breaks_off_is_an_error_and_leaves_the_zone_as_it_was() -> N
 def test_sources_may_not_put_a_cname_beside_data_unless_leniently() -> None:
     provider = adapted(Shelf, rrset(f'www.{NAME}', 'CNAME', 60, ['a.example.net.']))
     found = zone(a('www'))
-    with pytest.raises(RuleBroken):
+    with pytest.raises(ZoneError, match=': '):
         provider.populate(found)
     assert found == zone(a('www'))
     provider.populate(found, lenient=True)

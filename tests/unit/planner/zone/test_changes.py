@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from designate_pool.errors import DuplicateRRset, RRsetNotFound, RuleBroken
+from designate_pool.errors import ZoneError
 from designate_pool.planner.zone import changes
 from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import record, text_of, told, zone
@@ -107,14 +107,14 @@ def test_extras_alone_make_a_change_and_are_looked_at_on_both_sides(existing: Ex
     assert [change.kind for change in changes.between(*sides)] == kinds
 
 
-@pytest.mark.parametrize(('change', 'error'), [
-    (changes.create(record(A)), DuplicateRRset),
-    (changes.delete(record('a 300 A 192.0.2.1')), RRsetNotFound),
-    (changes.create(record(ALIAS)), RuleBroken),
+@pytest.mark.parametrize(('change', 'words'), [
+    (changes.create(record(A)), 'is there already'),
+    (changes.delete(record('a 300 A 192.0.2.1')), 'There is no'),
+    (changes.create(record(ALIAS)), ': '),
 ])
 def test_a_change_that_does_not_fit_is_refused_and_nothing_is_changed(change: changes.Change,
-                                                                      error: type[Exception]) -> None:
+                                                                      words: str) -> None:
     before = zone(A)
-    with pytest.raises(error):
+    with pytest.raises(ZoneError, match=words):
         changes.apply(before, [changes.delete(record(A)), changes.create(record(A)), change])
     assert text_of(before) == text_of(zone(A))

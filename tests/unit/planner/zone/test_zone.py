@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from designate_pool.errors import (DuplicateRRset, InvalidField, RRsetInSubZone, RRsetNotFound, RRsetOutsideZone,
-                                   RuleBroken, ZoneError)
+from designate_pool.errors import InvalidField, ZoneError
 from designate_pool.planner.zone.zone import Zone, digest
 from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import record, text_of, zone
@@ -19,9 +18,9 @@ WWW = 'www 300 A 192.0.2.1'
     'www.example.net.', 'com.', 'notexample.com.', '.', r'www\.example.com.', r'a\\\.example.com.'])
 def test_a_name_outside_the_zone_is_refused(name: str) -> None:
     """Also where the dot before the zone's name is escaped: that is another zone's label."""
-    with pytest.raises(RRsetOutsideZone):
+    with pytest.raises(ZoneError, match='is not inside the zone'):
         zone().add_record(record(f'{name} 300 A 192.0.2.1'), lenient=True)
-    with pytest.raises(RRsetOutsideZone):
+    with pytest.raises(ZoneError, match='is not inside the zone'):
         zone().add_pairs([(f'{name}\tA', '300\t192.0.2.1')], lenient=True)
 
 
@@ -44,7 +43,7 @@ def test_everything_is_in_the_root_zone() -> None:
 def test_an_rrset_that_is_there_is_replaced_only_when_asked_for() -> None:
     made = zone(WWW)
     other = record('www 60 A 192.0.2.9')
-    with pytest.raises(DuplicateRRset, match='www.example.com. A'):
+    with pytest.raises(ZoneError, match='www.example.com. A'):
         made.add_record(other)
     made.add_record(other, replace=True)
     assert text_of(made) == ['www.example.com. 60 A 192.0.2.9']
@@ -60,7 +59,7 @@ def test_what_is_not_there_cannot_be_removed() -> None:
     made = zone(WWW)
     made.remove_record(record(WWW))
     assert len(made) == 0
-    with pytest.raises(RRsetNotFound, match='www.example.com. A'):
+    with pytest.raises(ZoneError, match='www.example.com. A'):
         made.remove_record(record(WWW))
 
 
@@ -71,13 +70,13 @@ def test_what_is_not_there_cannot_be_removed() -> None:
 ])
 def test_a_cname_is_alone_unless_leniently(first: str, second: str) -> None:
     made = zone(first)
-    with pytest.raises(RuleBroken, match='www.example.com.'):
+    with pytest.raises(ZoneError, match='www.example.com.'):
         made.add_record(record(second))
     assert len(made) == 1
     made.add_record(record(second), lenient=True)
     assert len(made) == 2
     pairs = [(each.key, each.packed) for each in (record(first), record(second))]
-    with pytest.raises(RuleBroken):
+    with pytest.raises(ZoneError, match=': '):
         zone().add_pairs(pairs)
     filled = zone()
     filled.add_pairs(pairs, lenient=True)
@@ -104,9 +103,9 @@ def test_a_sub_zone_has_only_its_delegation_here_unless_leniently(line: str, bel
     made, filled = (Zone('example.com.', ['SUB.example.com.']) for _ in range(2))
     found = record(line)
     if not belongs:
-        with pytest.raises(RRsetInSubZone, match='sub.example.com., which is configured on its own'):
+        with pytest.raises(ZoneError, match='sub.example.com., which is configured on its own'):
             made.add_record(found)
-        with pytest.raises(RRsetInSubZone):
+        with pytest.raises(ZoneError, match='is configured on its own'):
             filled.add_pairs([(found.key, found.packed)])
     made.add_record(found, lenient=not belongs)
     filled.add_pairs([(found.key, found.packed)], lenient=not belongs)
@@ -114,18 +113,18 @@ def test_a_sub_zone_has_only_its_delegation_here_unless_leniently(line: str, bel
 
 
 @pytest.mark.parametrize('as_dict', [True, False])
-@pytest.mark.parametrize(('key', 'error'), [
-    ('www.example.net.\tA', RRsetOutsideZone), ('wwwexample.com.\tA', RRsetOutsideZone),
-    ('www\\.example.com.\tA', RRsetOutsideZone), ('a.sub.example.com.\tA', RRsetInSubZone),
-    ('www.example.com.\tCNAME', RuleBroken),
+@pytest.mark.parametrize(('key', 'words'), [
+    ('www.example.net.\tA', 'is not inside the zone'), ('wwwexample.com.\tA', 'is not inside the zone'),
+    ('www\\.example.com.\tA', 'is not inside the zone'), ('a.sub.example.com.\tA', 'is configured on its own'),
+    ('www.example.com.\tCNAME', ': '),
 ])
-def test_filling_is_all_or_nothing(key: str, error: type[ZoneError], as_dict: bool) -> None:
+def test_filling_is_all_or_nothing(key: str, words: str, as_dict: bool) -> None:
     first = {'www.example.com.\tA': '300\t192.0.2.1'}
     pairs = {**first, key: '300\tx.example.com.'}
     made = Zone('example.com.', ['sub.example.com.'])
-    with pytest.raises(error):
+    with pytest.raises(ZoneError, match=words):
         made.add_pairs(pairs if as_dict else pairs.items())
-    with pytest.raises(DuplicateRRset):
+    with pytest.raises(ZoneError, match='is there already'):
         made.add_pairs([*first.items(), *first.items()])
     assert len(made) == 0
     made.add_pairs(first)
@@ -140,14 +139,14 @@ def test_a_dict_becomes_the_zones_own_and_a_copy_has_another() -> None:
     assert dict(made.packed) == pairs == {'www.example.com.\tA': '300\t192.0.2.1'}
 
 
-@pytest.mark.parametrize(('pairs', 'error'), [
-    ({'a.example.com.\tA': '60\t192.0.2.1', 'www.example.com.\tA': '60\t192.0.2.1'}, DuplicateRRset),
-    ({'www.example.com.\tCNAME': '60\ta.example.com.'}, RuleBroken),
-    ({'alias.example.com.\tA': '60\t192.0.2.1'}, RuleBroken)])
-def test_what_is_added_fits_what_is_there(pairs: dict[str, str], error: type[ZoneError]) -> None:
+@pytest.mark.parametrize(('pairs', 'words'), [
+    ({'a.example.com.\tA': '60\t192.0.2.1', 'www.example.com.\tA': '60\t192.0.2.1'}, 'is there already'),
+    ({'www.example.com.\tCNAME': '60\ta.example.com.'}, ': '),
+    ({'alias.example.com.\tA': '60\t192.0.2.1'}, ': ')])
+def test_what_is_added_fits_what_is_there(pairs: dict[str, str], words: str) -> None:
     made = zone(f'{WWW}\nalias 300 CNAME example.net.')
     before = made.copy()
-    with pytest.raises(error):
+    with pytest.raises(ZoneError, match=words):
         made.add_pairs(pairs)
     assert made == before
     made.add_pairs({'new.example.com.\tA': '60\t192.0.2.1'})
@@ -214,11 +213,11 @@ def test_what_is_for_some_targets_only_is_served_the_same() -> None:
 
 def test_a_cname_at_the_apex_is_refused_unless_leniently() -> None:
     cname = record('@ 300 CNAME a.example.net.')
-    with pytest.raises(RuleBroken, match='^example.com. CNAME: a CNAME cannot be at the apex'):
+    with pytest.raises(ZoneError, match='^example.com. CNAME: a CNAME cannot be at the apex'):
         zone('', cname)
-    with pytest.raises(RuleBroken):
+    with pytest.raises(ZoneError, match=': '):
         zone().add_pairs([(cname.key, cname.packed)])
-    assert [(key, type(error)) for key, error in zone().violations([cname.key])] == [(cname.key, RuleBroken)]
+    assert [key for key, _ in zone().violations([cname.key])] == [cname.key]
     assert list(zone('', cname, lenient=True)) == [cname]
 
 
@@ -227,14 +226,14 @@ def test_a_cname_at_the_apex_is_refused_unless_leniently() -> None:
     '@ 300 DNAME example.net.', 'old 300 NS ns1.example.net.', '_65536._tcp 300 TLSA 3 1 1 ' + 64 * 'a'])
 def test_what_a_rule_forbids_is_refused_unless_leniently(wrong: str) -> None:
     present = record('old 300 DNAME example.net.')
-    with pytest.raises(RuleBroken, match=r'\(RFC|lies below'):
+    with pytest.raises(ZoneError, match=r'\(RFC|lies below'):
         zone('', present).add_record(record(wrong))
     zone('', present).add_record(record(wrong), lenient=True)
 
 
 def test_records_that_do_not_fit_into_a_message_are_refused_unless_leniently() -> None:
     texts = '\n'.join(f'x 300 TXT {" ".join([f"{number:0255}"] * 60)}' for number in range(5))
-    with pytest.raises(RuleBroken, match='do not fit into a DNS message'):
+    with pytest.raises(ZoneError, match='do not fit into a DNS message'):
         zone('', record(texts))
     zone('', record(texts), lenient=True)
 
