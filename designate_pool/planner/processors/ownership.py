@@ -49,7 +49,6 @@ class Ownership(BaseProcessor):
         self.registry = registry
         self.adopt = adopt
         self.takeover = takeover
-        self._mark_registry = registry if isinstance(registry, MarkRegistry) else None
         # State between the hooks; a zone is planned in one thread.
         self._local = threading.local()
 
@@ -63,90 +62,44 @@ class Ownership(BaseProcessor):
     def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
                                         lenient: bool = False) -> tuple[Zone, Zone]:
         """Add the existing marks to *existing*, and the desired ones to *desired*."""
-        if self._mark_registry is None:
+        if not isinstance(self.registry, MarkRegistry):
             return desired, existing
-        unfiltered = self._unfiltered(existing, target)
-        marks = self._marks(unfiltered)
+        rules = self._rules(existing, target)
         for key in self._marks(desired):
             desired.remove_record(desired[key])
-        desired_marks = list(self._wanted_marks(self._mark_registry, desired, existing, unfiltered, marks,
-                                                self._mark_registry.marks(unfiltered, True), target))
-        for key in marks:
-            existing.add_record(unfiltered[key], replace=True, lenient=True)
+        desired_marks = list(rules.wanted_marks(self.registry, desired, existing, target))
+        for key in rules.marks:
+            existing.add_record(rules.unfiltered[key], replace=True, lenient=True)
         for mark in desired_marks:
             if mark.key in desired:
                 raise ProcessorException(processor=self.id, why=f'{mark.name} TXT is wanted by the sources, and is '
                                                                 f'where the mark of an RRset must be')
+            if rules.unfiltered.packed.get(mark.key) != mark.packed and not target.supports(mark):
+                raise ProcessorException(processor=self.id, why=f'{target.id} cannot hold TXT records, so nothing can '
+                                                                f'be marked there')
             desired.add_record(mark, lenient=True)
         return desired, existing
 
     def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
                      lenient: bool = False) -> Plan | None:
-        if plan is None:
-            self._forget()
+        rules = None if plan is None else self._rules(plan.existing, target)
+        self._local.zone_and_target = self._local.unfiltered = None
+        if plan is None or rules is None:
             return None
-        unfiltered = self._unfiltered(plan.existing, target)
-        self._forget()
-        marks = self._marks(unfiltered)
-        owners = {} if self._mark_registry is None else self._mark_registry.marks(unfiltered, True)
-        owned = self._owned(plan, unfiltered, owners, target)
-        allowed, refused = _OwnershipRules(unfiltered, owned, self._mark_registry, marks, owners,
-                                           self.takeover).split(plan.changes)
+        allowed, refused = rules.split(plan, self.registry.owned(rules.unfiltered, target.id))
         # An RRset of others that the sources do not have is no conflict.
         conflicts = [Blocked(change, CONFLICT, why) for change, why in refused if change.kind != 'Delete']
         judged = dataclasses.replace(plan, changes=allowed, blocked=(*plan.blocked, *conflicts))
         return None if judged.is_empty else judged
 
-    def _unfiltered(self, existing: Zone, target: BaseProvider) -> Zone:
-        """The target's zone before any processor removed something from it."""
+    def _rules(self, existing: Zone, target: BaseProvider) -> _OwnershipRules:
+        """The rules for the target's zone as it was before any processor removed something from it."""
         about = getattr(self._local, 'zone_and_target', None)
-        return self._local.unfiltered if about == (existing.name, target.id) else existing
-
-    def _forget(self) -> None:
-        self._local.zone_and_target = self._local.unfiltered = None
+        unfiltered = self._local.unfiltered if about == (existing.name, target.id) else existing
+        return _OwnershipRules(unfiltered, self.registry, self.adopt, self.takeover)
 
     def _marks(self, zone: Zone) -> Mapping[str, str]:
-        return {} if self._mark_registry is None else self._mark_registry.marks(zone)
-
-    def _wanted_marks(self, registry: MarkRegistry, desired: Zone, existing: Zone, unfiltered: Zone,
-                      marks: Mapping[str, str], owners: Mapping[str, str], target: BaseProvider) -> Iterator[RRset]:
-        """The marks of others, our marks that are still needed, and new ones for RRsets that become ours."""
-        kept = {key for key, owner in marks.items() if owner != registry.owner_id}
-        new: dict[str, RRset] = {}
-        for rrset in desired:
-            if rrset.type == 'SOA':
-                continue
-            mark = registry.mark_of(rrset.key, unfiltered, owners)
-            kept |= {mark} if mark is not None and mark in marks else set()
-            if rrset.extra.is_for(target.id) and target.supports(rrset) \
-                    and self._becomes_ours(registry, rrset.key in unfiltered, None if mark is None else owners[mark]) \
-                    and (fresh := registry.new_mark(rrset.key, unfiltered)) is not None:
-                new[fresh.key] = fresh
-        for rrset in unfiltered if marks else ():
-            stays = rrset.key not in marks and (rrset.key not in existing or not target.supports(rrset))
-            if stays and (mark := registry.mark_of(rrset.key, unfiltered, marks)) is not None:
-                kept.add(mark)
-        for new_mark in new.values():
-            if not target.supports(new_mark):
-                raise ProcessorException(processor=self.id, why=f'{target.id} cannot hold TXT records, so nothing can '
-                                                                f'be marked there')
-        yield from (unfiltered[key] for key in kept if key not in new)
-        yield from new.values()
-
-    def _becomes_ours(self, registry: MarkRegistry, is_there: bool, owner: str | None) -> bool:
-        if owner is None:
-            return self.adopt or not is_there
-        return owner != registry.owner_id and self.takeover
-
-    def _owned(self, plan: Plan, unfiltered: Zone, owners: Mapping[str, str], target: BaseProvider) -> frozenset[str]:
-        owned = self.registry.owned(unfiltered, target.id)
-        if not self.adopt and not self.takeover:
-            return owned
-        present = {key for key in plan.desired.packed if key in unfiltered}
-        if self._mark_registry is None:
-            return owned | present
-        return owned | {key for key in present
-                        if (self.takeover if self._mark_registry.mark_of(key, unfiltered, owners) else self.adopt)}
+        return self.registry.marks(zone) if isinstance(self.registry, MarkRegistry) else {}
 
 
 class TxtOwnership(Ownership):
@@ -329,27 +282,57 @@ def _split_first_label(name: str) -> tuple[str, str]:
     return match[1], match[2] or '.'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class _OwnershipRules:
-    """
-    :ivar unfiltered: the target's zone with all marks
-    :ivar owned: the keys of existing RRsets that may be changed
-    :ivar registry: None for an external registry, without marks
+    """Whose the RRsets of a target's zone are, and which of them may be changed.
+
+    :ivar registry: None for an external one, without marks
     :ivar marks: the keys of the existing marks, and their owners
     :ivar owners: these, and RRsets with a mark among other data
+    :ivar owned: the keys of existing RRsets that may be changed
     """
 
-    unfiltered: Zone
-    owned: frozenset[str]
-    registry: MarkRegistry | None
-    marks: Mapping[str, str]
-    owners: Mapping[str, str]
-    takeover: bool
+    def __init__(self, unfiltered: Zone, registry: Registry, adopt: bool, takeover: bool) -> None:
+        self.unfiltered = unfiltered
+        self.registry = registry if isinstance(registry, MarkRegistry) else None
+        self.marks: Mapping[str, str] = {} if self.registry is None else self.registry.marks(unfiltered)
+        self.owners: Mapping[str, str] = {} if self.registry is None else self.registry.marks(unfiltered, True)
+        self.adopt = adopt
+        self.takeover = takeover
+        self.owned = frozenset[str]()
 
-    def split(self, changes: Sequence[Change]) -> tuple[list[Change], Refused]:
-        """The allowed of *changes*, in the order of applying; and the refused ones with their reasons."""
-        about_marks = [change for change in changes if self.is_about_marks(change)]
-        others = [change for change in changes if not self.is_about_marks(change)]
+    def wanted_marks(self, registry: MarkRegistry, desired: Zone, existing: Zone,
+                     target: BaseProvider) -> Iterator[RRset]:
+        """The marks of others, our marks that are still needed, and new ones for RRsets that become ours."""
+        kept = {key for key, owner in self.marks.items() if owner != registry.owner_id}
+        new: dict[str, RRset] = {}
+        for rrset in desired:
+            if rrset.type == 'SOA':
+                continue
+            mark, owner = registry.mark_of(rrset.key, self.unfiltered, self.owners), self.owner(rrset.key)
+            kept |= {mark} if mark is not None and mark in self.marks else set()
+            if owner is None:
+                becomes_ours = self.adopt or rrset.key not in self.unfiltered
+            else:
+                becomes_ours = owner != registry.owner_id and self.takeover
+            if becomes_ours and rrset.extra.is_for(target.id) and target.supports(rrset) \
+                    and (fresh := registry.new_mark(rrset.key, self.unfiltered)) is not None:
+                new[fresh.key] = fresh
+        for rrset in self.unfiltered if self.marks else ():
+            stays = rrset.key not in self.marks and (rrset.key not in existing or not target.supports(rrset))
+            if stays and (mark := registry.mark_of(rrset.key, self.unfiltered, self.marks)) is not None:
+                kept.add(mark)
+        yield from (self.unfiltered[key] for key in kept if key not in new)
+        yield from new.values()
+
+    def split(self, plan: Plan, owned: frozenset[str]) -> tuple[list[Change], Refused]:
+        """The allowed changes of *plan*, in the order of applying; and the refused ones with their reasons.
+
+        :param owned: the keys of RRsets that are ours by the registry
+        """
+        self.owned = owned | {key for key in plan.desired.packed if key in self.unfiltered
+                              and (self.adopt if self.owner(key) is None else self.takeover)}
+        about_marks = [change for change in plan.changes if self.is_about_marks(change)]
+        others = [change for change in plan.changes if not self.is_about_marks(change)]
         passed, foreign = _partition(others, self.why_foreign)
         taken = {rrset.key for change, _ in foreign for rrset in change.new if self.is_mark(rrset)}
         passed, unmarkable = _partition(passed, lambda change: self.why_unmarkable(change, taken))
