@@ -69,8 +69,12 @@ class DesignatePoolProvider(BaseProvider):
             if rrset.type == 'SOA':
                 self._serials[zone.name] = serial_of(rrset)
             elif rrset.type in self.SUPPORTS and (rrset.name, rrset.type) != (zone.name, 'NS'):
-                record = self._record(rrset, zone)
-                if record is not None:
+                try:
+                    record = record_of(rrset, zone)
+                except InvalidField as error:
+                    self.log.warning('%s %s: %s; it is not changed', rrset.name, rrset.type, error.kwargs['why'])
+                else:
+                    record.source = self
                     zone.add_record(record, lenient=lenient)
         self.log.info('populate: %s has %d records', zone.name, len(zone.records))
         return True
@@ -115,15 +119,6 @@ class DesignatePoolProvider(BaseProvider):
         record, kept = change.record, self._kept[change.record.zone.name]
         return not {(record.fqdn, record._type), (record.fqdn, 'CNAME')} & kept and not (
             record._type == 'DNAME' and any(name.endswith(f'.{record.fqdn}') for name, _ in kept))
-
-    def _record(self, rrset: RRset, zone: Zone) -> Record | None:
-        try:
-            record = record_of(rrset, zone)
-        except InvalidField as error:
-            self.log.warning('%s %s: %s; it is not changed', rrset.name, rrset.type, error.kwargs['why'])
-            return None
-        record.source = self
-        return record
 
     def _apply(self, plan: Plan) -> None:
         """Make all changes or none; none if somebody else has changed the zone since it was read."""

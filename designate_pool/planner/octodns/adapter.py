@@ -531,21 +531,16 @@ def lenient_argument(method: Any, lenient: bool) -> dict[str, bool]:
 
 def accepts(function: Any, name: str) -> bool:
     """Whether a function or class accepts an argument *name*, by its signature."""
-    if not isinstance(function, type):
-        parameters = inspect.signature(function).parameters
-        return name in parameters or _has_kwargs(parameters)
-    for base in function.__mro__:
-        if '__init__' in vars(base):
-            parameters = inspect.signature(vars(base)['__init__']).parameters
-            if name in parameters:
-                return True
-            if not _has_kwargs(parameters):
-                return False
-    return False
-
-
-def _has_kwargs(parameters: Mapping[str, inspect.Parameter]) -> bool:
-    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    is_class = isinstance(function, type)
+    # A constructor passes other arguments on to those of the base classes.
+    for called in [vars(base)['__init__'] for base in function.__mro__ if '__init__' in vars(base)] if is_class \
+            else [function]:
+        parameters = inspect.signature(called).parameters
+        if name in parameters:
+            return True
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+            return False
+    return not is_class
 
 
 def resolve_env(value: Any, environ: Mapping[str, str]) -> Any:
