@@ -170,7 +170,7 @@ def moment(value: datetime | None) -> str | None:
     """A time in UTC without a time zone, as Designate writes it."""
     if value is None:
         return None
-    return value.astimezone(timezone.utc).isoformat(timespec='microseconds')[:-6]  # without +00:00
+    return value.astimezone(timezone.utc).isoformat('T', 'microseconds')[:-6]  # without +00:00
 
 
 def read_moment(text: str) -> datetime:

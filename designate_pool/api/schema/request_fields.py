@@ -14,7 +14,6 @@ import itertools
 import json
 import re
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -312,7 +311,7 @@ moment = JsonType(_MOMENT, _moment)
 plan_id = JsonType(_PLAN_ID, _plan_id)
 #: A UUID with or without dashes, as the 32 digits that the rest of the project uses.
 identifier = JsonType({'type': 'string', 'pattern': f'^({_UUID})$', MESSAGE: 'must be a UUID'},
-                      lambda name, value: uuid.UUID(value).hex)
+                      lambda name, value: value.replace('-', '').lower())
 #: The region and the id of a floating IP.
 floating_ip = JsonType({'type': 'string',
                         'pattern': f'^[A-Za-z0-9._-]{{1,100}}:{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}$',
