@@ -13,7 +13,6 @@ oslo.messaging is imported where it is used: that takes a second, which commands
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
 import json
 import logging
@@ -59,11 +58,13 @@ def put_zone_task(sink: Sink, verb: str, task: ZoneTask) -> None:
 
     :param verb: ``create``, ``update`` when it has ended, or ``delete``
     """
+    if sink is SILENT:
+        return
     sink.put(f'dns.zone_{task.kind.value.lower()}.{verb}', {
         'id': dashed(task.id), 'task_type': task.kind.value, 'status': task.status.value, 'message': task.message,
         'zone_id': None if task.domain_id is None else dashed(task.domain_id), 'project_id': task.project_id or None,
         'version': task.version, 'request_id': task.request_id or None,
-        'actor': dataclasses.asdict(Actor.of(json.loads(task.actor or '{}')))})
+        'actor': Actor.of(json.loads(task.actor or '{}')).values})
 
 
 class Notifications(Sink):

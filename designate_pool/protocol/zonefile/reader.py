@@ -24,6 +24,7 @@ import dns.rdatatype
 import dns.tokenizer
 import dns.transaction
 import dns.zonefile
+from dns.rdtypes.ANY.SOA import SOA
 
 from designate_pool.errors import BadInput, InvalidField
 from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, SINGLE, given_name, lies_in,
@@ -57,6 +58,10 @@ _LINE = re.compile(rf'{_HEAD}(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n]
 _OWNER = PLAIN['NS']
 #: A directive with a number of seconds or an absolute name.
 _DIRECTIVE = re.compile(r'\$(?:TTL[ \t]+([0-9]{1,9})|ORIGIN[ \t]+([a-z0-9_.-]+))[ \t\r]*').fullmatch
+#: An SOA with absolute names, once comments are removed.
+_SOA = re.compile(rf'{_HEAD}SOA[ \t]+([a-z0-9_.-]+)[ \t]+([a-z0-9_.-]+)(?:[ \t]+|[ \t]*(\()[ \t\n]*)'
+                  r'([0-9]{1,10}(?:[ \t\n]+[0-9]{1,10}){4})[ \t\n]*(?(6)\)[ \t]*)').fullmatch
+_COMMENT = re.compile(';.*')
 #: Words without quotes, escapes, parentheses and comments.
 _WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
 _HEXADECIMAL = re.compile(r'[0-9A-Fa-f:]{2,39}').fullmatch
@@ -201,7 +206,8 @@ class ZoneFileRecords(Generic[T]):
         """The records that dnspython reads from *line* and the lines that continue it."""
         try:
             for text in _portions(self._whole(line)):
-                self._parse(text)
+                if not self._read_soa(text):
+                    self._parse(text)
                 for name, ttl, rdata in self._made.records:
                     if ttl > MAX_TTL:
                         raise ValueError(f'its TTL {ttl} is more than {MAX_TTL}')
@@ -230,6 +236,26 @@ class ZoneFileRecords(Generic[T]):
             self._made.records.clear()
             self.number += self._further
             self._further = 0
+
+    def _read_soa(self, text: str) -> bool:
+        """Read *text* if it is an SOA record of the usual form: dnspython takes as long as the rest of a small file."""
+        reader, match = self._reader, _SOA(_COMMENT.sub('', text))
+        if match is None or not reader.default_ttl_known or getattr(reader, 'default_ttl_from_soa', False):
+            return False
+        owner, before, after, primary, mail, _, numbers = match.groups()
+        if not (_is_name(primary) and _is_name(mail) and (owner in (None, '@') or _is_name(owner))):
+            return False
+        try:
+            soa = SOA(  # type: ignore[no-untyped-call]
+                dns.rdataclass.IN, dns.rdatatype.SOA, _name(primary), _name(mail), *map(int, numbers.split()))
+        except ValueError:
+            return False  # the error is found again by dnspython
+        if owner is not None:
+            reader.last_name = reader.current_origin if owner == '@' else _name(owner)
+        if digits := before or after:
+            reader.last_ttl, reader.last_ttl_known = int(digits), True
+        self._made.add(reader.last_name, reader.last_ttl if digits else reader.default_ttl, soa)
+        return True
 
     def _parse(self, text: str) -> None:
         try:
