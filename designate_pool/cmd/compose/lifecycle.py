@@ -72,7 +72,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
     return code
 
 
-def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> services.Wsgi:
+def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> Callable[..., Any]:
     """The API as a WSGI application, with its Central, which serves its topic until the process ends.
 
     :raises PoolError: when the configuration is wrong, or the database not as the configuration says

@@ -1,4 +1,7 @@
-"""Functions that make each service from the configuration."""
+"""Functions that make each service from the configuration.
+
+Each imports its service by itself: a process has the code of what it serves in memory, and of nothing else.
+"""
 
 from __future__ import annotations
 
@@ -9,49 +12,36 @@ import os
 import secrets
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 from oslo_config import cfg
-from oslo_policy import policy as oslo
 
 from designate_pool import backends
-from designate_pool.api.app import create_app
-from designate_pool.api.auth import keystone, policy
-from designate_pool.api.auth.keystone import KeystoneProjects
-from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
 from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
-from designate_pool.api.auth.token_file import TokenAuth
-from designate_pool.api.http.cross_site import CrossSiteGuard
-from designate_pool.api.http.limits import RateLimits, RequestLimits
-from designate_pool.api.http.server import ApiServer
-from designate_pool.api.services.neutron import NeutronClient
-from designate_pool.api.services.zone_task_store import ZoneTaskStore
-from designate_pool.api.services.zone_watcher import ZoneWatcher
-from designate_pool.central.service import Central
 from designate_pool.concurrency import Runtime
-from designate_pool.config import values
 from designate_pool.config.load import Settings
 from designate_pool.config.sections import check_installed, others
 from designate_pool.errors import BadConfiguration, BadInput
-from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, Pool
-from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
-from designate_pool.pool_manager.service import PoolManager
 from designate_pool.protocol import tls
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.client import Check
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.notifications import SILENT, Notification, NotificationListener, Sink
-from designate_pool.settings import KEYSTONE, NOAUTH, TOKEN, ApiSettings, MiniDnsSettings, PoolManagerSettings
+from designate_pool.settings import KEYSTONE, MiniDnsSettings, PoolManagerSettings
 from designate_pool.sink.handlers import ADDRESS_HANDLERS, NotificationHandler
 from designate_pool.sink.service import MakeHandler, SinkService
 from designate_pool.storage.sql.database import Storage
 
+if TYPE_CHECKING:
+    from oslo_policy import policy as oslo
+
+    from designate_pool.api.services.zone_watcher import ZoneWatcher
+    from designate_pool.cmd.compose.api_guard import ApiGuard
+
 LOG = logging.getLogger(__name__)
-Wsgi = Callable[..., Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,6 +76,8 @@ class Service(Protocol):
 
 
 def build_central(parts: ServiceParts) -> Service:
+    from designate_pool.central.service import Central
+
     service = Central(parts.storage, pool_manager.PoolManagerClient(parts.caller), parts.runtime,
                       settings=parts.settings.central, notifications=parts.notifications,
                       announcer=ChangeAnnouncer(parts.caller, parts.runtime))
@@ -95,6 +87,10 @@ def build_central(parts: ServiceParts) -> Service:
 
 
 def build_pool_manager(parts: ServiceParts) -> Service:
+    from designate_pool.pool_manager.manager import Manager
+    from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
+    from designate_pool.pool_manager.service import PoolManager
+
     settings = manager_settings(parts.settings, bool(parts.metrics))
     manager = Manager(parts.pool, backends.build_all(parts.pool), parts.storage, central.CentralClient(parts.caller),
                       minidns.MiniDnsClient(parts.caller), parts.runtime, settings)
@@ -112,6 +108,8 @@ def build_pool_manager(parts: ServiceParts) -> Service:
 
 
 def build_minidns(parts: ServiceParts) -> Service:
+    from designate_pool.minidns.service import MiniDns
+
     settings = parts.settings.minidns
     service = MiniDns(parts.storage, parts.pool, settings,
                       pool_manager.PoolManagerClient(parts.caller), parts.runtime, read_pool=parts.read_pool,
@@ -146,8 +144,15 @@ def tls_context(settings: MiniDnsSettings) -> Callable[[], ssl.SSLContext]:
     return ReloadedFile('certificate of MiniDNS', read, lambda: tuple(map(file_stamp, filter(None, paths))), 1.0).get
 
 
-def make_application(parts: ServiceParts) -> tuple[Wsgi, ZoneWatcher, ApiGuard]:
+def make_application(parts: ServiceParts) -> tuple[Callable[..., Any], ZoneWatcher, ApiGuard]:
     """The API as a WSGI application, and what has to be started and stopped for it, and reads its files again."""
+    from designate_pool.api.app import create_app
+    from designate_pool.api.http.limits import RequestLimits
+    from designate_pool.api.services.neutron import NeutronClient
+    from designate_pool.api.services.zone_task_store import ZoneTaskStore
+    from designate_pool.api.services.zone_watcher import ZoneWatcher
+    from designate_pool.cmd.compose.api_guard import ApiGuard
+
     settings = parts.settings.api
     watcher = ZoneWatcher(parts.storage, settings)
     guard = ApiGuard(settings, parts.conf)
@@ -162,6 +167,8 @@ def make_application(parts: ServiceParts) -> tuple[Wsgi, ZoneWatcher, ApiGuard]:
 
 
 def build_api(parts: ServiceParts) -> Service:
+    from designate_pool.api.http.server import ApiServer
+
     settings = parts.settings.api
     application, watcher, guard = make_application(parts)
     # The watcher stops first: it ends the waiting requests.
@@ -171,53 +178,10 @@ def build_api(parts: ServiceParts) -> Service:
     return ServiceGroup(parts_of_api, guard.reload)
 
 
-class ApiGuard:
-    """The middleware that guards an API, and the files it reads.
-
-    :raises BadConfiguration: when one of the files is missing or wrong
-    """
-
-    def __init__(self, settings: ApiSettings, conf: cfg.ConfigOpts) -> None:
-        self._conf = conf
-        self._verifies_projects = settings.quotas_verify_project_id
-        self._projects: KeystoneProjects | None = None
-        self._hosts = settings.hosts if settings.auth == NOAUTH else None
-        self._policy = policy.OsloPolicy(conf)
-        policy.check_policy_file(conf)
-        self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
-        self._keystone = keystone.KeystoneAuth() if settings.auth == KEYSTONE else None
-        authenticator: Authenticator = self._tokens or self._keystone or NoAuth()
-        self.gate = AuthMiddleware(authenticator, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
-
-    def around(self, app: Wsgi) -> Wsgi:
-        """*app* with the WSGI wrappers that the configuration asks for.
-
-        :raises BadConfiguration: when that is not installed, or its section is wrong
-        """
-        if self._hosts is not None:
-            return CrossSiteGuard(app, self._hosts)
-        if self._keystone is None:
-            return app
-        wrapped = keystone.wrap(app, self._conf, values.secret)
-        self._keystone.set_token_url(self._conf.keystone_authtoken.www_authenticate_uri)
-        if self._verifies_projects:
-            self._projects = KeystoneProjects(self._conf)
-        return wrapped
-
-    def check_project(self, req: Any, project_id: str) -> None:
-        """Refuse a project that Keystone does not know, where it is to be asked."""
-        if self._projects is not None:
-            self._projects.check(req, project_id)
-
-    def reload(self) -> None:
-        """Read the files again; a wrong one is not used."""
-        self._policy.reload()
-        if self._tokens is not None:
-            self._tokens.reload()
-
-
 def enforcer() -> oslo.Enforcer:
     """Our defaults, which the policy file of the command's configuration overrides."""
+    from designate_pool.api.auth import policy
+
     return policy.make_enforcer(cfg.CONF)
 
 

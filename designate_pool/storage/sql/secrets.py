@@ -13,8 +13,6 @@ import os
 from collections.abc import Sequence
 
 import sqlalchemy as sa
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from designate_pool.errors import UnreadableSecret
 
@@ -31,7 +29,11 @@ class SecretCipher:
     """
 
     def __init__(self, keys: Sequence[str] = (), option: str = '[database] secrets_key_file') -> None:
-        self._ciphers = [AESGCM(base64.urlsafe_b64decode(key)) for key in keys]
+        self._ciphers = []
+        if keys:  # the library takes 7 MiB, which a program without keys saves
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+            self._ciphers = [AESGCM(base64.urlsafe_b64decode(key)) for key in keys]
         self._option = option
 
     def seal(self, secret: str, owner_id: str) -> str:
@@ -52,6 +54,8 @@ class SecretCipher:
             return written
         if not self._ciphers:
             raise UnreadableSecret(name=name or owner_id, why=f'it is encrypted, and {self._option} is not set here')
+        from cryptography.exceptions import InvalidTag
+
         try:
             sealed = base64.b64decode(written.removeprefix(MARK), b'-_', validate=True)
         except binascii.Error:

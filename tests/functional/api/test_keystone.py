@@ -14,7 +14,7 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.api.app import create_app
-from designate_pool.cmd.compose.services import ApiGuard
+from designate_pool.cmd.compose.api_guard import ApiGuard
 from designate_pool.config import load
 from designate_pool.errors import BadConfiguration
 from tests.fixtures.keystone import SERVICE_TOKEN, Keystone
