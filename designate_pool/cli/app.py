@@ -113,7 +113,7 @@ class Shell(app.App):
                 yield from (' ' * (width + 4) + line for line in more)
 
 
-class Help(help.HelpCommand):
+class HelpCommand(help.HelpCommand):
     """Show the help of a command."""
 
     app: Shell
@@ -132,7 +132,7 @@ class Help(help.HelpCommand):
 
 
 #: Prints what bash needs to complete commands and options.
-Complete = complete.CompleteCommand
+CompleteCommand = complete.CompleteCommand
 
 
 def main(argv: Sequence[str] | None = None) -> int:

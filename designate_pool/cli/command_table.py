@@ -2,151 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint
 
 #: Packages beside ours may add commands under this group of entry points.
 NAMESPACE = 'designate_pool.cli'
-#: Modules and classes below :mod:`designate_pool.cli`, by name and heading.
-GROUPS: Mapping[str, Mapping[str, str]] = {
-    'Zones': {
-        'zone list': 'commands.zones:ListZones',
-        'zone show': 'commands.zones:ShowZone',
-        'zone create': 'commands.zones:CreateZone',
-        'zone set': 'commands.zones:SetZone',
-        'zone delete': 'commands.zones:DeleteZone',
-        'zone refresh': 'commands.zones:RefreshZone',
-        'zone move': 'commands.zones:MoveZone',
-        'zone adopt': 'commands.adopt:AdoptZones',
-        'zone abandon': 'commands.zones:AbandonZone',
-        'zone lock': 'commands.zones:LockZone',
-        'zone unlock': 'commands.zones:UnlockZone',
-        'zone unfreeze': 'commands.zones:UnfreezeZone',
-        'zone dnssec enable': 'commands.zones:SignZone',
-        'zone dnssec disable': 'commands.zones:UnsignZone',
-        'zone dnssec show': 'commands.zones:ShowSigning',
-        'zone dnssec keys': 'commands.zones:ListSigningKeys',
-        'zone dnssec ds': 'commands.zones:ListDs',
-        'zone dnssec roll': 'commands.zones:RollKey',
-        'zone dnssec confirm-ds': 'commands.zones:ConfirmDs',
-        'zone dnssec skip-server': 'commands.zones:SkipServer',
-        'zone release show': 'commands.zones:ShowRelease',
-        'zone release continue': 'commands.zones:ContinueRelease',
-        'zone release abort': 'commands.zones:AbortRelease',
-        'zone deleted': 'commands.zones:ListDeletedZones',
-        'zone history': 'commands.zones:ShowHistory',
-        'zone diff': 'commands.zone_diff:DiffZone',
-        'zone revert': 'commands.zones:RevertZone',
-        'zone changes': 'commands.plans:ListChanges',
-        'zone changes show': 'commands.plans:ShowChange',
-        'zone changes approve': 'commands.plans:ApproveChange',
-        'zone changes refuse': 'commands.plans:RefuseChange',
-        'zone restore': 'commands.zones:RestoreZone',
-        'zone purge': 'commands.zones:PurgeZone',
-        'zone give': 'commands.zones:GiveZones',
-        'zone explain': 'commands.zone_status:ExplainZone',
-        'zone validate': 'commands.zone_files:ValidateZone',
-        'zone servers': 'commands.zone_status:ListZoneServers',
-        'zone nameservers': 'commands.pools:ListNameservers',
-        'zone wait': 'commands.zone_status:WaitForZone',
-        'zone import': 'commands.zone_files:ImportZone',
-        'zone import batch': 'commands.zone_files:ImportZones',
-        'zone import list': 'commands.zone_files:ListImports',
-        'zone import show': 'commands.zone_files:ShowImport',
-        'zone import delete': 'commands.zone_files:DeleteImport',
-        'zone export': 'commands.zone_files:ExportZone',
-        'zone export list': 'commands.zone_files:ListExports',
-        'zone export show': 'commands.zone_files:ShowExport',
-        'zone export delete': 'commands.zone_files:DeleteExport',
-        'zone share list': 'commands.zones:ListShares',
-        'zone share show': 'commands.zones:ShowShare',
-        'zone share create': 'commands.zones:CreateShare',
-        'zone share delete': 'commands.zones:DeleteShare',
-        'zone transfer request list': 'commands.zones:ListTransferRequests',
-        'zone transfer request show': 'commands.zones:ShowTransferRequest',
-        'zone transfer request create': 'commands.zones:CreateTransferRequest',
-        'zone transfer request set': 'commands.zones:SetTransferRequest',
-        'zone transfer request delete': 'commands.zones:DeleteTransferRequest',
-        'zone transfer accept request': 'commands.zones:AcceptTransferRequest',
-        'zone transfer accept list': 'commands.zones:ListTransferAccepts',
-        'zone transfer accept show': 'commands.zones:ShowTransferAccept',
-    },
-    'Recordsets': {
-        'recordset list': 'commands.recordsets:ListRecordSets',
-        'recordset show': 'commands.recordsets:ShowRecordSet',
-        'recordset history': 'commands.recordsets:ShowRecordSetHistory',
-        'recordset create': 'commands.recordsets:CreateRecordSet',
-        'recordset set': 'commands.recordsets:SetRecordSet',
-        'recordset delete': 'commands.recordsets:DeleteRecordSet',
-        'recordset lock': 'commands.recordsets:LockRecordSet',
-        'recordset unlock': 'commands.recordsets:UnlockRecordSet',
-        'recordset servers': 'commands.zone_status:ListRecordSetServers',
-    },
-    'Floating IPs': {
-        'ptr record list': 'commands.recordsets:ListPtrRecords',
-        'ptr record show': 'commands.recordsets:ShowPtrRecord',
-        'ptr record set': 'commands.recordsets:SetPtrRecord',
-        'ptr record unset': 'commands.recordsets:UnsetPtrRecord',
-    },
-    'The pool': {
-        'status': 'commands.status:ShowStatus',
-        'pool list': 'commands.pools:ListPools',
-        'pool show': 'commands.pools:ShowPool',
-        'pool create': 'commands.pools:CreatePool',
-        'pool set': 'commands.pools:SetPool',
-        'pool delete': 'commands.pools:DeletePool',
-        'pool freeze': 'commands.pools:FreezePool',
-        'pool unfreeze': 'commands.pools:UnfreezePool',
-        'pool audit': 'commands.pools:ShowAudits',
-        'pool audit findings': 'commands.pools:ListFindings',
-        'server list': 'commands.servers:ListServers',
-        'server show': 'commands.servers:ShowServer',
-        'server maintenance': 'commands.servers:StartMaintenance',
-        'server resume': 'commands.servers:ResumeServer',
-        'server drain': 'commands.servers:DrainServer',
-        'server resync': 'commands.servers:ResyncServer',
-        'server reload': 'commands.servers:ReloadServers',
-        'service list': 'commands.status:ListServices',
-        'service delete': 'commands.status:DeleteService',
-        'tsigkey list': 'commands.admin:ListKeys',
-        'tsigkey show': 'commands.admin:ShowKey',
-        'tsigkey create': 'commands.admin:CreateKey',
-        'tsigkey set': 'commands.admin:SetKey',
-        'tsigkey delete': 'commands.admin:DeleteKey',
-    },
-    'Names that zones may have': {
-        'tld list': 'commands.admin:ListTlds',
-        'tld show': 'commands.admin:ShowTld',
-        'tld create': 'commands.admin:CreateTld',
-        'tld set': 'commands.admin:SetTld',
-        'tld delete': 'commands.admin:DeleteTld',
-        'zone blacklist list': 'commands.admin:ListBlacklists',
-        'zone blacklist show': 'commands.admin:ShowBlacklist',
-        'zone blacklist create': 'commands.admin:CreateBlacklist',
-        'zone blacklist set': 'commands.admin:SetBlacklist',
-        'zone blacklist delete': 'commands.admin:DeleteBlacklist',
-    },
-    'Projects': {
-        'quota show': 'commands.admin:ShowQuotas',
-        'quota set': 'commands.admin:SetQuotas',
-        'quota unset': 'commands.admin:UnsetQuotas',
-        'limits': 'commands.admin:ShowLimits',
-    },
-    'Zones that are kept in files': {
-        'plan': 'commands.plan_apply:MakePlan',
-        'plan list': 'commands.plans:ListPlans',
-        'plan show': 'commands.plans:ShowPlan',
-        'plan drop': 'commands.plans:DropPlan',
-        'apply': 'commands.plan_apply:ApplyPlan',
-        'compare': 'commands.sources:CompareZones',
-        'dump': 'commands.sources:DumpZones',
-        'report': 'commands.report:ReportZone',
-        'validate': 'commands.sources:Validate',
-    },
-    'The command itself': {
-        'complete': 'app:Complete',
-        'help': 'app:Help',
-    },
+#: By heading: modules, each with its commands.  The class of ``zone list`` is ``ZoneList``, of ``plan`` PlanCommand.
+_TABLE: Mapping[str, Sequence[Sequence[str]]] = {
+    'Zones': (
+        ('zones', 'zone list', 'zone show', 'zone create', 'zone set', 'zone delete', 'zone refresh', 'zone move'),
+        ('adopt', 'zone adopt'),
+        ('zones', 'zone abandon', 'zone lock', 'zone unlock', 'zone unfreeze', 'zone dnssec enable',
+         'zone dnssec disable', 'zone dnssec show', 'zone dnssec keys', 'zone dnssec ds', 'zone dnssec roll',
+         'zone dnssec confirm-ds', 'zone dnssec skip-server', 'zone release show', 'zone release continue',
+         'zone release abort', 'zone deleted', 'zone history'),
+        ('zone_diff', 'zone diff'),
+        ('zones', 'zone revert'),
+        ('plans', 'zone changes', 'zone changes show', 'zone changes approve', 'zone changes refuse'),
+        ('zones', 'zone restore', 'zone purge', 'zone give'),
+        ('zone_status', 'zone explain'),
+        ('zone_files', 'zone validate'),
+        ('zone_status', 'zone servers'),
+        ('pools', 'zone nameservers'),
+        ('zone_status', 'zone wait'),
+        ('zone_files', 'zone import', 'zone import batch', 'zone import list', 'zone import show',
+         'zone import delete', 'zone export', 'zone export list', 'zone export show', 'zone export delete'),
+        ('zones', 'zone share list', 'zone share show', 'zone share create', 'zone share delete',
+         'zone transfer request list', 'zone transfer request show', 'zone transfer request create',
+         'zone transfer request set', 'zone transfer request delete', 'zone transfer accept request',
+         'zone transfer accept list', 'zone transfer accept show'),
+    ),
+    'Recordsets': (
+        ('recordsets', 'recordset list', 'recordset show', 'recordset history', 'recordset create', 'recordset set',
+         'recordset delete', 'recordset lock', 'recordset unlock'),
+        ('zone_status', 'recordset servers'),
+    ),
+    'Floating IPs': (
+        ('recordsets', 'ptr record list', 'ptr record show', 'ptr record set', 'ptr record unset'),
+    ),
+    'The pool': (
+        ('status', 'status'),
+        ('pools', 'pool list', 'pool show', 'pool create', 'pool set', 'pool delete', 'pool freeze', 'pool unfreeze',
+         'pool audit', 'pool audit findings'),
+        ('servers', 'server list', 'server show', 'server maintenance', 'server resume', 'server drain',
+         'server resync', 'server reload'),
+        ('status', 'service list', 'service delete'),
+        ('admin', 'tsigkey list', 'tsigkey show', 'tsigkey create', 'tsigkey set', 'tsigkey delete'),
+    ),
+    'Names that zones may have': (
+        ('admin', 'tld list', 'tld show', 'tld create', 'tld set', 'tld delete', 'zone blacklist list',
+         'zone blacklist show', 'zone blacklist create', 'zone blacklist set', 'zone blacklist delete'),
+    ),
+    'Projects': (
+        ('admin', 'quota show', 'quota set', 'quota unset', 'limits'),
+    ),
+    'Zones that are kept in files': (
+        ('plan_apply', 'plan'),
+        ('plans', 'plan list', 'plan show', 'plan drop'),
+        ('plan_apply', 'apply'),
+        ('sources', 'compare', 'dump'),
+        ('report', 'report'),
+        ('sources', 'validate'),
+    ),
+    'The command itself': (
+        ('app', 'complete', 'help'),
+    ),
 }
-COMMANDS: Mapping[str, EntryPoint] = {name: EntryPoint(name, f'designate_pool.cli.{value}', NAMESPACE)
-                                      for group in GROUPS.values() for name, value in group.items()}
+
+
+def _entry_point(module: str, name: str) -> EntryPoint:
+    place = module if module == 'app' else f'commands.{module}'
+    words = re.split('[ -]', name if ' ' in name else f'{name} command')
+    return EntryPoint(name, f'{NAMESPACE}.{place}:{"".join(map(str.capitalize, words))}', NAMESPACE)
+
+
+GROUPS: Mapping[str, Mapping[str, EntryPoint]] = {
+    heading: {name: _entry_point(module, name) for module, *names in modules for name in names}
+    for heading, modules in _TABLE.items()}
+COMMANDS: Mapping[str, EntryPoint] = {name: entry for group in GROUPS.values() for name, entry in group.items()}

@@ -21,35 +21,35 @@ BLACKLIST = Resource('blacklist', '/v2/blacklists', ('id', 'pattern', 'descripti
                      help='pattern, or id or the first four or more digits of it')
 
 
-ListBlacklists = list_command(BLACKLIST, 'List the patterns of names that zones may not have.', sort_key='pattern')
-ShowBlacklist = show_command(BLACKLIST, 'Show a pattern of names that zones may not have.')
-DeleteBlacklist = delete_command(BLACKLIST, 'Remove a pattern of names that zones may not have.')
+ZoneBlacklistList = list_command(BLACKLIST, 'List the patterns of names that zones may not have.', sort_key='pattern')
+ZoneBlacklistShow = show_command(BLACKLIST, 'Show a pattern of names that zones may not have.')
+ZoneBlacklistDelete = delete_command(BLACKLIST, 'Remove a pattern of names that zones may not have.')
 
 
-CreateBlacklist = create_command(BLACKLIST, """Add a pattern of names that zones may not have.
+ZoneBlacklistCreate = create_command(BLACKLIST, """Add a pattern of names that zones may not have.
 
     It is a regular expression that is looked for in the whole name, in lower case and with its final dot.
     """, Argument('pattern', metavar='PATTERN', help=r"such as '^([a-z0-9_-]+\.)*example\.com\.$'"),
-                                 Argument('--description'))
-SetBlacklist = set_command(BLACKLIST, 'Change a pattern of names that zones may not have.',
-                           Argument('--pattern', help='another pattern'), DESCRIPTION)
+                                     Argument('--description'))
+ZoneBlacklistSet = set_command(BLACKLIST, 'Change a pattern of names that zones may not have.',
+                               Argument('--pattern', help='another pattern'), DESCRIPTION)
 
 
 TLD = Resource('tld', '/v2/tlds', ('id', 'name', 'description', 'created_at', 'updated_at'),
                ('id', 'name', 'description'), noun='top-level domain', metavar='TLD')
 
 
-ListTlds = list_command(TLD, 'List the top-level domains that zones may lie below.', sort_key='name')
-ShowTld = show_command(TLD, 'Show a top-level domain.')
-DeleteTld = delete_command(TLD, 'Remove a top-level domain; the zones below it stay.')
+TldList = list_command(TLD, 'List the top-level domains that zones may lie below.', sort_key='name')
+TldShow = show_command(TLD, 'Show a top-level domain.')
+TldDelete = delete_command(TLD, 'Remove a top-level domain; the zones below it stay.')
 
 
-CreateTld = create_command(TLD, """Add a top-level domain; with the first, every new zone lies below one of them.
+TldCreate = create_command(TLD, """Add a top-level domain; with the first, every new zone lies below one of them.
 
     Zones that there are already stay as they are.
     """, Argument('name', metavar='NAME', type=lambda name: name.removesuffix('.'), help='such as com, or co.uk'),
                            Argument('--description'))
-SetTld = set_command(TLD, 'Change a top-level domain.', Argument('--name', help='another name'), DESCRIPTION)
+TldSet = set_command(TLD, 'Change a top-level domain.', Argument('--name', help='another name'), DESCRIPTION)
 
 
 KEY = Resource('tsigkey', '/v2/tsigkeys',
@@ -72,9 +72,9 @@ def _secret(otherwise: str) -> OneOf:
         Argument('--secret-file', metavar='FILE', help='file with the secret; - is standard input'))
 
 
-ListKeys = list_command(KEY, 'List the TSIG keys that zones can be transferred with.')
-ShowKey = show_command(KEY, 'Show a TSIG key; its secret is not shown.')
-DeleteKey = delete_command(KEY, 'Delete a TSIG key.')
+TsigkeyList = list_command(KEY, 'List the TSIG keys that zones can be transferred with.')
+TsigkeyShow = show_command(KEY, 'Show a TSIG key; its secret is not shown.')
+TsigkeyDelete = delete_command(KEY, 'Delete a TSIG key.')
 
 
 class _ChangeKey(ShowOne):
@@ -101,7 +101,7 @@ class _ChangeKey(ShowOne):
                                                     'resource_id': self.client.zone(parsed_args.zone)['id']}
 
 
-class CreateKey(_ChangeKey):
+class TsigkeyCreate(_ChangeKey):
     """Create a TSIG key, for a pool or for one zone.
 
     A secret that is not given is generated, and shown only this once.
@@ -122,7 +122,7 @@ class CreateKey(_ChangeKey):
         return columns(key if typed is not None else {**key, 'secret': secret}, KEY.columns)
 
 
-class SetKey(ResourceCommand, _ChangeKey):
+class TsigkeySet(ResourceCommand, _ChangeKey):
     """Change a TSIG key."""
 
     resource = KEY
@@ -158,7 +158,7 @@ def _path(project: str) -> str:
     return f'/v2/quotas/{urllib.parse.quote(project, safe="")}'
 
 
-class ShowQuotas(ShowOne):
+class QuotaShow(ShowOne):
     """Show the quotas of a project; -1 is without limit."""
 
     arguments = (Argument('project_id', metavar='PROJECT', nargs='?', help='your own if not given'),)
@@ -169,7 +169,7 @@ class ShowQuotas(ShowOne):
         return all_columns(self.client.json('GET', _path(parsed_args.project_id), headers=_ALL_PROJECTS))
 
 
-class SetQuotas(ShowOne):
+class QuotaSet(ShowOne):
     """Change the quotas of a project; -1 is without limit."""
 
     arguments = (_PROJECT, *QUOTAS)
@@ -179,7 +179,7 @@ class SetQuotas(ShowOne):
         return all_columns(self.client.json('PATCH', _path(parsed_args.project_id), body, headers=_ALL_PROJECTS))
 
 
-class UnsetQuotas(ApiCommand):
+class QuotaUnset(ApiCommand):
     """Reset the quotas of a project to those of the configuration."""
 
     arguments = (_PROJECT,)
@@ -188,7 +188,7 @@ class UnsetQuotas(ApiCommand):
         self.client.send('DELETE', _path(parsed_args.project_id), headers=_ALL_PROJECTS)
 
 
-class ShowLimits(ShowOne):
+class LimitsCommand(ShowOne):
     """Show the limits of the API."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:

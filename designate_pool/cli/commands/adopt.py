@@ -131,7 +131,7 @@ def _refuse_signed(name: str, types: set[str]) -> None:
 ExistingZones = OnServer | InFiles | InPowerDns
 
 
-class AdoptZones(Lister):
+class ZoneAdopt(Lister):
     """Take over zones that a name server has already, or list them.
 
     Without ZONE and --all the zones are listed that no zone here explains, and nothing is changed. Taking over a zone

@@ -147,7 +147,7 @@ class _PrintedLog(BaseOutput):
         return self._output.text(results)
 
 
-class MakePlan(SyncCommand):
+class PlanCommand(SyncCommand):
     """Show what has to change so that zones match their sources, and store that plan for 'apply'.
 
     The exit code is 0 when all could be planned, 1 when something could not; with --detailed-exitcode 2 when all could
@@ -181,7 +181,7 @@ class MakePlan(SyncCommand):
         return CHANGES if parsed_args.detailed_exitcode and any(map(needs_apply, report.results)) else 0
 
 
-class ApplyPlan(SyncCommand):
+class ApplyCommand(SyncCommand):
     """Apply exactly the changes of a plan, or with --yes plan and apply in one go.
 
     A plan that 'designate-pool plan' stored is applied only while its sources and targets are unchanged; one that a

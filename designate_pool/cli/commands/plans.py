@@ -40,7 +40,7 @@ _NEXT = {
 _PLAN = Argument('plan', metavar='PLAN', help='its id, or the first four or more digits of it')
 
 
-class ListPlans(SyncCommand, Lister):
+class PlanList(SyncCommand, Lister):
     """List the stored plans, the newest first: those of operators, and those that pool managers have parked."""
 
     arguments = (Argument('--state', type=str.upper, choices=[state.value for state in PlanState]),)
@@ -62,7 +62,7 @@ class ListPlans(SyncCommand, Lister):
         return rows(LIST_COLUMNS, map(_shown, plans))
 
 
-class ShowPlan(SyncCommand, TextCommand):
+class PlanShow(SyncCommand, TextCommand):
     """Show a stored plan: all that it would change, and why it waits."""
 
     arguments = (_PLAN,)
@@ -75,7 +75,7 @@ class ShowPlan(SyncCommand, TextCommand):
         return '\n'.join(of_plan(found)) + '\n'
 
 
-class ListChanges(Lister):
+class ZoneChanges(Lister):
     """List the changes of zones that wait for approval, the newest first."""
 
     arguments = (
@@ -115,11 +115,11 @@ class _Change(TextCommand):
         return '\n'.join(lines) + '\n'
 
 
-class ShowChange(_Change):
+class ZoneChangesShow(_Change):
     """Show a change that waits for approval: what it changes, and who asked for it."""
 
 
-class ApproveChange(_Change):
+class ZoneChangesApprove(_Change):
     """Approve a change that somebody else asked for: it is made, in the name of who asked."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -127,7 +127,7 @@ class ApproveChange(_Change):
         return super().take_action(parsed_args)
 
 
-class RefuseChange(_Change):
+class ZoneChangesRefuse(_Change):
     """Refuse a change that waits for approval, or withdraw one of your own."""
 
     arguments = (Argument('--reason', metavar='TEXT', help='why, for who asked for it'),)
@@ -137,7 +137,7 @@ class RefuseChange(_Change):
         return super().take_action(parsed_args)
 
 
-class DropPlan(SyncCommand, ShowOne):
+class PlanDrop(SyncCommand, ShowOne):
     """Drop a plan: it is not applied any more.  A parked one is made again if it is still needed."""
 
     arguments = (_PLAN,)

@@ -16,11 +16,11 @@ FINDING_COLUMNS = ('found_at', 'zone_name', 'server_name', 'found', 'done', 'men
 NAMESERVER_COLUMNS = ('hostname', 'priority')
 
 
-ListPools = list_command(POOL, 'List the pools.')
-DeletePool = delete_command(POOL, 'Delete a pool that has no zones; stop its programs before.')
+PoolList = list_command(POOL, 'List the pools.')
+PoolDelete = delete_command(POOL, 'Delete a pool that has no zones; stop its programs before.')
 
 
-class ShowPool(ResourceCommand, ShowOne):
+class PoolShow(ResourceCommand, ShowOne):
     """Show a pool."""
 
     resource = POOL
@@ -44,7 +44,7 @@ _PROPERTIES = (
     Argument('--description'), attributes_option('that the scheduler compares with those of zones'))
 
 
-class CreatePool(ShowOne):
+class PoolCreate(ShowOne):
     """Create a pool; its servers come from the configuration of its pool managers."""
 
     arguments = (
@@ -58,7 +58,7 @@ class CreatePool(ShowOne):
         return _shown(self.client.json('POST', '/v2/pools', body), parsed_args.formatter)
 
 
-class SetPool(ResourceCommand, ShowOne):
+class PoolSet(ResourceCommand, ShowOne):
     """Change a pool; new name servers give every zone of it a new serial."""
 
     resource = POOL
@@ -76,7 +76,7 @@ class SetPool(ResourceCommand, ShowOne):
         return _shown(self.client.json('PATCH', self.path(parsed_args), body, LONG), parsed_args.formatter)
 
 
-class FreezePool(ResourceCommand, ShowOne):
+class PoolFreeze(ResourceCommand, ShowOne):
     """Freeze a pool: changes of its zones are accepted and wait, and its servers get nothing new.
 
     Of a pool that is frozen, the reason and the end are changed.
@@ -94,7 +94,7 @@ class FreezePool(ResourceCommand, ShowOne):
                       parsed_args.formatter)
 
 
-class UnfreezePool(ResourceCommand, ShowOne):
+class PoolUnfreeze(ResourceCommand, ShowOne):
     """Unfreeze a pool: the changes that have waited go out, in their order."""
 
     resource, default = POOL, 'default'
@@ -109,7 +109,7 @@ def _shown(found: Json, formatter: str) -> Shown:
     return all_columns(found)
 
 
-class ShowAudits(ResourceCommand, Lister):
+class PoolAudit(ResourceCommand, Lister):
     """Show when all zones of a pool were last audited on all servers, and what was found.
 
     A round asks every server for the serial of every zone, or compares its contents. Coverage is the share of zones
@@ -126,7 +126,7 @@ class ShowAudits(ResourceCommand, Lister):
                                     for audit in audits for which in ('last', 'now') if audit[which] is not None))
 
 
-class ListFindings(ResourceCommand, Lister):
+class PoolAuditFindings(ResourceCommand, Lister):
     """List what audits found lately, the newest first, and how it was repaired."""
 
     resource, default = POOL, 'default'
@@ -138,7 +138,7 @@ class ListFindings(ResourceCommand, Lister):
                                                      limit=parsed_args.limit)['findings'])
 
 
-class ListNameservers(Lister):
+class ZoneNameservers(Lister):
     """List the name servers of a zone."""
 
     arguments = (ZONE,)

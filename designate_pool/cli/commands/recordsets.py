@@ -19,7 +19,7 @@ PTR_COLUMNS = ('id', 'address', 'ptrdname', 'ttl', 'description', 'status', 'act
 _FLOATING_IP = Argument('floating_ip', metavar='REGION:ID', help='region and id of the floating IP')
 
 
-class ListPtrRecords(Lister):
+class PtrRecordList(Lister):
     """List the floating IPs of a project with their PTR records."""
 
     long_columns = ('description',)
@@ -28,7 +28,7 @@ class ListPtrRecords(Lister):
         return rows(PTR_LIST_COLUMNS, self.client.get(_PATH)['floatingips'])
 
 
-class ShowPtrRecord(ShowOne):
+class PtrRecordShow(ShowOne):
     """Show a floating IP with its PTR record."""
 
     arguments = (_FLOATING_IP,)
@@ -37,7 +37,7 @@ class ShowPtrRecord(ShowOne):
         return columns(self.client.get(f'{_PATH}/{parsed_args.floating_ip}'), PTR_COLUMNS)
 
 
-class SetPtrRecord(ShowOne):
+class PtrRecordSet(ShowOne):
     """Set the PTR record of a floating IP; without --ttl it has that of its zone."""
 
     arguments = (
@@ -51,7 +51,7 @@ class SetPtrRecord(ShowOne):
         return columns(self.client.json('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body), PTR_COLUMNS)
 
 
-class UnsetPtrRecord(ApiCommand):
+class PtrRecordUnset(ApiCommand):
     """Delete the PTR record of a floating IP."""
 
     arguments = (_FLOATING_IP,)
@@ -70,7 +70,7 @@ def _records(required: bool) -> Argument:
                          'be repeated')
 
 
-class CreateRecordSet(ChangeCommand):
+class RecordsetCreate(ChangeCommand):
     """Create a recordset: all records of one name and type."""
 
     arguments = (
@@ -91,7 +91,7 @@ class CreateRecordSet(ChangeCommand):
         return columns(made, RECORDSET_COLUMNS)
 
 
-class ListRecordSets(Lister):
+class RecordsetList(Lister):
     """List the recordsets of a zone, or of all zones."""
 
     arguments = (
@@ -133,7 +133,7 @@ class ListRecordSets(Lister):
         return rows(('name', 'type', 'records', 'ttl'), sets['recordsets'])
 
 
-class ShowRecordSetHistory(Lister):
+class RecordsetHistory(Lister):
     """List who changed the records of a name, newest first, and which.
 
     What the zone was created with is not listed.  A TTL is only shown where a record has its own.
@@ -160,14 +160,14 @@ def _in_any_zone(client: Client, parsed_args: argparse.Namespace) -> tuple[str |
     return in_zone(parsed_args.name, zone_name), zone_id
 
 
-class ShowRecordSet(RecordSetCommand, ShowOne):
+class RecordsetShow(RecordSetCommand, ShowOne):
     """Show a recordset."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return columns(self.find(parsed_args)[1], RECORDSET_COLUMNS)
 
 
-class SetRecordSet(RecordSetCommand, ChangeCommand):
+class RecordsetSet(RecordSetCommand, ChangeCommand):
     """Change a recordset: the records given replace those it has."""
 
     arguments = (
@@ -185,7 +185,7 @@ class SetRecordSet(RecordSetCommand, ChangeCommand):
         return columns(changed, RECORDSET_COLUMNS)
 
 
-class DeleteRecordSet(RecordSetCommand, ChangeCommand):
+class RecordsetDelete(RecordSetCommand, ChangeCommand):
     """Delete a recordset."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -197,6 +197,6 @@ class DeleteRecordSet(RecordSetCommand, ChangeCommand):
 
 
 _task = functools.partial(task_command, RecordSetCommand, show=lambda each: columns(each, RECORDSET_COLUMNS))
-LockRecordSet = _task('tasks/lock', 'Lock a recordset: nobody can change or delete it, nor delete its zone, until it '
+RecordsetLock = _task('tasks/lock', 'Lock a recordset: nobody can change or delete it, nor delete its zone, until it '
                                     'is unlocked.', REASON)
-UnlockRecordSet = _task('tasks/unlock', 'Unlock a recordset.')
+RecordsetUnlock = _task('tasks/unlock', 'Unlock a recordset.')

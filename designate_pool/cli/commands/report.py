@@ -41,7 +41,7 @@ PAYLOAD = 1232
 NO_ANSWER = 'no answer'
 
 
-class ReportZone(TextCommand):
+class ReportCommand(TextCommand):
     """Ask every server of a zone's pool over DNS for all records of the zone, and show where answers differ.
 
     The exit code is 0 when all servers that count answer as the pool has it, 2 when one of them does not, 1 when one of

@@ -258,7 +258,7 @@ RESYNC_COLUMNS = ('total', 'missing', 'behind', 'extra', 'extra_complete', 'othe
 MAINTENANCE_SECONDS = 60.0
 
 
-class ListServers(Lister):
+class ServerList(Lister):
     """List the servers of all pools, or of one."""
 
     arguments = (Argument('--pool', metavar='POOL', help='only those of this pool; its name or id'),)
@@ -273,7 +273,7 @@ class ListServers(Lister):
         return rows(shown, (server | {'note': _note(server)} for server in servers))
 
 
-class ShowServer(ResourceCommand, ShowOne):
+class ServerShow(ResourceCommand, ShowOne):
     """Show a server with its state and some of the operations that fail on it.
 
     zones: those of its pool. rows: operations on record for it, done ones too; waiting: those still to be done;
@@ -318,7 +318,7 @@ class _ServerCommand(ResourceCommand, _Waiting):
         return self.client.json('POST', f'{self.path(parsed_args)}/{verb}', body, timeout)
 
 
-class StartMaintenance(_ServerCommand):
+class ServerMaintenance(_ServerCommand):
     """Put a server into maintenance: nothing is sent to it and it does not count, until it is resumed.
 
     Returns when nothing is under way on it any more.
@@ -330,7 +330,7 @@ class StartMaintenance(_ServerCommand):
         return columns(server, COLUMNS)
 
 
-class ResumeServer(_ServerCommand):
+class ServerResume(_ServerCommand):
     """Take a server out of maintenance, let a joining one count at once, or take a drained one back."""
 
     arguments = (wait_option('it has all that it missed', WAIT_SECONDS),)
@@ -342,7 +342,7 @@ class ResumeServer(_ServerCommand):
         return columns(server, COLUMNS)
 
 
-class DrainServer(_ServerCommand):
+class ServerDrain(_ServerCommand):
     """Drain a server: take it out of the pool, and keep it out though its section is still there."""
 
     arguments = (
@@ -356,7 +356,7 @@ class DrainServer(_ServerCommand):
         return columns(server, COLUMNS)
 
 
-class ResyncServer(TextCommand, _ServerCommand):
+class ServerResync(TextCommand, _ServerCommand):
     """Compare what a server has with what it should have, and repair it with --fix.
 
     The exit code is 0 when nothing is wrong or all was repaired, 1 when differences are left or contents could not be
@@ -393,7 +393,7 @@ class ResyncServer(TextCommand, _ServerCommand):
         return '\n'.join(resync_lines(found, self.limit)) + '\n'
 
 
-class ReloadServers(_Waiting):
+class ServerReload(_Waiting):
     """Read the pool's configuration again: new servers join, those without a section are drained."""
 
     arguments = (

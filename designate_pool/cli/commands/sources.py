@@ -65,7 +65,7 @@ def _yaml(zone: Zone, folder: pathlib.Path) -> str:
 FORMATS: dict[str, Callable[[Zone, pathlib.Path], str]] = {'zone': _zone_file, 'yaml': _yaml}
 
 
-class DumpZones(SyncCommand):
+class DumpCommand(SyncCommand):
     """Write zones into files, as their sources and processors give them: one file for each zone."""
 
     arguments = (
@@ -111,7 +111,7 @@ class DumpZones(SyncCommand):
             self.app.stderr.write(f'{zone.name}: {lost} RRsets {why}.\n')
 
 
-class CompareZones(SyncCommand, TextCommand):
+class CompareCommand(SyncCommand, TextCommand):
     """Show what has to change in B so that a zone is the same in A and B.
 
     A and B are ids of the configuration, paths of zone files, or 'pool'.  The exit code is 0 when they are the same,
@@ -158,7 +158,7 @@ class CompareZones(SyncCommand, TextCommand):
         raise CliError(f'{given} is neither a zone file nor one of {ids}.')
 
 
-class Validate(SyncCommand):
+class ValidateCommand(SyncCommand):
     """Check the configuration, and every zone as its sources have it; nothing is planned."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

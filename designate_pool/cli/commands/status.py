@@ -185,10 +185,10 @@ def _fitted(parts: Sequence[list[str]], room: int) -> Iterator[list[str]]:
 COLUMNS = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at', 'id', 'stats')
 SERVICE = Resource('service_status', '/v2/service_statuses', name='id', noun='service',
                    help='id or the first four or more digits of it, as service list --long shows it')
-DeleteService = delete_command(SERVICE, 'Forget a program that does not run any more; it goes by itself after a day.')
+ServiceDelete = delete_command(SERVICE, 'Forget a program that does not run any more; it goes by itself after a day.')
 
 
-class ListServices(Lister):
+class ServiceList(Lister):
     """List the programs of designate-pool, and which of them are running."""
 
     long_columns = ('id', 'stats')
@@ -216,7 +216,7 @@ PARTS = ('servers', 'zones', 'services', 'recent', 'findings', 'frozen')
 _ALTERNATE, _BACK, _HOME, _CLEAR = '\033[?1049h\033[?25l', '\033[?25h\033[?1049l', '\033[H', '\033[J'
 
 
-class ShowStatus(TextCommand):
+class StatusCommand(TextCommand):
     """Show the pool on one screen: servers, zones, services, recent changes.
 
     What the token may not see is left out.  The exit code is 1 when the API or Central does not answer.

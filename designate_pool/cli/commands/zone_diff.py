@@ -16,7 +16,7 @@ from designate_pool.protocol.rrset import RRset
 _MESSAGE = 16_000
 
 
-class DiffZone(ApiCommand):
+class ZoneDiff(ApiCommand):
     """Show what differs between two versions of a zone: what the second has in place of the first.
 
     Versions are named by serials, or by times: 2030-01-31T12:00 (UTC) or 2h (ago).

@@ -56,7 +56,7 @@ class FileError(CliError):
     """A file cannot be read or sent; the others can."""
 
 
-class ImportZone(ChangeCommand):
+class ZoneImport(ChangeCommand):
     """Create a zone from a zone file (RFC 1035).
 
     The file is sent to the API; Central reads it and makes the zone, which is waited for unless --no-wait is given.
@@ -93,7 +93,7 @@ class ImportZone(ChangeCommand):
         return columns(zone, ZONE_COLUMNS)
 
 
-class ImportZones(Lister):
+class ZoneImportBatch(Lister):
     """Create zones from many zone files.
 
     What became of each file (RFC 1035) is listed. Small files are sent up to 200 at a time, others one after the other.
@@ -197,12 +197,12 @@ class ImportZones(Lister):
         return imports
 
 
-ListImports = list_command(IMPORT, 'List the imports of zones.')
-ShowImport = show_command(IMPORT, 'Show the state of an import, or why it failed.')
-DeleteImport = delete_command(IMPORT, 'Forget an import; the zone that it made stays.')
+ZoneImportList = list_command(IMPORT, 'List the imports of zones.')
+ZoneImportShow = show_command(IMPORT, 'Show the state of an import, or why it failed.')
+ZoneImportDelete = delete_command(IMPORT, 'Forget an import; the zone that it made stays.')
 
 
-class ValidateZone(Lister):
+class ZoneValidate(Lister):
     """List what the rules of validation have against a zone, or against a zone file.
 
     A file is read here, without the API unless --pool is given.  The exit code is 2 if there is an error, or if a
@@ -252,7 +252,7 @@ class ValidateZone(Lister):
         yield from rules.of_zone(zone, contents, [rules.ServerLimit(**limit) for limit in limits])
 
 
-class ExportZone(ApiCommand):
+class ZoneExport(ApiCommand):
     """Write a zone as a zone file (RFC 1035)."""
 
     arguments = (ZONE, Argument('--file', metavar='FILE', help='where to; standard output if not given'), AT)
@@ -269,9 +269,9 @@ class ExportZone(ApiCommand):
                 _write(pieces, parsed_args.file)
 
 
-ListExports = list_command(EXPORT, 'List the exports of zones.')
-ShowExport = show_command(EXPORT, 'Show an export, and where it can be fetched.')
-DeleteExport = delete_command(EXPORT, 'Forget an export.')
+ZoneExportList = list_command(EXPORT, 'List the exports of zones.')
+ZoneExportShow = show_command(EXPORT, 'Show an export, and where it can be fetched.')
+ZoneExportDelete = delete_command(EXPORT, 'Forget an export.')
 
 
 def sent(client: Client, file: str, content: Any, attributes: Json | None, pool: Json) -> Json:

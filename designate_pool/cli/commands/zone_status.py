@@ -29,7 +29,7 @@ PAUSES = Backoff(1.0, factor=1.0)
 _INDENT = ' ' * 6
 
 
-class ExplainZone(TextCommand):
+class ZoneExplain(TextCommand):
     """Explain why a zone is not ACTIVE, or not on every server.
 
     For each server: its last operation, the serial seen and wanted, the error, the tries and the next one; then what
@@ -46,7 +46,7 @@ class ExplainZone(TextCommand):
         return explanation(found, datetime.now(timezone.utc), shutil.get_terminal_size((100, 24)).columns)
 
 
-class ListZoneServers(Lister):
+class ZoneServers(Lister):
     """List the state of a zone on each server."""
 
     arguments = (ZONE,)
@@ -61,14 +61,14 @@ class ListZoneServers(Lister):
         return rows(SERVER_COLUMNS, shown['servers'])
 
 
-class ListRecordSetServers(RecordSetCommand, Lister):
+class RecordsetServers(RecordSetCommand, Lister):
     """List which servers serve a recordset as it is now."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return rows(RECORDSET_COLUMNS, self.client.get(f'{self.path(parsed_args)}/servers')['servers'])
 
 
-class WaitForZone(ShowOne):
+class ZoneWait(ShowOne):
     """Wait until enough servers serve a zone at its serial.
 
     A zone that is being deleted is waited for until it is gone.  The exit code is 0 when it was reached, 3 when the

@@ -57,7 +57,7 @@ class _ChangeZone(ChangeCommand):
         return _shown(zone)
 
 
-class CreateZone(_ChangeZone):
+class ZoneCreate(_ChangeZone):
     """Create a zone.
 
     The contents of a secondary zone come from its masters, from which MiniDNS transfers them.
@@ -89,7 +89,7 @@ class CreateZone(_ChangeZone):
         return self.change_zone(parsed_args, 'POST', '/v2/zones', body)
 
 
-class ListZones(Lister):
+class ZoneList(Lister):
     """List zones."""
 
     arguments = (
@@ -123,7 +123,7 @@ class ListZones(Lister):
             self.app.stderr.write('There are zones of other projects as well; --all-projects lists them too.\n')
 
 
-class GiveZones(Lister):
+class ZoneGive(Lister):
     """Give zones to a project.
 
     It is for administrators. After a change from noauth to tokens, --unowned gives away the zones of no project.
@@ -146,7 +146,7 @@ class GiveZones(Lister):
         return rows((*LIST_COLUMNS, 'project_id'), moved)
 
 
-class ShowZone(_Zone, ShowOne):
+class ZoneShow(_Zone, ShowOne):
     """Show a zone."""
 
     arguments = (AT,)
@@ -157,7 +157,7 @@ class ShowZone(_Zone, ShowOne):
         return _shown(self.client.zone(parsed_args.zone))
 
 
-class SetZone(_Zone, _ChangeZone):
+class ZoneSet(_Zone, _ChangeZone):
     """Change a zone's email, TTL or description, the masters of a secondary zone, or whether changes need approval."""
 
     arguments = (
@@ -171,7 +171,7 @@ class SetZone(_Zone, _ChangeZone):
         return self.change_zone(parsed_args, 'PATCH', self.path(parsed_args), body)
 
 
-class RefreshZone(_Zone, _ChangeZone):
+class ZoneRefresh(_Zone, _ChangeZone):
     """Refresh a secondary zone from its masters now.
 
     It is transferred if a master has a newer serial. Otherwise that is done when the SOA of the zone
@@ -182,7 +182,7 @@ class RefreshZone(_Zone, _ChangeZone):
         return self.change_zone(parsed_args, 'POST', f'{self.path(parsed_args)}/tasks/xfr')
 
 
-class MoveZone(_Zone, _ChangeZone):
+class ZoneMove(_Zone, _ChangeZone):
     """Move a zone to another pool.
 
     It is for administrators; with --wait it ends when that pool serves the zone. The servers of the
@@ -198,7 +198,7 @@ class MoveZone(_Zone, _ChangeZone):
                                 self.pool_id(parsed_args))
 
 
-class AbandonZone(_Zone):
+class ZoneAbandon(_Zone):
     """Delete a zone here and leave it on its servers.
 
     It is for administrators. The servers keep the zone and are not told of it any more.
@@ -210,20 +210,21 @@ class AbandonZone(_Zone):
         self.client.send('POST', f'{self.path(parsed_args)}/tasks/abandon', headers=_delete_shares(parsed_args))
 
 
-LockZone = _task('tasks/lock', """Lock a zone: nobody can change or delete it, or its records, until it is unlocked.
+ZoneLock = _task('tasks/lock', """Lock a zone: nobody can change or delete it, or its records, until it is unlocked.
 
     What an administrator has locked, administrators alone unlock. The pool goes on serving the zone, and
     a secondary zone goes on following its masters.
     """, REASON)
-UnlockZone = _task('tasks/unlock', 'Unlock a zone.')
-UnfreezeZone = _task('tasks/unfreeze', """Serve the changes of a zone that wait since its pool is frozen, before the \
+ZoneUnlock = _task('tasks/unlock', 'Unlock a zone.')
+ZoneUnfreeze = _task('tasks/unfreeze', """Serve the changes of a zone that wait since its pool is frozen, before the \
 pool is unfrozen.
 
     Later changes of the zone wait again. The reason is kept in the history of the zone.
     """, REASON)
-ContinueRelease = _task('tasks/continue_release', 'Have the staged release of a zone go on with the next stage; with '
-                                                  'the first, where a server has failed.')
-AbortRelease = _task('tasks/abort_release', 'Give all servers the contents that a zone had before its staged release.')
+ZoneReleaseContinue = _task('tasks/continue_release', 'Have the staged release of a zone go on with the next stage; '
+                                                      'with the first, where a server has failed.')
+ZoneReleaseAbort = _task('tasks/abort_release',
+                         'Give all servers the contents that a zone had before its staged release.')
 
 
 def _signing(found: Json) -> Shown:
@@ -233,14 +234,14 @@ def _signing(found: Json) -> Shown:
                     'ds_seen', 'skipped', 'resign_at'))
 
 
-class ShowSigning(_Zone, ShowOne):
+class ZoneDnssecShow(_Zone, ShowOne):
     """Show how far the signing of a zone has come, and what it waits for."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return _signing(self.client.get(f'{self.path(parsed_args)}/dnssec'))
 
 
-class UnsignZone(_Zone):
+class ZoneDnssecDisable(_Zone):
     """Have a zone unsigned.
 
     It stays signed until its parent, and caches, have the DS no more; say so by 'zone dnssec confirm-ds --gone'.
@@ -257,7 +258,7 @@ class UnsignZone(_Zone):
         self.app.stderr.write("'designate-pool zone dnssec show' tells what it waits for until it is unsigned.\n")
 
 
-class ListSigningKeys(_Zone, Lister):
+class ZoneDnssecKeys(_Zone, Lister):
     """List the keys of a signed zone, and what each waits for."""
 
     long_columns = ('dnskey',)
@@ -267,40 +268,41 @@ class ListSigningKeys(_Zone, Lister):
                     self.client.get(f'{self.path(parsed_args)}/dnssec')['keys'])
 
 
-class ListDs(_Zone, Lister):
+class ZoneDnssecDs(_Zone, Lister):
     """List the DS records that the parent of a signed zone is to have."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return rows(('ds',), ({'ds': ds} for ds in self.client.get(f'{self.path(parsed_args)}/dnssec')['ds']))
 
 
-SignZone = _task('dnssec', """Have a zone signed.
+ZoneDnssecEnable = _task('dnssec', """Have a zone signed.
 
     Its keys are made, and each of its changes is signed from then on. The DS for its parent is offered once all
     servers have the signed zone and caches have forgotten the unsigned one; 'zone dnssec ds' shows it.
     """, Argument('--policy', default='default', metavar='NAME',
-                  help='a section [dnssec_policy:NAME] of the configuration; "default" if not given'), show=_signing)
-RollKey = _task('dnssec/tasks/roll', """Have a new key follow the active one of a role.
+                  help='a section [dnssec_policy:NAME] of the configuration; "default" if not given'),
+                         show=_signing)
+ZoneDnssecRoll = _task('dnssec/tasks/roll', """Have a new key follow the active one of a role.
 
     The former one stays in the zone for as long as anything relies on it.
     """, Argument('role', metavar='ROLE', type=str.upper, choices=('KSK', 'ZSK', 'CSK'), help='KSK, ZSK or CSK'),
-                show=_signing)
-ConfirmDs = _task('dnssec/tasks/confirm_ds', """Say that all servers of the parent of a signed zone have the DS of \
-its keys.
+                       show=_signing)
+ZoneDnssecConfirmDs = _task('dnssec/tasks/confirm_ds', """Say that all servers of the parent of a signed zone have the \
+DS of its keys.
 
     It is believed. Ask each server of the parent first.
     """, Argument('--gone', action='store_false', dest='present', help='say that none of them has any more'),
-                  show=_signing)
-SkipServer = _task('dnssec/tasks/skip_server', """Have the keys of a signed zone wait no more for a server.
+                            show=_signing)
+ZoneDnssecSkipServer = _task('dnssec/tasks/skip_server', """Have the keys of a signed zone wait no more for a server.
 
     It is for administrators: what a server answers that is behind is refused by resolvers. A server of the pool that
     has caught up is waited for again by itself.
     """, Argument('server', metavar='SERVER', help='as the zone waits for it'),
-                   Argument('--reason', metavar='TEXT', help='why; without it the server is waited for again'),
-                   show=_signing)
+                             Argument('--reason', metavar='TEXT',
+                                      help='why; without it the server is waited for again'), show=_signing)
 
 
-class ShowRelease(_Zone, ShowOne):
+class ZoneReleaseShow(_Zone, ShowOne):
     """Show how far the staged release of a zone has come."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -309,7 +311,7 @@ class ShowRelease(_Zone, ShowOne):
                             'summary': zone['summary']})
 
 
-class DeleteZone(_Zone, _ChangeZone):
+class ZoneDelete(_Zone, _ChangeZone):
     """Delete a zone, from the database and from every server."""
 
     arguments = (_DELETE_SHARES,)
@@ -321,7 +323,7 @@ class DeleteZone(_Zone, _ChangeZone):
         return _shown(zone)
 
 
-class ListDeletedZones(Lister):
+class ZoneDeleted(Lister):
     """List deleted zones that can be restored.
 
     With --all-projects administrators see those of all projects.
@@ -337,7 +339,7 @@ class ListDeletedZones(Lister):
         return rows(('id', 'name', 'status', 'deleted_at', 'kept_until', *project), zones)
 
 
-class ShowHistory(Lister):
+class ZoneHistory(Lister):
     """List who changed a zone, newest first: by what, and how many records.
 
     Of a deleted zone too, as long as it can be restored; by its id as long as its history is kept. A zone that has
@@ -354,7 +356,7 @@ class ShowHistory(Lister):
         return rows(('serial', 'when', 'kind', 'user', 'project_id', 'added', 'removed', 'request_id', *more), versions)
 
 
-class RevertZone(_ChangeZone):
+class ZoneRevert(_ChangeZone):
     """Give a zone the records that it had, as a new change.
 
     The changes are shown first, and made when that is agreed to. The zone's own email and TTL stay as they are, and
@@ -401,7 +403,7 @@ def _reverted(zone: str, plan: Json) -> Iterator[str]:
         yield f'  {entry["name"]} {entry["type"]} stays as it is: {entry["why"]}'
 
 
-class RestoreZone(_ChangeZone):
+class ZoneRestore(_ChangeZone):
     """Restore a deleted zone, with its id, records and shares."""
 
     arguments = (_DELETED,)
@@ -411,7 +413,7 @@ class RestoreZone(_ChangeZone):
         return self.change_zone(parsed_args, 'POST', f'/v2/deleted_zones/{zone_id}/tasks/restore')
 
 
-class PurgeZone(ApiCommand):
+class ZonePurge(ApiCommand):
     """Delete a deleted zone for good, with its records and history."""
 
     arguments = (_DELETED,)
@@ -442,12 +444,12 @@ class _Share(ApiCommand):
         return self.client.find(SHARE, parsed_args.share, self.client.zone(parsed_args.zone))
 
 
-CreateShare = _task('shares', 'Share a zone with another project, which may then have recordsets of its own in it.',
-                    Argument('target_project_id', metavar='PROJECT', help='id of the project'),
-                    show=lambda share: columns(share, SHARE.columns))
+ZoneShareCreate = _task('shares', 'Share a zone with another project, which may then have recordsets of its own in it.',
+                        Argument('target_project_id', metavar='PROJECT', help='id of the project'),
+                        show=lambda share: columns(share, SHARE.columns))
 
 
-class ListShares(_Zone, Lister):
+class ZoneShareList(_Zone, Lister):
     """List the shares of a zone."""
 
     arguments = (Argument('--target-project-id', metavar='PROJECT', help='only the share with this project'),)
@@ -457,14 +459,14 @@ class ListShares(_Zone, Lister):
                                                           target_project_id=parsed_args.target_project_id))
 
 
-class ShowShare(_Share, ShowOne):
+class ZoneShareShow(_Share, ShowOne):
     """Show a share of a zone."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return columns(self.share(parsed_args), SHARE.columns)
 
 
-class DeleteShare(_Share):
+class ZoneShareDelete(_Share):
     """End a share of a zone; the other project must have no recordsets in it any more."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -482,22 +484,22 @@ ACCEPT = Resource('zone_transfer_accept', '/v2/zones/tasks/transfer_accepts', _A
                   name='id', noun='accepted transfer', metavar='ACCEPT', help=_TASK)
 
 
-ListTransferRequests = list_command(REQUEST, 'List the transfer requests of a project, and those to it.')
-ShowTransferRequest = show_command(REQUEST, 'Show a transfer request.')
-DeleteTransferRequest = delete_command(REQUEST, 'Withdraw a transfer request.')
+ZoneTransferRequestList = list_command(REQUEST, 'List the transfer requests of a project, and those to it.')
+ZoneTransferRequestShow = show_command(REQUEST, 'Show a transfer request.')
+ZoneTransferRequestDelete = delete_command(REQUEST, 'Withdraw a transfer request.')
 
 
-CreateTransferRequest = _task('tasks/transfer_requests', """Request that another project take over a zone.
+ZoneTransferRequestCreate = _task('tasks/transfer_requests', """Request that another project take over a zone.
 
     Send the id of the request and its key to somebody of that project.
     """, Argument('--target-project', dest='target_project_id', metavar='PROJECT',
                   help='id of the only project that can accept; any that has the key if not given'),
                               Argument('--description'), show=lambda request: columns(request, REQUEST.columns))
-SetTransferRequest = set_command(REQUEST, 'Change the description of a transfer request.', DESCRIPTION)
-AcceptTransferRequest = create_command(
+ZoneTransferRequestSet = set_command(REQUEST, 'Change the description of a transfer request.', DESCRIPTION)
+ZoneTransferAcceptRequest = create_command(
     ACCEPT, 'Take over a zone by a transfer request and its key.',
     Argument('--transfer-id', dest='zone_transfer_request_id', metavar='REQUEST', required=True,
              help='id of the transfer request'),
     Argument('--key', required=True, help='of the transfer request'))
-ListTransferAccepts = list_command(ACCEPT, 'List accepted transfers.')
-ShowTransferAccept = show_command(ACCEPT, 'Show an accepted transfer.')
+ZoneTransferAcceptList = list_command(ACCEPT, 'List accepted transfers.')
+ZoneTransferAcceptShow = show_command(ACCEPT, 'Show an accepted transfer.')

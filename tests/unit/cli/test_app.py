@@ -119,12 +119,12 @@ def emitted(shown, long_columns=(), **options):
 
 
 @pytest.mark.parametrize('columns, command', [
-    (zones.LIST_COLUMNS, zones.ListZones), (recordsets.LIST_COLUMNS, recordsets.ListRecordSets),
-    ((*recordsets.LIST_COLUMNS, 'zone_name'), recordsets.ListRecordSets), (servers.LIST_COLUMNS, servers.ListServers),
-    (zone_status.SERVER_COLUMNS, zone_status.ListZoneServers), (status.COLUMNS, status.ListServices),
-    (pools.AUDIT_COLUMNS, pools.ShowAudits), (pools.FINDING_COLUMNS, pools.ListFindings),
-    (plans.LIST_COLUMNS, plans.ListPlans), (zones.ACCEPT.list_columns, zones.ListTransferAccepts),
-    (zones.REQUEST.list_columns, zones.ListTransferRequests),
+    (zones.LIST_COLUMNS, zones.ZoneList), (recordsets.LIST_COLUMNS, recordsets.RecordsetList),
+    ((*recordsets.LIST_COLUMNS, 'zone_name'), recordsets.RecordsetList), (servers.LIST_COLUMNS, servers.ServerList),
+    (zone_status.SERVER_COLUMNS, zone_status.ZoneServers), (status.COLUMNS, status.ServiceList),
+    (pools.AUDIT_COLUMNS, pools.PoolAudit), (pools.FINDING_COLUMNS, pools.PoolAuditFindings),
+    (plans.LIST_COLUMNS, plans.PlanList), (zones.ACCEPT.list_columns, zones.ZoneTransferAcceptList),
+    (zones.REQUEST.list_columns, zones.ZoneTransferRequestList),
 ], ids=lambda value: getattr(value, '__name__', ''))
 def test_tables_fit_80_columns(columns, command, monkeypatch):
     monkeypatch.setenv('NO_COLOR', '1')

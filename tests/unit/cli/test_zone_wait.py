@@ -70,8 +70,8 @@ def wait(monkeypatch, answers, timeout=60.0, through_errors=True, deletes=False)
 
     for module in (zone_status, zone_wait):
         monkeypatch.setattr(module, 'time', Clock)
-    command = zone_status.WaitForZone.__new__(zone_status.WaitForZone)
-    monkeypatch.setattr(zone_status.WaitForZone, 'client', argparse.Namespace(get=get), raising=False)
+    command = zone_status.ZoneWait.__new__(zone_status.ZoneWait)
+    monkeypatch.setattr(zone_status.ZoneWait, 'client', argparse.Namespace(get=get), raising=False)
     found = command._wait(PendingChange('1', 'example.com.', now[0], 7, deletes), argparse.Namespace(
         timeout=timeout, servers=None, through_errors=through_errors))
     return found, asked
