@@ -13,6 +13,7 @@ from designate_pool.api.auth.keystone import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.schema.answers import Json
+from designate_pool.api.schema.operation import Handler
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
@@ -67,6 +68,23 @@ class Api:
         if not context.sees(domain.project_id):
             raise Forbidden(what=f'do this with {domain.name}', why=SHARED)
         return domain
+
+
+def calls(call: Callable[[Central], Callable[..., Any]],
+          context_of: Callable[[falcon.Request], Context] = requester) -> Handler:
+    """The function of an operation that is one call of Central: with the requester, the variable parts of the path, and
+    the fields of the body."""
+    def carry_out(api: Api, req: falcon.Request, resp: falcon.Response, **path: str) -> Any:
+        body = {} if req.context.operation.body is None else request.body(req)
+        return call(api.central)(context_of(req), *path.values(), **body)
+    return carry_out
+
+
+def lists(find: Callable[[Central], Callable[..., list[Any]]],
+          context_of: Callable[[falcon.Request], Context] = requester) -> Handler:
+    """As :func:`calls`, for a list: the last argument of *find* is the page."""
+    return lambda api, req, resp, **path: show_page(
+        req, lambda context, page: find(api.central)(context, *path.values(), page), context_of(req))
 
 
 def show_page(req: falcon.Request, find: Callable[[Context, PageRequest], list[Any]], context: Context | None = None,

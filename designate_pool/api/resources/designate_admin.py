@@ -10,7 +10,7 @@ from designate_pool.api.auth.identity import changing_any_project
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources import quotas
-from designate_pool.api.resources.base import Api, show_all
+from designate_pool.api.resources.base import Api, calls, show_all
 from designate_pool.api.resources.zone_imports_exports import send_zone_file
 from designate_pool.api.schema.answers import COUNT, TEXT, TEXTS, AnswerForm, Json, ListAnswer, inline, many, one
 from designate_pool.api.schema.operation import ADMIN, Operations
@@ -30,6 +30,8 @@ TENANTS = ListAnswer('Tenants', 'tenants', AnswerForm(
 TENANT = AnswerForm('Tenant', {'id': TEXT.of(itemgetter(0)), 'zones_count': COUNT.of(lambda tenant: len(tenant[1])),
                                'zones': TEXTS.of(itemgetter(1))}, _LINKS)
 OPERATIONS = Operations('designate_admin')
+OPERATIONS.add('DELETE', _QUOTAS, 'Reset the quotas of any project', ADMIN, {204: None}, 'admin_reset_quotas')(
+    calls(lambda central: central.reset_quotas, changing_any_project))
 
 
 @OPERATIONS.add('GET', _QUOTAS, 'Show the quotas of any project', ADMIN, {200: ADMIN_QUOTAS})
@@ -43,11 +45,6 @@ def admin_set_quotas(api: Api, req: falcon.Request, resp: falcon.Response, proje
     values = request.body(req)['quota']
     api.check_project(req, project_id)
     return {'quota': api.central.set_quotas(changing_any_project(req), project_id, values)}
-
-
-@OPERATIONS.add('DELETE', _QUOTAS, 'Reset the quotas of any project', ADMIN, {204: None})
-def admin_reset_quotas(api: Api, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-    api.central.reset_quotas(changing_any_project(req), project_id)
 
 
 @OPERATIONS.add('GET', f'{_REPORTS}/counts',

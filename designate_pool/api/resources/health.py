@@ -14,7 +14,7 @@ import falcon
 
 from designate_pool import __version__
 from designate_pool.api.http.envelope import requester
-from designate_pool.api.resources.base import Api, show_page
+from designate_pool.api.resources.base import Api, calls, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ID, LINK, MOMENT, TEXT, VERSIONED, AnswerField, AnswerForm, Json,
                                                ListAnswer, choice, inline, many)
@@ -63,6 +63,9 @@ SERVICE_STATUS = AnswerForm('ServiceStatus', {
 }, {'self': lambda status: f'/v2/service_statuses/{dashed(status.id)}'})
 SERVICE_STATUSES = ListAnswer('ServiceStatuses', 'service_statuses', SERVICE_STATUS)
 OPERATIONS = Operations('health')
+OPERATIONS.add('DELETE', '/v2/service_statuses/{service_id}', 'Forget a service that does not run any more', OPERATOR,
+               {204: None}, 'delete_service_status', tag='service_statuses')(
+    calls(lambda central: central.delete_service_status))
 
 
 @OPERATIONS.add('GET', '/', 'List the versions of the API', ANYONE, {200: VERSIONS})
@@ -138,12 +141,6 @@ def show_service_status(api: Api, req: falcon.Request, resp: falcon.Response, se
             if status.id == service_id:
                 return status
     raise NotFound(what=f'service status {service_id}', type='service_status_not_found')
-
-
-@OPERATIONS.add('DELETE', '/v2/service_statuses/{service_id}', 'Forget a service that does not run any more', OPERATOR,
-                {204: None}, tag='service_statuses')
-def delete_service_status(api: Api, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
-    api.central.delete_service_status(requester(req), service_id)
 
 
 def _as_in_designate(service: ServiceStatus) -> Iterator[ServiceStatus]:

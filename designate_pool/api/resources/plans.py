@@ -16,10 +16,10 @@ from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources import floating_ips
-from designate_pool.api.resources.base import Api, show_page
+from designate_pool.api.resources.base import Api, calls, lists
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (COUNT, ID, MOMENT, PLAN_STATE, TEXT, AnswerField, AnswerForm, Json,
-                                               ListAnswer, inline, many, maybe, zone_path)
+from designate_pool.api.schema.answers import (COUNT, ID, MOMENT, PLAN_STATE, TEXT, AnswerField, AnswerForm, ListAnswer,
+                                               inline, many, maybe, zone_path)
 from designate_pool.api.schema.operation import ADMIN, MEMBER, OPERATOR, READER, Operations
 from designate_pool.central.rules.plans import changes
 from designate_pool.model import PlanState, StoredPlan, dashed, new_id
@@ -71,12 +71,23 @@ WHOLE_CHANGE = AnswerForm('WholeChange', {**_CHANGE, 'changes': many(inline(Answ
 CHANGES = ListAnswer('Changes', 'changes', CHANGE)
 PLANS = ListAnswer('Plans', 'plans', PLAN)
 OPERATIONS = Operations('plans')
-
-
-@OPERATIONS.add('GET', '/v2/plans', 'List plans', OPERATOR, {200: PLANS}, query=request_fields.PLAN_FILTERS,
-                is_list=True)
-def list_plans(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-    return show_page(req, api.central.find_plans, pool_requester(req))
+OPERATIONS.add('GET', '/v2/plans', 'List plans', OPERATOR, {200: PLANS}, 'list_plans',
+               query=request_fields.PLAN_FILTERS, is_list=True)(
+    lists(lambda central: central.find_plans, pool_requester))
+OPERATIONS.add('GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: WHOLE_PLAN}, 'show_plan')(
+    calls(lambda central: central.get_plan, pool_requester))
+OPERATIONS.add('DELETE', _ONE, 'Drop a plan; it is listed as dropped until it expires', OPERATOR, {200: PLAN},
+               'drop_plan')(calls(lambda central: central.drop_plan, pool_requester))
+OPERATIONS.add('GET', '/v2/changes', 'List changes that wait for approval, or have', READER, {200: CHANGES},
+               'list_changes', query=request_fields.CHANGE_FILTERS, is_list=True, tag='changes')(
+    lists(lambda central: central.changes.find))
+OPERATIONS.add('GET', '/v2/changes/{change_id}', 'Show a change that waits for approval, with what it changes', READER,
+               {200: WHOLE_CHANGE}, 'show_change', tag='changes')(calls(lambda central: central.changes.get))
+OPERATIONS.add('POST', f'{_ONE}/approve', 'Approve a parked plan, so that it is applied', OPERATOR, {202: PLAN},
+               'approve_plan', body={}, body_optional=True)(calls(lambda central: central.approve_plan, pool_requester))
+OPERATIONS.add('POST', '/v2/changes/{change_id}/refuse', 'Refuse a change, or withdraw one of your own', MEMBER,
+               {200: CHANGE}, 'refuse_change', 'changes', body=request_fields.CHANGE_REFUSE, body_optional=True)(
+    calls(lambda central: central.changes.refuse))
 
 
 @OPERATIONS.add('POST', '/v2/plans', 'Store a plan', OPERATOR, {201: WHOLE_PLAN}, body=request_fields.PLAN_CREATE,
@@ -86,40 +97,11 @@ def create_plan(api: Api, req: falcon.Request, resp: falcon.Response) -> StoredP
     return api.central.put_plan(pool_requester(req), StoredPlan(state=PlanState.STORED, **values))
 
 
-@OPERATIONS.add('GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: WHOLE_PLAN})
-def show_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
-    return api.central.get_plan(pool_requester(req), plan_id)
-
-
-@OPERATIONS.add('DELETE', _ONE, 'Drop a plan; it is listed as dropped until it expires', OPERATOR, {200: PLAN})
-def drop_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
-    return api.central.drop_plan(pool_requester(req), plan_id)
-
-
-@OPERATIONS.add('POST', _ONE + '/approve', 'Approve a parked plan, so that it is applied', OPERATOR, {202: PLAN},
-                body={}, body_optional=True)
-def approve_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
-    request.body(req)
-    return api.central.approve_plan(pool_requester(req), plan_id)
-
-
 @OPERATIONS.add('POST', _ONE + '/settle', 'Record how a stored plan ended', OPERATOR, {200: PLAN},
                 body=request_fields.PLAN_SETTLE)
 def settle_plan(api: Api, req: falcon.Request, resp: falcon.Response, plan_id: str) -> StoredPlan:
     values = request.body(req)
     return api.central.settle_plan(pool_requester(req), plan_id, PlanState(values['state']), values.get('why'))
-
-
-@OPERATIONS.add('GET', '/v2/changes', 'List changes that wait for approval, or have', READER, {200: CHANGES},
-                query=request_fields.CHANGE_FILTERS, is_list=True, tag='changes')
-def list_changes(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-    return show_page(req, api.central.changes.find)
-
-
-@OPERATIONS.add('GET', '/v2/changes/{change_id}', 'Show a change that waits for approval, with what it changes', READER,
-                {200: WHOLE_CHANGE}, tag='changes')
-def show_change(api: Api, req: falcon.Request, resp: falcon.Response, change_id: str) -> StoredPlan:
-    return api.central.changes.get(requester(req), change_id)
 
 
 @OPERATIONS.add('POST', '/v2/changes/{change_id}/approve', 'Approve a change that somebody else has asked for', ADMIN,
@@ -128,9 +110,3 @@ def approve_change(api: Api, req: falcon.Request, resp: falcon.Response, change_
     request.body(req)
     return api.central.changes.approve(requester(req), change_id,
                                        functools.partial(floating_ips.check_approved, api, req))
-
-
-@OPERATIONS.add('POST', '/v2/changes/{change_id}/refuse', 'Refuse a change, or withdraw one of your own', MEMBER,
-                {200: CHANGE}, body=request_fields.CHANGE_REFUSE, body_optional=True, tag='changes')
-def refuse_change(api: Api, req: falcon.Request, resp: falcon.Response, change_id: str) -> StoredPlan:
-    return api.central.changes.refuse(requester(req), change_id, request.body(req).get('reason'))

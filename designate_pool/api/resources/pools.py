@@ -10,7 +10,7 @@ import falcon
 
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
-from designate_pool.api.resources.base import Api, show_page
+from designate_pool.api.resources.base import Api, calls, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (COUNT, FLAG, FREEZE, ID, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED,
                                                AnswerForm, Json, ListAnswer, inline, many, maybe, one)
@@ -49,6 +49,14 @@ LIMITS = AnswerForm('PoolLimits', {
     'limits': many(inline(AnswerForm('', {'what': TEXT, 'limit': COUNT, 'why': TEXT}))),
 }, description="What the pool's servers do not take of a zone, as refusals name it.")
 OPERATIONS = Operations('pools')
+OPERATIONS.add('GET', _ONE, 'Show a pool', OPERATOR, {200: POOL}, 'show_pool')(calls(lambda central: central.get_pool))
+OPERATIONS.add('DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None}, 'delete_pool')(
+    calls(lambda central: central.delete_pool))
+OPERATIONS.add('POST', f'{_ONE}/tasks/freeze', 'Freeze a pool: changes of its zones wait, its servers get nothing new',
+               ADMIN, {200: POOL}, 'freeze_pool', body=request_fields.FREEZE)(
+    calls(lambda central: central.frozen_pools.freeze))
+OPERATIONS.add('POST', f'{_ONE}/tasks/unfreeze', 'Unfreeze a pool: what has waited goes out', ADMIN, {200: POOL},
+               'unfreeze_pool')(calls(lambda central: central.frozen_pools.unfreeze))
 
 
 @OPERATIONS.add('GET', '/v2/pools', 'List pools', OPERATOR, {200: POOLS}, query=FILTERS, is_list=True)
@@ -62,11 +70,6 @@ def create_pool(api: Api, req: falcon.Request, resp: falcon.Response) -> Pool:
     return api.central.create_pool(requester(req), request.body(req))
 
 
-@OPERATIONS.add('GET', _ONE, 'Show a pool', OPERATOR, {200: POOL})
-def show_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
-    return api.central.get_pool(requester(req), pool_id)
-
-
 @OPERATIONS.add('GET', f'{_ONE}/limits', "Show what a pool's servers do not take of a zone", READER, {200: LIMITS})
 def show_pool_limits(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Json:
     request.query(req)
@@ -78,23 +81,6 @@ def show_pool_limits(api: Api, req: falcon.Request, resp: falcon.Response, pool_
 def update_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
     values = request.changes(req, lambda: POOL.show(api.central.get_pool(requester(req), pool_id), req.prefix))
     return api.central.update_pool(requester(req), {'id': pool_id, **values})
-
-
-@OPERATIONS.add('DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None})
-def delete_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-    api.central.delete_pool(requester(req), pool_id)
-
-
-@OPERATIONS.add('POST', f'{_ONE}/tasks/freeze', 'Freeze a pool: changes of its zones wait, its servers get nothing new',
-                ADMIN, {200: POOL}, body=request_fields.FREEZE)
-def freeze_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
-    body = request.body(req)
-    return api.central.frozen_pools.freeze(requester(req), pool_id, body['reason'], body.get('until'))
-
-
-@OPERATIONS.add('POST', f'{_ONE}/tasks/unfreeze', 'Unfreeze a pool: what has waited goes out', ADMIN, {200: POOL})
-def unfreeze_pool(api: Api, req: falcon.Request, resp: falcon.Response, pool_id: str) -> Pool:
-    return api.central.frozen_pools.unfreeze(requester(req), pool_id)
 
 
 @OPERATIONS.add('GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers", READER, {200: NAME_SERVERS})

@@ -7,7 +7,7 @@ import falcon
 from designate_pool.api.auth.identity import changing_any_project
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
-from designate_pool.api.resources.base import Api
+from designate_pool.api.resources.base import Api, calls
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import COUNT, AnswerField, AnswerForm, Json, maybe
 from designate_pool.api.schema.operation import ADMIN, READER, Operations
@@ -34,6 +34,10 @@ LIMITS = AnswerForm('Limits', {
 SET = {name: RequestField(request_fields.number_from(-1, request_fields.MAX_NUMBER)) for name in QUOTAS.fields}
 _OWN, _OF_PROJECT = '/v2/quotas', '/v2/quotas/{project_id}'
 OPERATIONS = Operations('quotas')
+OPERATIONS.add('GET', _OF_PROJECT, 'Show the quotas of a project; of another one with X-Auth-All-Projects', READER,
+               {200: QUOTAS}, 'show_quotas')(calls(lambda central: central.get_quotas))
+OPERATIONS.add('DELETE', _OF_PROJECT, "Reset a project's quotas to those of the configuration", ADMIN, {204: None},
+               'reset_quotas')(calls(lambda central: central.reset_quotas, changing_any_project))
 
 
 @OPERATIONS.add('GET', _OWN, "Show the quotas of your project", READER, {200: QUOTAS})
@@ -41,22 +45,11 @@ def show_own_quotas(api: Api, req: falcon.Request, resp: falcon.Response) -> Jso
     return api.central.get_quotas(requester(req), requester(req).project_id)
 
 
-@OPERATIONS.add('GET', _OF_PROJECT, 'Show the quotas of a project; of another one with X-Auth-All-Projects', READER,
-                {200: QUOTAS})
-def show_quotas(api: Api, req: falcon.Request, resp: falcon.Response, project_id: str) -> Json:
-    return api.central.get_quotas(requester(req), project_id)
-
-
 @OPERATIONS.add('PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: QUOTAS}, body=SET)
 def set_quotas(api: Api, req: falcon.Request, resp: falcon.Response, project_id: str) -> Json:
     values = request.changes(req)
     api.check_project(req, project_id)
     return api.central.set_quotas(requester(req), project_id, values)
-
-
-@OPERATIONS.add('DELETE', _OF_PROJECT, "Reset a project's quotas to those of the configuration", ADMIN, {204: None})
-def reset_quotas(api: Api, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-    api.central.reset_quotas(changing_any_project(req), project_id)
 
 
 @OPERATIONS.add('GET', '/v2/limits', "Show the limits of your project", READER, {200: LIMITS}, tag='limits')

@@ -6,7 +6,7 @@ import falcon
 
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
-from designate_pool.api.resources.base import Api, show_page
+from designate_pool.api.resources.base import Api, calls, lists
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, ID, LOCK, STATUS, TEXT, TEXTS, VERSIONED,
                                                AnswerForm, Json, ListAnswer, maybe, zone_path)
@@ -33,12 +33,15 @@ RECORDSET = AnswerForm('RecordSet', {
                        'change', has_etag=True)
 RECORDSETS = ListAnswer('RecordSets', 'recordsets', RECORDSET)
 OPERATIONS = Operations('recordsets')
-
-
-@OPERATIONS.add('GET', _ALL, "List a zone's recordsets", READER, {200: RECORDSETS},
-                query=request_fields.RECORDSET_FILTERS, is_list=True)
-def list_recordsets(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
-    return show_page(req, lambda context, page: api.central.find_recordsets(context, zone_id, page))
+OPERATIONS.add('GET', _ONE, 'Show a recordset', READER, {200: RECORDSET}, 'show_recordset')(
+    calls(lambda central: central.get_recordset))
+OPERATIONS.add('DELETE', _ONE, 'Delete a recordset', MEMBER, {202: RECORDSET}, 'delete_recordset',
+               headers=request_fields.CONDITION)(calls(lambda central: central.delete_recordset))
+OPERATIONS.add('GET', '/v2/recordsets', 'List recordsets of all zones', READER, {200: RECORDSETS},
+               'list_all_recordsets', query=request_fields.RECORDSET_FILTERS, is_list=True)(
+    lists(lambda central: central.find_all_recordsets))
+OPERATIONS.add('GET', _ALL, "List a zone's recordsets", READER, {200: RECORDSETS}, 'list_recordsets',
+               query=request_fields.RECORDSET_FILTERS, is_list=True)(lists(lambda central: central.find_recordsets))
 
 
 @OPERATIONS.add('POST', _ALL, 'Create a recordset', MEMBER, {202: RECORDSET}, body=request_fields.RECORDSET_CREATE,
@@ -48,11 +51,6 @@ def create_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_
     values = {name: value for name, value in body.items() if value is not None}
     api.central.get_domain(requester(req), zone_id)  # 404 comes first
     return api.central.create_recordset(requester(req), zone_id, values)
-
-
-@OPERATIONS.add('GET', _ONE, 'Show a recordset', READER, {200: RECORDSET})
-def show_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> RecordSet:
-    return api.central.get_recordset(requester(req), zone_id, recordset_id)
 
 
 @OPERATIONS.add('PATCH', _ONE, "Change a recordset's records, TTL or description (the same as PUT)", MEMBER,
@@ -72,12 +70,6 @@ def update_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_
     return api.central.update_recordset(requester(req), zone_id, recordset_id, values)
 
 
-@OPERATIONS.add('DELETE', _ONE, 'Delete a recordset', MEMBER, {202: RECORDSET}, headers=request_fields.CONDITION)
-def delete_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str,
-                     recordset_id: str) -> RecordSet:
-    return api.central.delete_recordset(requester(req), zone_id, recordset_id)
-
-
 @OPERATIONS.add('POST', f'{_ONE}/tasks/lock', 'Lock a recordset, so that it is not changed', MEMBER, {200: RECORDSET},
                 body=request_fields.LOCK, headers=request_fields.CONDITION)
 @OPERATIONS.add('POST', f'{_ONE}/tasks/unlock', 'Unlock a recordset', MEMBER, {200: RECORDSET}, name='unlock_recordset',
@@ -87,12 +79,6 @@ def lock_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_id
     reason = None if req.context.operation.body is None else request.body(req)['reason']
     return api.central.set_recordset_lock(requester(req), zone_id, recordset_id, reason,
                                           req.context.allows(LOCK_AS_ADMIN))
-
-
-@OPERATIONS.add('GET', '/v2/recordsets', 'List recordsets of all zones', READER, {200: RECORDSETS},
-                query=request_fields.RECORDSET_FILTERS, is_list=True)
-def list_all_recordsets(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-    return show_page(req, api.central.find_all_recordsets)
 
 
 @OPERATIONS.add('GET', '/v2/recordsets/{recordset_id}', 'Redirect to a recordset', READER, {301: RECORDSET},

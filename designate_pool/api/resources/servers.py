@@ -7,7 +7,7 @@ import falcon
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
-from designate_pool.api.resources.base import Api, find_all_pools
+from designate_pool.api.resources.base import Api, calls, find_all_pools
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, TEXT, TEXTS, VERSIONED,
                                                AnswerForm, Json, ListAnswer, maybe, rows)
@@ -15,7 +15,7 @@ from designate_pool.api.schema.operation import OPERATOR, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.views.zone_servers import SERVER_IDENTITY
 from designate_pool.errors import Conflict
-from designate_pool.model import Comparison, PoolServer, Reloaded, ServerReport, dashed
+from designate_pool.model import Comparison, Reloaded, ServerReport, dashed
 
 _ONE = '/v2/servers/{server_id}'
 FILTERS = {'pool_id': RequestField(request_fields.identifier)}
@@ -65,6 +65,13 @@ COMPARISON = AnswerForm('Comparison', {
 }, {'server': lambda comparison: f'/v2/servers/{dashed(comparison.server_id)}'})
 RELOADED = AnswerForm('Reloaded', dict.fromkeys(('joined', 'changed', 'draining'), TEXTS))
 OPERATIONS = Operations('servers')
+OPERATIONS.add('POST', f'{_ONE}/maintenance', 'Put a server into maintenance until it is resumed', OPERATOR,
+               {202: SERVER}, 'rest_server', body={}, body_optional=True)(calls(lambda central: central.rest_server))
+OPERATIONS.add('POST', f'{_ONE}/resume', 'Resume a server: it catches up and counts again', OPERATOR, {202: SERVER},
+               'resume_server', body={}, body_optional=True)(calls(lambda central: central.resume_server))
+OPERATIONS.add('POST', f'{_ONE}/drain', 'Drain a server: take it out of the pool', OPERATOR, {202: SERVER},
+               'drain_server', body=request_fields.SERVER_DRAIN, body_optional=True)(
+    calls(lambda central: central.drain_server))
 
 
 @OPERATIONS.add('GET', '/v2/servers', 'List the servers of all pools with their state', OPERATOR, {200: SERVERS},
@@ -92,26 +99,6 @@ def reload_servers(api: Api, req: falcon.Request, resp: falcon.Response) -> Relo
 @OPERATIONS.add('GET', _ONE, 'Show a server with its state and failures', OPERATOR, {200: SERVER_REPORT})
 def show_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> Json:
     return _reported(api.central.report_server(pool_requester(req), server_id), req.prefix)
-
-
-@OPERATIONS.add('POST', _ONE + '/maintenance', 'Put a server into maintenance until it is resumed', OPERATOR,
-                {202: SERVER}, body={}, body_optional=True)
-def rest_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> PoolServer:
-    request.body(req)
-    return api.central.rest_server(requester(req), server_id)
-
-
-@OPERATIONS.add('POST', _ONE + '/resume', 'Resume a server: it catches up and counts again', OPERATOR, {202: SERVER},
-                body={}, body_optional=True)
-def resume_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> PoolServer:
-    request.body(req)
-    return api.central.resume_server(requester(req), server_id)
-
-
-@OPERATIONS.add('POST', _ONE + '/drain', 'Drain a server: take it out of the pool', OPERATOR, {202: SERVER},
-                body=request_fields.SERVER_DRAIN, body_optional=True)
-def drain_server(api: Api, req: falcon.Request, resp: falcon.Response, server_id: str) -> PoolServer:
-    return api.central.drain_server(requester(req), server_id, **request.body(req))
 
 
 @OPERATIONS.add('POST', _ONE + '/resync', 'Compare a server with the database, and repair it if asked to', OPERATOR,

@@ -85,14 +85,10 @@ _add_operations(
         'resource_id': ID,
         **VERSIONED,
     }, {'self': lambda tsigkey: f'/v2/tsigkeys/{dashed(tsigkey.id)}'})),
-    {
-        'name': RequestField(request_fields.some_text),
-        'algorithm': RequestField(request_fields.some_text),
-        'scope': RequestField(request_fields.upper_text),
-        'resource_id': RequestField(request_fields.identifier),
-    },
+    request_fields.optional(name=request_fields.some_text, algorithm=request_fields.some_text,
+                            scope=request_fields.upper_text, resource_id=request_fields.identifier),
     {name: RequestField(kind, required=True) for name, kind in _KEY.items()},
-    {**{name: RequestField(kind) for name, kind in _KEY.items()}, **_FIXED},
+    {**request_fields.optional(**_KEY), **_FIXED},
     'List TSIG keys', 'Create a TSIG key that may transfer the zones of a pool, or one zone',
     'Show a TSIG key without its secret', 'Change a TSIG key', 'Delete a TSIG key')
 _add_operations(

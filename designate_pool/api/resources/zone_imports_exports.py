@@ -31,11 +31,8 @@ from designate_pool.storage.zones import zone_tasks
 
 #: The attribute that names the pool of a zone.
 POOL_ID = 'pool_id'
-_FILTERS = {
-    'status': request_fields.RequestField(request_fields.upper_text),
-    'zone_id': request_fields.RequestField(request_fields.identifier),
-    'message': request_fields.RequestField(request_fields.some_text),
-}
+_FILTERS = request_fields.optional(status=request_fields.upper_text, zone_id=request_fields.identifier,
+                                   message=request_fields.some_text)
 #: An import as JSON, as Designate has it since version 2.4.
 _WITH_ATTRIBUTES = {
     'zonefile': request_fields.RequestField(request_fields.JsonType({'type': 'string'}), required=True,

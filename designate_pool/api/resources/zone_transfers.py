@@ -11,13 +11,13 @@ import falcon
 from designate_pool.api.auth.identity import check_rule
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
-from designate_pool.api.resources.base import Api, show_page
+from designate_pool.api.resources.base import Api, calls, lists, show_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (CHANGE_LINK, ID, MOMENT, TEXT, AnswerForm, Json, ListAnswer, maybe,
                                                member, zone_path)
 from designate_pool.api.schema.operation import ADMIN, MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.model import TransferStatus, ZoneShare, ZoneTransferAccept, ZoneTransferRequest, dashed
+from designate_pool.model import TransferStatus, ZoneShare, ZoneTransferRequest, dashed
 
 #: The policy rules for creating requests, and so for their keys, and for giving away zones without a request.
 _CREATE, _GIVE = 'create_transfer_request', 'give_zone'
@@ -81,6 +81,18 @@ SHARE = AnswerForm('ZoneShare', {
     'zone': lambda share: zone_path(share.domain_id)})
 SHARES = ListAnswer('ZoneShares', 'shared_zones', SHARE)
 OPERATIONS = Operations('zone_transfers')
+OPERATIONS.add('DELETE', _REQUEST, 'Withdraw a transfer request', MEMBER, {204: None}, 'delete_transfer_request')(
+    calls(lambda central: central.delete_transfer_request))
+OPERATIONS.add('GET', _ACCEPTS, 'List accepted transfers', ADMIN, {200: ACCEPTS}, 'list_transfer_accepts',
+               query=_FILTERS, is_list=True)(lists(lambda central: central.find_transfer_accepts))
+OPERATIONS.add('GET', _ACCEPT, 'Show an accepted transfer', READER, {200: ACCEPT}, 'show_transfer_accept')(
+    calls(lambda central: central.get_transfer_accept))
+OPERATIONS.add('GET', _SHARE, 'Show a share of a zone', READER, {200: SHARE}, 'show_zone_share', tag='zone_shares')(
+    calls(lambda central: central.get_share))
+OPERATIONS.add('GET', _SHARES, 'List the shares of a zone', READER, {200: SHARES}, 'list_zone_shares', 'zone_shares',
+               query=_SHARE_FILTERS, is_list=True)(lists(lambda central: central.find_shares))
+OPERATIONS.add('DELETE', _SHARE, 'End a share of a zone', MEMBER, {204: None}, 'delete_zone_share', tag='zone_shares')(
+    calls(lambda central: central.unshare_domain))
 
 
 @OPERATIONS.add('GET', _REQUESTS, 'List the transfer requests of a project, and those to it', READER, {200: REQUESTS},
@@ -117,16 +129,6 @@ def update_transfer_request(api: Api, req: falcon.Request, resp: falcon.Response
     return _shown(req, api.central.update_transfer_request(requester(req), transfer_request_id, values))
 
 
-@OPERATIONS.add('DELETE', _REQUEST, 'Withdraw a transfer request', MEMBER, {204: None})
-def delete_transfer_request(api: Api, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
-    api.central.delete_transfer_request(requester(req), transfer_request_id)
-
-
-@OPERATIONS.add('GET', _ACCEPTS, 'List accepted transfers', ADMIN, {200: ACCEPTS}, query=_FILTERS, is_list=True)
-def list_transfer_accepts(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-    return show_page(req, api.central.find_transfer_accepts)
-
-
 @OPERATIONS.add('POST', _ACCEPTS, 'Take over a zone by a transfer request and its key', MEMBER, {201: ACCEPT},
                 has_location=True, body=_NEW_ACCEPT)
 def create_transfer_accept(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
@@ -135,34 +137,12 @@ def create_transfer_accept(api: Api, req: falcon.Request, resp: falcon.Response)
     return ACCEPT.show(accept, req.prefix, key=body['key'])
 
 
-@OPERATIONS.add('GET', _ACCEPT, 'Show an accepted transfer', READER, {200: ACCEPT})
-def show_transfer_accept(api: Api, req: falcon.Request, resp: falcon.Response,
-                         transfer_accept_id: str) -> ZoneTransferAccept:
-    return api.central.get_transfer_accept(requester(req), transfer_accept_id)
-
-
-@OPERATIONS.add('GET', _SHARES, 'List the shares of a zone', READER, {200: SHARES}, query=_SHARE_FILTERS, is_list=True,
-                tag='zone_shares')
-def list_zone_shares(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Json:
-    return show_page(req, lambda context, page: api.central.find_shares(context, zone_id, page))
-
-
 @OPERATIONS.add('POST', _SHARES, 'Share a zone with another project', MEMBER, {201: SHARE}, has_location=True,
                 body=_NEW_SHARE, tag='zone_shares')
 def create_zone_share(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> ZoneShare:
     values = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
     api.check_project(req, values['target_project_id'])
     return api.central.share_domain(requester(req), zone_id, values)
-
-
-@OPERATIONS.add('GET', _SHARE, 'Show a share of a zone', READER, {200: SHARE}, tag='zone_shares')
-def show_zone_share(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, share_id: str) -> ZoneShare:
-    return api.central.get_share(requester(req), zone_id, share_id)
-
-
-@OPERATIONS.add('DELETE', _SHARE, 'End a share of a zone', MEMBER, {204: None}, tag='zone_shares')
-def delete_zone_share(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str, share_id: str) -> None:
-    api.central.unshare_domain(requester(req), zone_id, share_id)
 
 
 def _shown(req: falcon.Request, transfer_request: ZoneTransferRequest) -> Json:

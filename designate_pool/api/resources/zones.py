@@ -15,7 +15,7 @@ import falcon
 from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
-from designate_pool.api.resources.base import Api, show_page
+from designate_pool.api.resources.base import Api, calls, lists, show_page
 from designate_pool.api.resources.zone_imports_exports import send_version
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ABSENT, ACTION, CHANGE_LINK, COUNT, FLAG, ID, LOCK, MOMENT, RELEASE,
@@ -160,11 +160,35 @@ ZONE_SIGNING = AnswerForm('ZoneSigning', {
     }))).of(_keys),
 }, {'self': lambda zone: f'{zone_path(zone.domain.id)}/dnssec', 'zone': lambda zone: zone_path(zone.domain.id)})
 OPERATIONS = Operations('zones')
-
-
-@OPERATIONS.add('GET', '/v2/zones', 'List zones', READER, {200: ZONES}, query=request_fields.ZONE_FILTERS, is_list=True)
-def list_zones(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
-    return show_page(req, api.central.find_domains)
+OPERATIONS.add('GET', '/v2/zones', 'List zones', READER, {200: ZONES}, 'list_zones', query=request_fields.ZONE_FILTERS,
+               is_list=True)(lists(lambda central: central.find_domains))
+OPERATIONS.add('GET', _ONE, 'Show a zone', READER, {200: ZONE}, 'show_zone')(calls(lambda central: central.get_domain))
+OPERATIONS.add('POST', f'{_ONE}/tasks/continue_release', 'Have a staged release go on; one that failed begins again',
+               ADMIN, {202: ZONE}, 'continue_release', headers=request_fields.CONDITION)(
+    calls(lambda central: central.frozen_pools.continue_release))
+OPERATIONS.add('POST', f'{_DELETED}/tasks/restore', 'Restore a deleted zone', MEMBER, {202: ZONE}, 'restore_zone',
+               has_location=True)(calls(lambda central: central.restore_domain, zone_creator))
+OPERATIONS.add('DELETE', _DELETED, 'Delete a deleted zone for good', MEMBER, {204: None}, 'purge_zone')(
+    calls(lambda central: central.purge_domain))
+OPERATIONS.add('POST', f'{_ONE}/tasks/xfr', 'Refresh a secondary zone from its masters now', MEMBER, {202: ZONE},
+               'xfr_zone')(calls(lambda central: central.refresh_domain))
+OPERATIONS.add('POST', _SIGNING, 'Have a zone signed', MEMBER, {202: ZONE_SIGNING}, 'sign_zone', 'zone_signing', body={
+    'policy': request_fields.RequestField(request_fields.some_text, example='default')}, body_optional=True)(
+    calls(lambda central: central.dnssec.enable))
+OPERATIONS.add('POST', f'{_SIGNING}/tasks/roll', 'Have a new key follow one of a signed zone', MEMBER,
+               {202: ZONE_SIGNING}, 'roll_zone_key', 'zone_signing', body={'role': request_fields.RequestField(
+                   request_fields.one_of(*(role.value for role in KeyRole)), required=True)})(
+    calls(lambda central: central.dnssec.roll))
+OPERATIONS.add('POST', f'{_SIGNING}/tasks/confirm_ds', 'Say that all servers of the parent have the DS, or none has',
+               MEMBER, {202: ZONE_SIGNING}, 'confirm_zone_ds', 'zone_signing', body={
+                   'present': request_fields.RequestField(request_fields.flag, required=True)})(
+    calls(lambda central: central.dnssec.confirm_ds))
+# Without a reason the keys wait for the server again.
+OPERATIONS.add('POST', f'{_SIGNING}/tasks/skip_server', 'Have the keys of a zone wait no more for a server, or again',
+               ADMIN, {202: ZONE_SIGNING}, 'skip_zone_server', 'zone_signing', body={
+                   'server': request_fields.RequestField(request_fields.some_text, required=True),
+                   'reason': request_fields.RequestField(request_fields.some_text, example='it is being replaced')})(
+    calls(lambda central: central.dnssec.skip_server))
 
 
 @OPERATIONS.add('POST', '/v2/zones', 'Create a zone', MEMBER, {202: ZONE}, has_location=True,
@@ -190,11 +214,6 @@ def _with_masters(given: dict[str, Any]) -> dict[str, Any]:
     if masters:
         raise InvalidField(field='masters', why='must be empty; only secondary zones have masters')
     return given
-
-
-@OPERATIONS.add('GET', _ONE, 'Show a zone', READER, {200: ZONE})
-def show_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
-    return api.central.get_domain(requester(req), zone_id)
 
 
 @OPERATIONS.add('PATCH', _ONE, "Change a zone's email, TTL, description or masters", MEMBER, {202: ZONE},
@@ -239,12 +258,6 @@ def unfreeze_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id:
     return api.central.frozen_pools.release(requester(req), zone_id, body['reason'])
 
 
-@OPERATIONS.add('POST', f'{_ONE}/tasks/continue_release', 'Have a staged release go on; one that failed begins again',
-                ADMIN, {202: ZONE}, headers=request_fields.CONDITION)
-def continue_release(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
-    return api.central.frozen_pools.continue_release(requester(req), zone_id)
-
-
 @OPERATIONS.add('POST', f'{_ONE}/tasks/abort_release', 'Give all servers the contents before a staged release', ADMIN,
                 {202: ZONE}, headers=request_fields.CONDITION)
 def abort_release(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
@@ -272,14 +285,6 @@ def show_zone_signing(api: Api, req: falcon.Request, resp: falcon.Response, zone
     return api.central.dnssec.show(requester(req), zone_id)
 
 
-@OPERATIONS.add('POST', _SIGNING, 'Have a zone signed', MEMBER, {202: ZONE_SIGNING}, tag='zone_signing',
-                body={'policy': request_fields.RequestField(request_fields.some_text, example='default')},
-                body_optional=True)
-def sign_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
-    body = request.body(req)
-    return api.central.dnssec.enable(requester(req), zone_id, body.get('policy', 'default'))
-
-
 @OPERATIONS.add('DELETE', _SIGNING, 'Have a zone unsigned, once nothing relies on its signatures', MEMBER,
                 {202: ZONE_SIGNING, 204: None}, tag='zone_signing',
                 query={'force': request_fields.RequestField(request_fields.flag_word)})
@@ -292,30 +297,6 @@ def unsign_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: s
     return signed
 
 
-@OPERATIONS.add('POST', f'{_SIGNING}/tasks/roll', 'Have a new key follow one of a signed zone', MEMBER,
-                {202: ZONE_SIGNING}, tag='zone_signing', body={'role': request_fields.RequestField(
-                    request_fields.one_of(*(role.value for role in KeyRole)), required=True)})
-def roll_zone_key(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
-    return api.central.dnssec.roll(requester(req), zone_id, request.body(req)['role'])
-
-
-@OPERATIONS.add('POST', f'{_SIGNING}/tasks/confirm_ds', 'Say that all servers of the parent have the DS, or none has',
-                MEMBER, {202: ZONE_SIGNING}, tag='zone_signing',
-                body={'present': request_fields.RequestField(request_fields.flag, required=True)})
-def confirm_zone_ds(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
-    return api.central.dnssec.confirm_ds(requester(req), zone_id, request.body(req)['present'])
-
-
-@OPERATIONS.add('POST', f'{_SIGNING}/tasks/skip_server', 'Have the keys of a zone wait no more for a server, or again',
-                ADMIN, {202: ZONE_SIGNING}, tag='zone_signing', body={
-                    'server': request_fields.RequestField(request_fields.some_text, required=True),
-                    'reason': request_fields.RequestField(request_fields.some_text, example='it is being replaced')})
-def skip_zone_server(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> SignedZone:
-    """Without *reason* the keys wait for the server again."""
-    body = request.body(req)
-    return api.central.dnssec.skip_server(requester(req), zone_id, body['server'], body.get('reason'))
-
-
 @OPERATIONS.add('GET', '/v2/deleted_zones', 'List deleted zones that can be restored', READER, {200: DELETED_ZONES},
                 query=request_fields.ZONE_FILTERS, is_list=True)
 def list_deleted_zones(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
@@ -325,16 +306,6 @@ def list_deleted_zones(api: Api, req: falcon.Request, resp: falcon.Response) -> 
 @OPERATIONS.add('GET', _DELETED, 'Show a deleted zone', READER, {200: DELETED_ZONE})
 def show_deleted_zone(api: Api, req: falcon.Request, resp: falcon.Response, deleted_zone_id: str) -> Json:
     return _deleted(api, api.central.get_deleted_domain(requester(req), deleted_zone_id), req.prefix)
-
-
-@OPERATIONS.add('POST', f'{_DELETED}/tasks/restore', 'Restore a deleted zone', MEMBER, {202: ZONE}, has_location=True)
-def restore_zone(api: Api, req: falcon.Request, resp: falcon.Response, deleted_zone_id: str) -> Domain:
-    return api.central.restore_domain(zone_creator(req), deleted_zone_id)
-
-
-@OPERATIONS.add('DELETE', _DELETED, 'Delete a deleted zone for good', MEMBER, {204: None})
-def purge_zone(api: Api, req: falcon.Request, resp: falcon.Response, deleted_zone_id: str) -> None:
-    api.central.purge_domain(requester(req), deleted_zone_id)
 
 
 def _deleted(api: Api, domain: Domain, base: str) -> Json:
@@ -407,11 +378,6 @@ def show_zone_difference(api: Api, req: falcon.Request, resp: falcon.Response, z
     former, head, changes = api.storage.read(queries.changes_between, requester(req), zone_id, first,
                                              *api.central.version_at('to', to), _MOST_CHANGED)
     return {'from_serial': former.serial, 'to_serial': head.serial, 'changes': list(map(dataclasses.asdict, changes))}
-
-
-@OPERATIONS.add('POST', f'{_ONE}/tasks/xfr', 'Refresh a secondary zone from its masters now', MEMBER, {202: ZONE})
-def xfr_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
-    return api.central.refresh_domain(requester(req), zone_id)
 
 
 @OPERATIONS.add('POST', f'{_ONE}/changes', 'Make many changes of a zone under one new serial', MEMBER, {202: ZONE},

@@ -196,6 +196,11 @@ class RequestField:
 Table = Mapping[str, RequestField]
 
 
+def optional(**kinds: JsonType) -> dict[str, RequestField]:
+    """A table of fields that may be left out, and are passed on by their own names."""
+    return {name: RequestField(kind) for name, kind in kinds.items()}
+
+
 def schema_of(table: Table) -> dict[str, Any]:
     """The JSON Schema of an object that a table describes."""
     return shape({name: field.schema for name, field in table.items()},
@@ -406,22 +411,18 @@ ZONE_CREATE = {
     'email': RequestField(some_text, nullable=True, example='hostmaster@example.com'),
     'ttl': RequestField(number, nullable=True, example=3600),
     'description': RequestField(text, nullable=True),
-    'type': RequestField(one_of('PRIMARY', 'SECONDARY')),
-    'masters': RequestField(names),
-    'attributes': RequestField(attributes),
-    'recordsets': RequestField(objects(RECORDSET_CREATE)),
+    **optional(type=one_of('PRIMARY', 'SECONDARY'), masters=names, attributes=attributes,
+               recordsets=objects(RECORDSET_CREATE)),
 }
 ZONE_UPDATE = {
     'email': RequestField(some_text, example='hostmaster@example.com'),
     'ttl': RequestField(number, example=3600),
     'description': RequestField(text, nullable=True),
     'attributes': RequestField(attributes),
-    'masters': RequestField(names),
-    'requires_approval': RequestField(flag),
+    **optional(masters=names, requires_approval=flag),
     **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'version',
                      'created_at', 'updated_at', 'transferred_at', 'shared', 'freeze', 'release', 'lock_reason',
-                     'locked_by_admin',
-                     'locked_recordsets'), RequestField(fixed)),
+                     'locked_by_admin', 'locked_recordsets'), RequestField(fixed)),
 }
 RECORDSET_UPDATE = {
     'records': RequestField(texts, example=('192.0.2.1', '192.0.2.2')),
@@ -447,17 +448,13 @@ ZONE_REVERT = {
     'to': RequestField(some_text, required=True, example='2h'),
     'name': RequestField(lower_text, example='www.example.com.'),
     'type': RequestField(upper_text, example='A'),
-    'serial': RequestField(serial),
-    'dry_run': RequestField(flag),
+    **optional(serial=serial, dry_run=flag),
 }
 PLAN_CREATE = {
-    'id': RequestField(identifier),
-    'pool_name': RequestField(some_text),
+    **optional(id=identifier, pool_name=some_text),
     'zone_name': RequestField(some_text, required=True, key='zone', example='example.com.'),
     'target': RequestField(some_text, required=True, example='pool'),
-    'desired_digest': RequestField(text),
-    'existing_digest': RequestField(text),
-    **dict.fromkeys(('creates', 'updates', 'deletes'), RequestField(number)),
+    **optional(desired_digest=text, existing_digest=text, creates=number, updates=number, deletes=number),
     'why': RequestField(lines, nullable=True),
     'document': RequestField(document, required=True),
     'expires_at': RequestField(moment, nullable=True),
@@ -467,12 +464,8 @@ PLAN_SETTLE = {
     'why': RequestField(lines, nullable=True),
 }
 SERVER_DRAIN = {'delete_zones': RequestField(flag)}
-SERVER_RESYNC = {
-    'fix': RequestField(flag),
-    'delete_extra': RequestField(number, nullable=True),
-    'contents': RequestField(flag),
-    'primary': RequestField(flag),
-}
+SERVER_RESYNC = {**optional(fix=flag, contents=flag, primary=flag),
+                 'delete_extra': RequestField(number, nullable=True)}
 
 #: Central's criteria are texts.
 _number_as_text = JsonType(number.schema, lambda name, value: str(_whole(name, value)))
@@ -485,24 +478,11 @@ CHANGE_FILTERS = {
     'state': RequestField(upper_text),
     'zone_id': RequestField(identifier, key='domain_id'),
 }
-CHANGE_REFUSE = {'reason': RequestField(lines, nullable=True)}
-ZONE_FILTERS = {
-    'name': RequestField(lower_text),
-    'email': RequestField(some_text),
-    'status': RequestField(upper_text),
-    'pool_id': RequestField(identifier),
-    'type': RequestField(upper_text),
-    'ttl': RequestField(_number_as_text),
-    'description': RequestField(some_text),
-}
-RECORDSET_FILTERS = {
-    'name': RequestField(lower_text),
-    'type': RequestField(upper_text),
-    'data': RequestField(some_text),
-    'status': RequestField(upper_text),
-    'ttl': RequestField(_number_as_text),
-    'description': RequestField(some_text),
-}
+CHANGE_REFUSE = {'reason': RequestField(lines, nullable=True, key='why')}
+ZONE_FILTERS = optional(name=lower_text, email=some_text, status=upper_text, pool_id=identifier, type=upper_text,
+                        ttl=_number_as_text, description=some_text)
+RECORDSET_FILTERS = optional(name=lower_text, type=upper_text, data=some_text, status=upper_text, ttl=_number_as_text,
+                             description=some_text)
 #: The variable parts of paths that are not ids.
 PATH_PARTS = {'at': some_text, 'change_id': plan_id, 'floating_ip': floating_ip, 'plan_id': plan_id,
               'project_id': project, 'report': some_text, 'to': some_text, 'zone': some_text}

@@ -142,7 +142,7 @@ class SignedZones:
             return {'ds_seen': _said(zone_signing.CONFIRMED, context, now, zone.ds if present else ())}
         return self._change(context, domain_id, confirm)
 
-    def skip_server(self, context: Context, domain_id: str, server: str, reason: str | None) -> SignedZone:
+    def skip_server(self, context: Context, domain_id: str, server: str, reason: str | None = None) -> SignedZone:
         """Wait no more for a server, by its label, or one of the parent's; without a reason, wait for it again."""
         server = fields.text('server', server, 255)
         reason = None if reason is None else fields.text('reason', reason, 255)
