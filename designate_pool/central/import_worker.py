@@ -142,8 +142,8 @@ class ImportWorker:
                 new, contents = zonefile_parser.parse(_lines([zone_files.get(task.id, b'')]), limits)
             except (PoolError, UnicodeDecodeError):  # the error is found again when it is run by itself
                 continue
-            sets = _if_few(contents)
-            if sets is not None:
+            sets = list(itertools.islice(contents, _MOST_RECORDS + 1))
+            if sum(len(recordset.rdatas) for recordset in sets) <= _MOST_RECORDS:
                 new = dataclasses.replace(new, pool_id=task.pool_id, attributes=task.attributes)
                 zones.append(NewZone(domain_id, new, sets, task.request_id, versions.actor_of(task.actor)))
                 read[domain_id] = task, contents
@@ -272,18 +272,6 @@ class _Parts:
 
     def __iter__(self) -> Iterator[Sequence[WantedRecordSet]]:
         return self._guarded(self._contents.parts())
-
-
-def _if_few(contents: Iterable[WantedRecordSet]) -> list[WantedRecordSet] | None:
-    """The recordsets of a zone file; None if they have many records, of which no more is made then."""
-    sets: list[WantedRecordSet] = []
-    records = 0
-    for recordset in contents:
-        records += len(recordset.rdatas)
-        if records > _MOST_RECORDS:
-            return None
-        sets.append(recordset)
-    return sets
 
 
 def _ended(task: ZoneTask, status: ZoneTaskStatus, domain_id: str | None, message: str) -> ZoneTask:
