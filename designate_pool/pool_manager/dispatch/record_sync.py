@@ -24,7 +24,8 @@ from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, PoolError, UnsafePlan
-from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, some
+from designate_pool.model import (LAST_STAGE, CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id,
+                                  some)
 from designate_pool.planner.plan import safety
 from designate_pool.planner.plan.plan import CONFLICT, Plan
 from designate_pool.planner.processors.filters import TypeAllow
@@ -88,7 +89,7 @@ class RecordSync:
                 serial = attempt.run()
             is_overtaken = attempt.has_written and attempt.is_overtaken()
             newest = self._storage.read(domain_store.newest, domain.name, self.pool.name) if is_overtaken else None
-            newest = newest and newest.permitted_at(self.pool.stages.get(backend.server.id, 0))
+            newest = newest and newest.permitted_at(self.pool.stages.get(backend.server.id, LAST_STAGE))
             if newest is None or newest.abandoned:
                 break
             LOG.warning('%s: %s was changed by another pool manager at the same time; it is written again',
@@ -141,7 +142,7 @@ class _ZoneSync:
         :raises TimeoutError: when it took too long; the next attempt continues from what was done
         """
         contents = self._storage.read(versions.permitted_texts, self.domain.id,
-                                      self._pool.stages.get(self._server.id, 0))
+                                      self._pool.stages.get(self._server.id, LAST_STAGE))
         if contents is None:
             raise BackendError(why=f'{self.domain.name} is not there any more')
         self._serial = contents[0].serial
