@@ -140,12 +140,6 @@ class NotSigned(NotFound):
     type = 'zone_not_signed'
 
 
-class DeletedDomainNotFound(NotFound):
-    """There is no deleted zone {domain} that can be restored."""
-
-    type = 'deleted_zone_not_found'
-
-
 class ContentsNotKept(NotFound):
     """The contents of {domain} at {at} are not known: {why}."""
 
@@ -279,13 +273,6 @@ class DatabaseTooNew(PoolError):
     """The database is at revision {found}, newer than this program knows ({wanted}); install a newer version."""
 
     type = 'database_too_new'
-
-
-class NotImplementedHere(PoolError):
-    """{what}; instead, {instead}."""
-
-    code = 501
-    type = 'not_implemented'
 
 
 class ServiceUnavailable(PoolError):

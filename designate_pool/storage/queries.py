@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TypeVar
 
-from designate_pool.errors import (SHARED, ContentsNotKept, DeletedDomainNotFound, DomainNotFound, Forbidden,
-                                   PoolNotFound, RecordSetNotFound)
+from designate_pool.errors import (SHARED, ContentsNotKept, DomainNotFound, Forbidden, PoolNotFound, RecordSetNotFound,
+                                   Refused)
 from designate_pool.model import (Action, ChangedSet, Context, Domain, PageRequest, Pool, Record, RecordSet,
                                   ServerStatus, Status, Task, Version, ZoneHead)
 from designate_pool.model.differences import RecordDifference
@@ -57,11 +57,11 @@ def owned(tx: Tx, context: Context, domain_id: str, domain: Domain | None, or_de
 def restorable(context: Context, domain_id: str, domain: Domain | None) -> Domain:
     """*domain*, for its owner, when it is deleted, or being deleted, and can be restored.
 
-    :raises DeletedDomainNotFound: when it is another one, or None
+    :raises Refused: when it is another one, or None
     """
     if (domain is None or domain.deleted_at is None or domain.moved_id is not None or domain.purged
             or not context.sees(domain.project_id)):
-        raise DeletedDomainNotFound(domain=domain_id)
+        raise Refused('deleted_zone_not_found', f'There is no deleted zone {domain_id} that can be restored.', 404)
     return domain
 
 

@@ -21,7 +21,7 @@ from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, TEXT,
 from designate_pool.api.schema.operation import MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.services.neutron import NeutronClient
-from designate_pool.errors import BadInput, NotFound, NotImplementedHere, PlanMoved, Refused, WaitsForApproval
+from designate_pool.errors import BadInput, NotFound, PlanMoved, Refused, WaitsForApproval
 from designate_pool.model import PTR, Context, FloatingIp, new_id
 
 _ALL, _ONE = '/v2/reverse/floatingips', '/v2/reverse/floatingips/{floating_ip}'
@@ -139,7 +139,7 @@ def _of_project(api: Api, req: falcon.Request) -> tuple[Context, NeutronClient]:
 
 def _neutron(api: Api) -> NeutronClient:
     if api.neutron is None:
-        raise NotImplementedHere(
-            what='Floating IPs are those of Neutron, which needs [service:api] auth = keystone',
-            instead='create the reverse zone and its PTR recordsets as any other')
+        raise Refused('not_implemented', 'Floating IPs are those of Neutron, which needs [service:api] auth = '
+                                         'keystone; instead, create the reverse zone and its PTR recordsets as any '
+                                         'other.', 501)
     return api.neutron

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import falcon
 
-from designate_pool.errors import NotImplementedHere, Refused, ServiceUnavailable
+from designate_pool.errors import Refused, ServiceUnavailable
 from designate_pool.settings import NeutronSettings
 
 
@@ -26,9 +26,8 @@ class NeutronClient:
         """The floating IPs of a project that the token of the request sees.
 
         :param region: None for all
-        :raises Refused: when the catalog has no Neutron there, or one answers otherwise
+        :raises Refused: when the catalog has no Neutron there, one answers otherwise, or openstacksdk is not installed
         :raises ServiceUnavailable: when one does not answer
-        :raises NotImplementedHere: when openstacksdk is not installed
         """
         endpoints = [endpoint for endpoint in self._settings.endpoints or self._in_catalog(req)
                      if region in (None, endpoint[0])]
@@ -51,8 +50,8 @@ class NeutronClient:
             import openstack
             from keystoneauth1 import exceptions, session, token_endpoint
         except ImportError as error:
-            raise NotImplementedHere(what=f'Floating IPs need more packages ({error})',
-                                     instead="install them with pip install 'designate-pool[neutron]'") from None
+            raise Refused('not_implemented', f'Floating IPs need more packages ({error}); instead, install them with '
+                                             "pip install 'designate-pool[neutron]'.", 501) from None
         asked = session.Session(auth=token_endpoint.Token(url, token), cert=self._settings.client_certificate_file,
                                 verify=not self._settings.insecure and (self._settings.ca_certificates_file or True),
                                 timeout=self._settings.timeout, app_name='designate-pool')
