@@ -219,12 +219,13 @@ class _InlineWorkers:
         return
 
 
-class Inline:
-    """Synchronous: everything is done when the call returns."""
+class Inline(Threads):
+    """Synchronous: everything is done when the call returns, but for native threads."""
 
     name = 'inline'
 
-    def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
+    @staticmethod
+    def spawn(work: Work, *args: Any, name: str) -> LoopTask:
         work(*args)
         return _Done()
 
@@ -233,12 +234,6 @@ class Inline:
 
     def workers(self, size: int, name: str) -> Workers:
         return _InlineWorkers()
-
-    def native(self, name: str, handle: Handle) -> NativeThread:
-        return _ThreadNative(name, handle)
-
-    def compute(self, work: Work, *args: Any) -> Any:
-        return work(*args)
 
 
 def patch() -> None:
