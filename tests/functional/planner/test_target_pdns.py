@@ -298,14 +298,14 @@ def test_what_does_not_fit_into_one_request_goes_in_several_and_the_serial_last(
     long = ' '.join([f'"{"x" * 250}"'] * 8)
     desired = a_zone(''.join(f'h{number} TXT {long}\n' for number in range(count)), 9)
     seen = []
-    real = provider._patch
+    real = provider.patch
 
     def then_look(*given: Any) -> PdnsAnswer:
         answer = real(*given)
         seen.append(server.serial('example.com.'))
         return answer
 
-    monkeypatch.setattr(provider, '_patch', then_look)
+    monkeypatch.setattr(provider, 'patch', then_look)
     plan = planned(provider, desired)
     assert provider.apply(plan).applied == count + 2
     assert seen == [8] * (pieces - 1) + [9]
@@ -432,14 +432,14 @@ def test_killed_after_the_request_before_the_answer_and_again(server: PowerDns, 
     bring(provider, a_zone('www A 192.0.2.1\nold A 192.0.2.1\n', 1))
     desired = a_zone('www A 192.0.2.2\nnew A 192.0.2.1\n', 2)
     plan = planned(provider, desired)
-    real = provider._patch
+    real = provider.patch
 
     def lost(*given: Any) -> PdnsAnswer:
         real(*given)
         server.kill()
         raise ConnectionResetError(104, 'Connection reset by peer')
 
-    monkeypatch.setattr(provider, '_patch', lost)
+    monkeypatch.setattr(provider, 'patch', lost)
     with pytest.raises(ConnectionResetError):
         provider.apply(plan)
     monkeypatch.undo()
