@@ -31,6 +31,7 @@ class CastQueue:
             'the pool manager of %s is told about changes again', logging.WARNING)
 
     def put(self, context: Context, domains: Iterable[Domain]) -> None:
+        """Have *domains* cast soon."""
         self._queue.put(*((context, domain) for domain in domains))
 
     def stop(self, seconds: float = 5.0) -> None:

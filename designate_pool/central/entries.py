@@ -57,13 +57,16 @@ class Entries(Generic[Entry]):
         self._events = event_sender
 
     def create(self, context: Context, values: Mapping[str, Any]) -> Entry:
+        """Create an entry."""
         return self._events.value(events.CREATE, context, transactions.run(
             self._storage, self._create, new_id(), self._kind.parse(values, whole=True), self._storage.now()))
 
     def find(self, context: Context, page: PageRequest = PageRequest()) -> list[Entry]:
+        """The entries that match."""
         return self._storage.read(self._table.find, page)
 
     def get(self, context: Context, entry_id: str) -> Entry:
+        """One entry."""
         return self._present(self._storage.read(self._table.get, entry_id), entry_id)
 
     def update(self, context: Context, entry_id: str, values: Mapping[str, Any]) -> Entry:
@@ -72,6 +75,7 @@ class Entries(Generic[Entry]):
             self._storage, self._update, entry_id, self._kind.parse(values, whole=False), self._storage.now()))
 
     def delete(self, context: Context, entry_id: str) -> None:
+        """Delete an entry."""
         self._events.value(events.DELETE, context, transactions.run(self._storage, self._delete, entry_id))
 
     def _create(self, tx: Tx, entry_id: str, values: Mapping[str, Any], now: datetime) -> Entry:

@@ -46,7 +46,11 @@ class EventSender:
 
     def zone(self, verb: str, actor: Actor, domain: Domain, changed: bool = True,
              recordset: RecordSet | None = None) -> None:
-        """A change of a domain, or of one of its recordsets, was accepted; *changed*: the domain has a new serial."""
+        """A change of a domain, or of one of its recordsets, was accepted.
+
+        :param verb: ``create``, ``update`` or ``delete``
+        :param changed: whether the domain has a new serial
+        """
         if changed:
             metrics.TRANSITIONS.labels(domain.pool_name, Status.PENDING.value).inc()
             logs.transition(LOG, logging.INFO, '%s of %s at serial %d by %s: PENDING', domain.action, domain.name,
@@ -105,12 +109,14 @@ def request_id(context: Context) -> str:
 
 
 def zone_payload(domain: Domain) -> dict[str, Any]:
+    """The payload of an event of a zone."""
     return {'id': dashed(domain.id), 'name': domain.name, 'serial': domain.serial, 'status': domain.status.value,
             'action': domain.action.value, 'ttl': domain.ttl, 'project_id': domain.project_id or None,
             'pool_id': dashed(domain.pool_id), 'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
 
 
 def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
+    """The payload of an event of a recordset."""
     return {'id': dashed(recordset.id), 'zone_id': dashed(domain.id), 'zone_name': domain.name,
             'name': recordset.name, 'type': recordset.type, 'ttl': recordset.ttl,
             'records': [record.data for record in recordset.records[:MOST_RECORDS]],

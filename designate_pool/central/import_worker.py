@@ -74,6 +74,7 @@ class ImportWorker:
         self._ahead: Callable[[InsertionParts], InsertionParts] = lambda parts: parts
 
     def start(self, runtime: Runtime) -> None:
+        """Start the loops."""
         self._ahead = functools.partial(one_ahead, runtime.workers(1, 'central-imports-ahead'))
         for number, (smallest, largest) in enumerate(SIZE_LIMITS, 1):
             runtime.spawn(self._loop, largest, smallest, name=f'central-imports-{number}')
@@ -91,7 +92,11 @@ class ImportWorker:
             self._changed.notify_all()
 
     def run_next(self, largest: int | None = None, smallest: int = 0) -> bool:
-        """Run one import of a zone file of such a size in bytes, or several tiny ones; whether there may be more."""
+        """Run one import, or several of tiny zone files; whether there may be more.
+
+        :param largest: size of its zone file in bytes; None for any
+        :param smallest: likewise
+        """
         tasks, claim = self._claim_next(largest, smallest)
         try:
             for task in self._import_together(tasks, claim) if len(tasks) > 1 else tasks:

@@ -172,6 +172,7 @@ def find(tx: Tx, context: Context, criterion: Mapping[str, Any]) -> list[Managed
 # Resources of any kind
 
 def parse_resource(values: Any) -> dict[str, str]:
+    """The plugin, type and id of a resource, checked."""
     values = fields.mapping('resource', values)
     fields.refuse_unknown(values, 'resource.', _RESOURCE)
     resource = {name: fields.text(f'resource.{name}', values.get(name), 100) for name in _RESOURCE}

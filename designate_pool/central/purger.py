@@ -60,6 +60,7 @@ class Backlog:
         self._now = storage.now
 
     def resume(self) -> None:
+        """Resume everything."""
         try:
             self.resume_renewals()
         finally:
@@ -126,7 +127,10 @@ class FrozenPools:
         self._events = event_sender
 
     def freeze(self, context: Context, pool_id: str, reason: str, until: str | None = None) -> Pool:
-        """Have changes of a pool wait; *until* as for :func:`designate_pool.central.validation.fields.end_at`."""
+        """Have changes of a pool's domains wait, so that its servers get nothing new.
+
+        :param until: see :func:`designate_pool.central.validation.fields.end_at`; None for no end
+        """
         now = self._storage.now()
         freeze = Freeze(new_id(), fields.text('reason', reason, 255), now,
                         None if until is None else fields.end_at('until', until, now), context.user)
@@ -147,6 +151,7 @@ class FrozenPools:
         return pool
 
     def end_over(self) -> None:
+        """End the freezes whose time is over."""
         now = self._storage.now()
         for pool_id, freeze in self._storage.read(pool_store.frozen).items():
             if freeze.is_over(now):
@@ -230,4 +235,5 @@ class Purger:
         return removed
 
     def stop(self) -> None:
+        """End the loop."""
         self._stopping.set()

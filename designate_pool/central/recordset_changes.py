@@ -83,6 +83,7 @@ class DomainEdits(NamedTuple):
 
 def change_recordset(tx: Tx, request: RecordSetRequest, now: datetime, allowance: Allowance,
                      journal: Journal) -> RecordSetResult:
+    """Create, change or delete one recordset."""
     locked = domains.lock_for(tx, request.domain_id, request.context.operation_id)
     result = _change_recordsets(tx, [request], {request.domain_id: locked}, now, allowance, journal)[request]
     if isinstance(result, Exception):

@@ -98,6 +98,7 @@ def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now
 
 
 def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
+    """Have a secondary domain refreshed now."""
     domain = queries.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if not domain.is_secondary:
         raise BadInput(why=f'{domain.name} is a primary zone; only secondary zones are transferred from masters')

@@ -200,6 +200,7 @@ class RecordSetSpool:
 
     @property
     def is_in_memory(self) -> bool:
+        """Whether all recordsets are in memory, so far."""
         return not self._files
 
     def add(self, key: str, ttl: int, line: int, data: str | Rdata, given_name: str | None = None) -> int:
@@ -337,10 +338,12 @@ class _SetMistakes:
 
 
 def rdatas_of(data: Data) -> Iterable[str | Rdata]:
+    """The data of each record of a recordset."""
     return data.values() if isinstance(data, dict) else (data,)
 
 
 def text_of(data: str | Rdata) -> str:
+    """The text of a record's data."""
     return data if isinstance(data, str) else data.text
 
 

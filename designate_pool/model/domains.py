@@ -88,6 +88,7 @@ class Context:
 
     @property
     def actor(self) -> Actor:
+        """Who makes the changes of the request."""
         return Actor(self.user, self.project_id, self.address, self.client, self.approved_by)
 
     def sees(self, project_id: str) -> bool:
@@ -271,6 +272,7 @@ class Domain:
 
     @property
     def needs_approval(self) -> bool:
+        """Whether changes of it wait for approval."""
         return self.requires_approval or self.pool_requires_approval
 
     @property
@@ -339,10 +341,12 @@ class RecordSet:
 
     @property
     def shown_name(self) -> str:
+        """The name for users."""
         return self.given_name or self.name
 
     @property
     def etag(self) -> str:
+        """The entity tag, of what requests change."""
         return f'"{_digest(self.ttl, self.description, *sorted(record.data for record in self.records))}"'
 
     @property
@@ -535,11 +539,15 @@ class RefreshState:
 
 
 class ZoneTaskKind(Word):
+    """The kind of a zone task."""
+
     IMPORT = 'IMPORT'
     EXPORT = 'EXPORT'
 
 
 class ZoneTaskStatus(Word):
+    """The status of a zone task."""
+
     PENDING = 'PENDING'
     COMPLETE = 'COMPLETE'
     ERROR = 'ERROR'

@@ -78,6 +78,7 @@ class Release:
 
     @property
     def text(self) -> str:
+        """As it is stored: JSON."""
         return json.dumps(dataclasses.asdict(self))
 
 

@@ -232,6 +232,8 @@ class Comparison:
 
 
 class PlanState(Word):
+    """The state of a stored plan."""
+
     #: Made by an operator, who may apply it.
     STORED = 'STORED'
     #: Made by a pool manager, and too dangerous to be applied without approval.
@@ -285,6 +287,8 @@ class StoredPlan:
 
 
 class AuditKind(Word):
+    """What a round checks."""
+
     SERIALS = 'SERIALS'
     CONTENTS = 'CONTENTS'
     #: Of zones that are signed, whoever signs them; nothing is repaired.

@@ -34,6 +34,8 @@ class TsigKey:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Endpoint:
+    """An IP address and port."""
+
     host: str
     port: int
 
@@ -286,6 +288,7 @@ class Pool:
 
     @property
     def ns_records(self) -> list[tuple[str, int]]:
+        """The name servers with their priorities."""
         return list(zip(self.name_servers, self.priorities or range(1, len(self.name_servers) + 1)))
 
 

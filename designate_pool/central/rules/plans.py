@@ -211,10 +211,12 @@ def _as_json(value: Any) -> Any:
 
 
 def changes(plan: StoredPlan) -> list[Any]:
+    """What a waiting change changes."""
     return list(json.loads(plan.document or '{}').get('changes', ()))
 
 
 def get_change(tx: Tx, context: Context, plan_id: Any) -> StoredPlan:
+    """A change that waits for approval, or has."""
     plan = get(tx, context, plan_id)
     if plan.domain_id is None or plan.server_id is not None:
         raise PlanNotFound(plan=plan_id)
@@ -296,6 +298,7 @@ class WaitingChanges:
         return WaitsForApproval(**{**change.kwargs, 'plan': plan.id})
 
     def find(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredPlan]:
+        """Changes that wait for approval, or have."""
         page = dataclasses.replace(page, criterion={**page.criterion, 'is_change': 'true'})
         return self._storage.read(store.find, page, context.scope)
 

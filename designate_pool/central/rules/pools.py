@@ -26,6 +26,7 @@ CLAIM = timedelta(seconds=60)
 
 
 def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
+    """Create a pool."""
     present = pools.share(tx, name=pool.name)
     if present is not None and present.id != pool.id:
         raise _duplicate(pool)

@@ -105,6 +105,7 @@ class Allowance:
                                    **{name: stored[name] for name in RESOURCES if name in stored})
 
     def forget(self, project_id: str) -> None:
+        """Remove a project's quotas from the cache."""
         self._cache.pop(project_id, None)
 
     def for_new_domain(self, tx: Tx, project_id: str) -> Growth:
@@ -147,8 +148,10 @@ class Allowance:
                 check(quota, limit, size)
 
     def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: RecordSetEdits) -> None:
-        """Refuse edits of a locked domain, which affect its *present* recordsets, that make it too large.
+        """Refuse edits that make a zone too large.
 
+        :param domain: locked
+        :param present: the recordsets that *edits* affect
         :raises OverQuota: when the zone would grow beyond its project's quotas
         """
         if not edits.new_sets and not edits.new_records:
@@ -167,7 +170,9 @@ class Allowance:
                          functools.partial(store.count_records, tx, domain.id), more)
 
     def count_deletes(self, tx: Tx, context: Context, domain: Domain, edits: RecordSetEdits, now: datetime) -> Domain:
-        """The locked domain with the deletes of *edits* counted, for the caller to write; a guest's are its own.
+        """The locked domain with the deletes of *edits* counted, for the caller to write.
+
+        Those of a project that the domain is shared with are that project's.
 
         :raises OverQuota: when they are more than its project, or one of its zones, may have in an hour
         """
@@ -259,6 +264,7 @@ def check_project(context: Context, project_id: str) -> None:
 
 
 def parse_project_id(value: Any, field: str = 'project_id') -> str:
+    """The id of a project, checked."""
     project_id = fields.text(field, value, 36)
     if not project_id:
         raise InvalidField(field=field, why='empty')
@@ -266,6 +272,7 @@ def parse_project_id(value: Any, field: str = 'project_id') -> str:
 
 
 def parse_limits(given: Any) -> dict[str, int]:
+    """Quotas to be set, checked."""
     fields.refuse_unknown(fields.mapping('quotas', given), '', RESOURCES)
     for name, limit in given.items():
         if isinstance(limit, bool) or not isinstance(limit, int) or not UNLIMITED <= limit <= _MAX_LIMIT:

@@ -53,6 +53,7 @@ class RecordSetEdits:
 
     @property
     def contents(self) -> bool:
+        """Whether the served contents change, so that a new serial is needed."""
         return bool(self.new_sets or self.new_records or self.gone_sets or self.gone_records or self.touched_records)
 
     def __bool__(self) -> bool:
@@ -196,6 +197,7 @@ def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datet
 
 
 def served_ttl(domain: Domain, ttl: int | None) -> int:
+    """The TTL that is served: that of a recordset, or its domain's."""
     return domain.ttl if ttl is None else ttl
 
 

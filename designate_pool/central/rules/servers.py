@@ -23,6 +23,7 @@ Counts = dict[str, tuple[datetime, int]]
 
 
 def of_pool(tx: Tx, pool_name: str) -> list[PoolServer]:
+    """The servers of a pool."""
     return list(_roll(tx, pool_name).servers)
 
 
@@ -49,6 +50,7 @@ def _domains_of(tx: Tx, counts: Counts, pool_id: str, now: datetime) -> int:
 
 
 def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:
+    """Put a server into maintenance."""
     server = _present(tx, server_id)
     if server.state is ServerState.MAINTENANCE:
         return server
@@ -79,6 +81,7 @@ def resume(tx: Tx, server_id: str, now: datetime) -> PoolServer:
 
 
 def drain(tx: Tx, server_id: str, delete_zones: bool, now: datetime) -> PoolServer:
+    """Remove a server from its pool."""
     server = _present(tx, server_id)
     if server.state is ServerState.REMOVED:
         raise WrongServerState(server=server.label, state=server.state, why='there is nothing left to drain')

@@ -117,6 +117,7 @@ def find(tx: Tx, context: Context, domain_id: str, page: PageRequest) -> list[Zo
 
 
 def get(tx: Tx, context: Context, domain_id: str, share_id: str) -> ZoneShare:
+    """One share, for the owner of the domain."""
     return _get(tx, context, domain_id, share_id, domains.get(tx, domain_id))
 
 

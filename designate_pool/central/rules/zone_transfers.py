@@ -38,6 +38,7 @@ def new_key() -> str:
 
 
 def parse(given: Any) -> dict[str, Any]:
+    """The values of a new request, checked."""
     fields.refuse_unknown(fields.mapping('transfer_request', given), '', ('target_project_id', 'description'))
     with fields.every_mistake() as checked:
         target = checked(fields.optional_text, 'target_project_id', given.get('target_project_id'), 36)
@@ -46,6 +47,7 @@ def parse(given: Any) -> dict[str, Any]:
 
 
 def parse_changes(given: Any) -> str | None:
+    """The new description of a request."""
     fields.refuse_unknown(fields.mapping('transfer_request', given), '', ('description',))
     if 'description' not in given:
         raise InvalidField(field='description', why='missing')
@@ -54,6 +56,7 @@ def parse_changes(given: Any) -> str | None:
 
 def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, values: Mapping[str, Any],
            now: datetime) -> ZoneTransferRequest:
+    """Create the transfer request of a domain."""
     domain, _ = lock_domain(tx, context, domain_id)
     present = store.REQUESTS.get(tx, request_id)
     if present is not None:
@@ -79,6 +82,7 @@ def get(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
 
 
 def update(tx: Tx, context: Context, request_id: str, description: str | None, now: datetime) -> ZoneTransferRequest:
+    """Change the description of a transfer request."""
     old = _locked(tx, context, request_id)
     if description == old.description:
         return old
@@ -143,6 +147,7 @@ def _is_key(request: ZoneTransferRequest, key: str) -> bool:
 
 
 def get_accept(tx: Tx, context: Context, accept_id: str) -> ZoneTransferAccept:
+    """One accepted transfer."""
     accept = store.ACCEPTS.get(tx, accept_id)
     if accept is None or not context.sees(accept.project_id):
         raise NotFound(what=f'accepted transfer {accept_id}', type='zone_transfer_accept_not_found')

@@ -43,12 +43,14 @@ def every_mistake() -> Iterator[Callable[..., Any]]:
 
 
 def mapping(field: str, value: Any) -> Mapping[str, Any]:
+    """A mapping."""
     if not isinstance(value, Mapping):
         raise InvalidField(field=field, why='not a mapping')
     return value
 
 
 def sequence(field: str, value: Any) -> Sequence[Any]:
+    """A list."""
     if not isinstance(value, (list, tuple)):
         raise InvalidField(field=field, why='missing' if value is None else 'not a list')
     return value
@@ -68,16 +70,19 @@ def text(field: str, value: Any, longest: int | None = None) -> str:
 
 
 def optional_text(field: str, value: Any, longest: int | None = None) -> str | None:
+    """A text or None, see :func:`text`."""
     return None if value is None else text(field, value, longest)
 
 
 def boolean(field: str, value: Any) -> bool:
+    """True or False."""
     if not isinstance(value, bool):
         raise InvalidField(field=field, why='not true or false')
     return value
 
 
 def description(field: str, value: Any) -> str | None:
+    """A description, or None."""
     return optional_text(field, value, 160)
 
 
@@ -101,6 +106,7 @@ def ttl(field: str, value: Any) -> int:
 
 
 def optional_ttl(field: str, value: Any) -> int | None:
+    """A TTL or None, see :func:`ttl`."""
     return None if value is None else ttl(field, value)
 
 
@@ -170,6 +176,7 @@ def pool_id(value: Any) -> str:
 
 
 def outcome(field: str, value: Any) -> Outcome:
+    """An outcome by its name."""
     try:
         return Outcome(value)
     except ValueError:
@@ -177,6 +184,7 @@ def outcome(field: str, value: Any) -> Outcome:
 
 
 def serial_number(field: str, value: Any) -> int:
+    """A serial number."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < SPACE:
         raise InvalidField(field=field, why=f'not a whole number from 0 to {SPACE - 1}')
     return value

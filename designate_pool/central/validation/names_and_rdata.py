@@ -41,11 +41,14 @@ _INVISIBLE = (*range(33), 127)
 
 
 class Rdata(NamedTuple):
+    """One record's data."""
+
     text: str
     wire: bytes
 
 
 def domain_name(field: str, value: Any) -> str:
+    """The name of a new domain."""
     zone = name(field, value)
     if zone == '.' or zone.startswith('*.'):
         raise InvalidField(field=field, why='neither the root nor a wildcard can be a zone')

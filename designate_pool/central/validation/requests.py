@@ -144,6 +144,7 @@ def recordset(values: Any, prefix: str = '') -> WantedRecordSet:
 
 
 def recordsets(given: Any) -> list[WantedRecordSet]:
+    """The recordsets of a new domain."""
     return _refuse_duplicates([recordset(recordset_values, f'recordsets[{index}].')
                                for index, recordset_values in enumerate(fields.sequence('recordsets', given))])
 
@@ -286,6 +287,7 @@ _POOL_CHECKS: dict[str, Any] = {
 
 
 def report(domain: Any, status: Any, serial_number: Any) -> Report:
+    """A report in the form of ``update_status``."""
     if not isinstance(domain, Domain):
         raise InvalidField(field='domain', why='not a zone')
     return Report(domain.id, domain.action, domain.generation, fields.outcome('status', status),

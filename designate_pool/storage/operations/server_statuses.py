@@ -327,6 +327,7 @@ def forget(tx: Tx, domain_ids: Iterable[str]) -> int:
 
 
 def remove(tx: Tx, ids: Iterable[str]) -> None:
+    """Delete rows by their ids."""
     delete_all(tx, TABLE.c.id, sorted(ids))
 
 

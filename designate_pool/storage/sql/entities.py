@@ -49,6 +49,7 @@ class Entities(Generic[T]):
         self._by_id = self.select.where(table.c.id == sa.bindparam('id')) if 'id' in table.c else self.select
 
     def get(self, tx: Tx, entity_id: str, *conditions: Any) -> T | None:
+        """One entity by its id."""
         return self.one(tx, self._by_id.where(*conditions) if conditions else self._by_id, id=entity_id)
 
     def lock(self, tx: Tx, entity_id: str, *conditions: Any) -> T | None:
@@ -81,6 +82,7 @@ class Entities(Generic[T]):
             pages.conditions(page.criterion, self._criteria), self._newest_first)]
 
     def values(self, entity: T) -> dict[str, Any]:
+        """The columns of an entity."""
         return {name: getattr(entity, name) for name in self.fields if name not in self._joined}
 
     def insert(self, tx: Tx, entity: T) -> None:

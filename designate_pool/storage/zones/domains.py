@@ -277,6 +277,7 @@ def to_leave(tx: Tx, now: datetime) -> str | None:
 
 
 def assign_project(tx: Tx, domain_id: str, project_id: str, now: datetime) -> None:
+    """Assign a locked domain to a project."""
     tx.execute(sa.update(domains).where(domains.c.id == domain_id)
                .values(project_id=project_id, updated_at=now, version=domains.c.version + 1))
 

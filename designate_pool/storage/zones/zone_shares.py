@@ -57,6 +57,7 @@ def find(tx: Tx, domain_id: str, page: PageRequest, project_id: str | None) -> l
 
 
 def delete(tx: Tx, domain_id: str, project_id: str) -> None:
+    """Delete the share of a domain with a project."""
     tx.execute(SHARES.delete().where(SHARES.c.domain_id == domain_id, SHARES.c.target_project_id == project_id))
 
 
