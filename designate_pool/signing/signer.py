@@ -22,12 +22,13 @@ _OWNED = struct.Struct('!HHI')
 
 
 def sign_change(apex: str, changed: Mapping[str, Collection[str]], soa: ZoneRecord, keys: KeySet, times: Validity,
-                denial: str, around: Neighbours) -> SignedDifference:
+                denial: str, around: Neighbours, due: Collection[tuple[str, str]] = ()) -> SignedDifference:
     """What a change does to the signed records of a zone, which are signed with the same *denial* already.
 
     :param changed: the names and types of the RRsets that were added or removed, or have other data or another TTL;
         of names without types, what is not signed yet
     :param soa: the new one, which is signed in any case
+    :param due: the names and types of RRsets that get new signatures though they have not changed
     """
     change = _Change(apex, soa, keys, denial, around)
     change.look_at({apex, *changed})
@@ -44,23 +45,13 @@ def sign_change(apex: str, changed: Mapping[str, Collection[str]], soa: ZoneReco
     for name in change.names:
         change.sign(name, touched.get(name, ()), signing, gone, added)
     change.sign_links(signing, gone, added)
-    return SignedDifference(gone, added)
-
-
-def resign(apex: str, due: Iterable[tuple[Sequence[ZoneRecord], Sequence[SignedRecord]]], keys: KeySet,
-           times: Validity) -> SignedDifference:
-    """New signatures for RRsets that have not changed.
-
-    :param due: the records of each RRset, and all its signatures
-    """
-    signing = _Signing(apex, keys, times)
-    gone: list[SignedRecord] = []
-    added: list[SignedRecord] = []
-    for records, signatures in due:
-        gone += signatures
-        for name, rrsets in chain.group(records).items():
-            for rtype, (ttl, wires) in rrsets.items():
-                added += signing.signatures(name, rtype, ttl, wires)
+    renewed = {*due}.difference((record.name, record.covered) for record in gone)
+    names = {name for name, _ in renewed}
+    stored = list(around.signed_at(names))
+    rrsets = chain.group([*around.rrsets_at(names), *(record.record for record in stored if record.type != RRSIG)])
+    gone += [record for record in stored if (record.name, record.covered) in renewed]
+    for name, rtype in renewed:
+        added += signing.signatures(name, rtype, *rrsets[name][rtype])
     return SignedDifference(gone, added)
 
 

@@ -12,7 +12,7 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from designate_pool import metrics
@@ -36,8 +36,8 @@ from designate_pool.storage.sql.secrets import MARK, SecretCipher
 from designate_pool.storage.zones import pools, recordsets
 
 LOG = logging.getLogger(__name__)
-#: Signatures begin so long ago, for resolvers whose clocks are behind.
-INCEPTION = timedelta(hours=3)
+#: Signatures begin so many seconds ago, for resolvers whose clocks are behind.
+INCEPTION = 3 * 3600
 #: RRsets whose signatures one version renews: the zone's own changes wait for about half a second meanwhile.
 MOST_RENEWED = 2000
 #: RRsets that one piece signs of a zone that is not published signed yet: each has a name in the chain, too.
@@ -68,7 +68,7 @@ def soa_names(name_servers: Sequence[str], domain: Domain) -> str:
 def last_expiry(policy: SigningPolicy) -> int:
     """In how many seconds signatures expire at the latest: those that expire later are not valid yet, as they were made
     when the clock was ahead."""
-    return policy.validity + int(INCEPTION.total_seconds())
+    return policy.validity + INCEPTION
 
 
 class SignedZone(NamedTuple):
@@ -224,11 +224,10 @@ class ZoneSigner:
                 signed[domain.id] = SignedChange([], [], domain)
                 continue
             new = zone._replace(domain=domain, keys=zone.keys if former.is_signed else key_states.at_first(zone.keys))
-            change = _ZoneChange(tx, entry, gone, added, new, key_set(new, signers), MOST_RENEWED // len(changes) or 1,
-                                 now)
+            zone_keys = key_set(new, signers)
             try:
-                made = change.verified()
-            except KeyUnavailable:
+                made = _sign_change(tx, entry, gone, added, new, zone_keys, MOST_RENEWED // len(changes) or 1, now)
+            except (KeyUnavailable, Refused):
                 metrics.SIGNATURES_REFUSED.labels(domain.pool_name).inc()
                 raise
             largest = 0 if former.is_signed else signed_records.largest_ttl(tx, domain)
@@ -277,95 +276,64 @@ def key_set(zone: SignedZone, signers: Mapping[str, KeySigner]) -> KeySet:
     return keys.key_set(zone.domain.name, zone.keys, signers, zone.policy.dnskey_ttl, zone.is_leaving)
 
 
-class _ZoneChange:
+def _sign_change(tx: Tx, entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord],
+                 zone: SignedZone, zone_keys: KeySet, most: int, now: datetime) -> SignedDifference:
     """What a change of a zone does to its signed records.
 
     :param most: RRsets whose signatures are renewed, if that is what the change is for
+    :raises Refused: when what was made does not verify
     """
+    domain, policy, seconds = zone.domain, zone.policy, int(now.timestamp())
+    soa: ZoneRecord = (domain.name, 'SOA', domain.ttl, soa_rdata.encode_as(domain.soa_names, domain))
+    around = _Around(tx, domain, gone, added)
+    changed = _changed_types(tx, entry, zone, [*gone, *added], now)
+    change = signer.sign_change(
+        domain.name, changed, soa, zone_keys, Validity(seconds - INCEPTION, seconds + policy.validity, policy.jitter),
+        zone.state.denial, around, _due_types(tx, zone, most, seconds) if entry.kind is ChangeKind.SIGNING else ())
+    if defects := verifier.verify_change(domain.name, change, changed, soa, around, seconds, policy.refresh,
+                                         Turns().between):
+        LOG.error('the change of %s to serial %d is refused, since its signatures are wrong: %s', domain.name,
+                  domain.serial, '; '.join(defects[:10]))
+        raise Refused('signatures_wrong', f'The change of {domain.name} was not made, as its signatures would be '
+                                          f'wrong ({defects[0]}). The zone stays as it was.', 500)
+    metrics.SIGNATURES.labels(domain.pool_name).inc(sum(record.type == 'RRSIG' for record in change.added))
+    return change
 
-    def __init__(self, tx: Tx, entry: JournalEntry, gone: Sequence[ZoneRecord], added: Sequence[ZoneRecord],
-                 zone: SignedZone, keys_: KeySet, most: int, now: datetime) -> None:
-        self._tx, self._entry, self._zone, self._key_set, self._most = tx, entry, zone, keys_, most
-        self._domain, self._apex, self._policy = zone.domain, zone.domain.name, zone.policy
-        self._gone, self._added = gone, added
-        self._now, self._at = int(now.timestamp()), now
-        self._soa: ZoneRecord = (self._apex, 'SOA', self._domain.ttl,
-                                 soa_rdata.encode_as(self._domain.soa_names, self._domain))
-        self._times = Validity(self._now - int(INCEPTION.total_seconds()), self._now + self._policy.validity,
-                               self._policy.jitter)
-        self._around = _Around(tx, self._domain, gone, added)
 
-    def verified(self) -> SignedDifference:
-        """The change.
+def _changed_types(tx: Tx, entry: JournalEntry, zone: SignedZone, records: Iterable[ZoneRecord],
+                   now: datetime) -> dict[str, set[str]]:
+    """The types that a change concerns, by name: of these records, and of those that get the TTL of the zone when that
+    changes; none of names whose turn it is in the first signing of a zone, which is noted."""
+    changed: dict[str, set[str]] = {}
+    for name, rtype, _, _ in records:
+        changed.setdefault(name, set()).add(rtype)
+    domain, state = zone.domain, zone.state
+    if entry.former.ttl != domain.ttl:
+        for page in zone_snapshot.records_of(tx, domain.id):
+            for name, rtype, ttl, _ in page:
+                if ttl is None:
+                    changed.setdefault(name, set()).add(rtype)
+    if entry.kind is ChangeKind.SIGNING and not entry.former.is_signed:
+        after = state.prepared_to or ''
+        owners = signed_records.owners(tx, domain.id, after, MOST_PREPARED)
+        for name in owners:
+            changed.setdefault(name, set())
+        zone_signing.save_state(tx, dataclasses.replace(
+            state, prepared_to=owners[-1] if owners else after, next_event_at=now,
+            why=f'its records are being signed, up to {owners[-1]}' if owners else None), now)
+    return changed
 
-        :raises Refused: when what was made does not verify
-        """
-        domain = self._domain
-        change, defects = self._made()
-        if defects:
-            metrics.SIGNATURES_REFUSED.labels(domain.pool_name).inc()
-            LOG.error('the change of %s to serial %d is refused, since its signatures are wrong: %s', domain.name,
-                      domain.serial, '; '.join(defects[:10]))
-            raise Refused('signatures_wrong', f'The change of {domain.name} was not made, as its signatures would be '
-                                              f'wrong ({defects[0]}). The zone stays as it was.', 500)
-        metrics.SIGNATURES.labels(domain.pool_name).inc(sum(record.type == 'RRSIG' for record in change.added))
-        return change
 
-    def _made(self) -> tuple[SignedDifference, list[str]]:
-        """Sign what has changed; when the signer does nothing else, also some of what has to be signed anew."""
-        changed: dict[str, set[str]] = {}
-        for name, rtype, _, _ in (*self._gone, *self._added):
-            changed.setdefault(name, set()).add(rtype)
-        former, is_renewal = self._entry.former, self._entry.kind is ChangeKind.SIGNING
-        if former.ttl != self._domain.ttl:
-            for page in zone_snapshot.records_of(self._tx, self._domain.id):
-                for name, rtype, ttl, _ in page:
-                    if ttl is None:
-                        changed.setdefault(name, set()).add(rtype)
-        if is_renewal and not former.is_signed:
-            after = self._zone.state.prepared_to or ''
-            owners = signed_records.owners(self._tx, self._domain.id, after, MOST_PREPARED)
-            for name in owners:
-                changed.setdefault(name, set())
-            zone_signing.save_state(self._tx, dataclasses.replace(
-                self._zone.state, prepared_to=owners[-1] if owners else after, next_event_at=self._at,
-                why=f'its records are being signed, up to {owners[-1]}' if owners else None), self._at)
-        due = self._due(changed) if is_renewal else []
-        gone, added = signer.sign_change(self._apex, changed, self._soa, self._key_set, self._times,
-                                         self._zone.state.denial, self._around)
-        signed_anew = set(gone)
-        renewed = signer.resign(self._apex, Turns().between(
-            rrset for rrset in due if signed_anew.isdisjoint(rrset[1])), self._key_set, self._times)
-        change = SignedDifference([*gone, *renewed.gone], [*added, *renewed.added])
-        return change, verifier.verify_change(self._apex, change, changed, self._soa, self._around, self._now,
-                                              self._policy.refresh, Turns().between)
-
-    def _due(self, changed: dict[str, set[str]]) -> list[tuple[list[ZoneRecord], list[SignedRecord]]]:
-        """The RRsets whose signatures are to be renewed, each with these; those of the apex are put into *changed*."""
-        # With those that would be due soon, so that a zone's signatures are renewed by few versions.
-        policy = self._policy
-        soon = (policy.validity - policy.refresh - policy.jitter) // 10
-        due = signed_records.due(self._tx, self._domain.id, self._now + policy.refresh + soon,
-                                 self._now + last_expiry(policy), self._most)
-        for key in self._zone.keys:
-            if key.state in (KeyState.RETIRING, KeyState.REMOVED) and len(due) < self._most:
-                due += signed_records.by_key(self._tx, self._domain.id, key.tag, self._most - len(due))
-        rrsets = dict.fromkeys((record.name, record.covered) for record in due)
-        names = {name for name, _ in rrsets}
-        records: dict[tuple[str, str], list[ZoneRecord]] = {}
-        signatures: dict[tuple[str, str], list[SignedRecord]] = {}
-        for record in self._around.rrsets_at(names):
-            records.setdefault(record[:2], []).append(record)
-        for signed in self._around.signed_at(names):
-            if signed.type == 'RRSIG':
-                signatures.setdefault((signed.name, signed.covered), []).append(signed)
-            else:
-                records.setdefault((signed.name, signed.type), []).append(signed.record)
-        of_apex = {*signer.KEY_TYPES, 'SOA'}
-        changed.setdefault(self._apex, set()).update(
-            rtype for name, rtype in rrsets if name == self._apex and rtype in of_apex)
-        return [(records[rrset], signatures[rrset]) for rrset in rrsets
-                if rrset[0] != self._apex or rrset[1] not in of_apex]
+def _due_types(tx: Tx, zone: SignedZone, most: int, now: int) -> Collection[tuple[str, str]]:
+    """The names and types of the RRsets whose signatures are to be renewed."""
+    # With those that would be due soon, so that a zone's signatures are renewed by few versions.
+    policy = zone.policy
+    soon = (policy.validity - policy.refresh - policy.jitter) // 10
+    due = signed_records.due(tx, zone.domain.id, now + policy.refresh + soon, now + last_expiry(policy), most)
+    for key in zone.keys:
+        if key.state in (KeyState.RETIRING, KeyState.REMOVED) and len(due) < most:
+            due += signed_records.by_key(tx, zone.domain.id, key.tag, most - len(due))
+    return {(record.name, record.covered) for record in due}
 
 
 class _Around:
@@ -385,7 +353,7 @@ class _Around:
         missing = [name for name in names if name not in self._rrsets]
         if missing:
             self._rrsets.update({name: [] for name in missing})
-            for record in map(self._with_ttl, signed_records.rrsets_at(self._tx, {self._id: missing})[self._id]):
+            for record in map(self._with_ttl, signed_records.rrsets_at(self._tx, self._id, missing)):
                 if self._gone[record]:
                     self._gone[record] -= 1
                 else:
@@ -398,13 +366,12 @@ class _Around:
         missing = [name for name in names if name not in self._signed]
         if missing:
             self._signed.update({name: [] for name in missing})
-            for record in signed_records.signed_at(self._tx, {self._id: missing})[self._id]:
+            for record in signed_records.signed_at(self._tx, self._id, missing):
                 self._signed[record.name].append(record)
         return [record for name in names for record in self._signed[name]]
 
     def predecessors(self, chain_keys: Collection[bytes]) -> Mapping[bytes, SignedRecord]:
-        return {key: record for (_, key), record in signed_records.predecessors(
-            self._tx, {self._id: chain_keys}).items()}
+        return signed_records.predecessors(self._tx, self._id, chain_keys)
 
     def names_below(self, name: str, limit: int | None = None) -> Iterable[str]:
         below = {other for other in self._changed if other != name and lies_in(other, name)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,11 +27,10 @@ _COLUMNS = [TABLE.c[name] for name in _FIELDS]
 #: Rows of one statement; chains that one looks into, of which SQLite takes 500 at most.
 _AT_ONCE, _LOOKUPS, _ALL = 2000, 100, 2 ** 31 - 1
 _DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
-_IDS: sa.BindParameter[Any] = sa.bindparam('ids', expanding=True)
 _NAMES: sa.BindParameter[Any] = sa.bindparam('names', expanding=True)
 _SELECT = sa.select(*_COLUMNS)
-_AT_NAMES = sa.select(TABLE.c.domain_id, *_COLUMNS).where(TABLE.c.domain_id.in_(_IDS), TABLE.c.name.in_(_NAMES))
 _OF_ZONE = _SELECT.where(_DOMAIN)
+_AT_NAMES = _OF_ZONE.where(TABLE.c.name.in_(_NAMES))
 _DUE = [_OF_ZONE.where(condition).order_by(TABLE.c.expires_at).limit(sa.bindparam('most')) for condition in (
     TABLE.c.expires_at < sa.bindparam('before'), TABLE.c.expires_at > sa.bindparam('after'))]
 _BY_KEY = _OF_ZONE.where(TABLE.c.key_tag == sa.bindparam('tag')).limit(sa.bindparam('most'))
@@ -39,16 +38,16 @@ _BY_KEY = _OF_ZONE.where(TABLE.c.key_tag == sa.bindparam('tag')).limit(sa.bindpa
 _EXPIRIES = sa.select(zone_signing.c.domain_id, *(
     sa.select(TABLE.c.expires_at).where(TABLE.c.domain_id == zone_signing.c.domain_id, TABLE.c.expires_at.is_not(None))
     .order_by(order).limit(1).scalar_subquery() for order in (TABLE.c.expires_at, TABLE.c.expires_at.desc())
-)).where(zone_signing.c.domain_id.in_(_IDS))
+)).where(zone_signing.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
 _LARGEST_TTL = sa.select(sa.func.max(recordsets.c.ttl)).where(
     recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE)
 _LAST_IN_CHAIN = _OF_ZONE.where(TABLE.c.chain_key.is_not(None)).order_by(TABLE.c.chain_key.desc()).limit(1)
 _DELETE = sa.delete(TABLE).where(_DOMAIN, TABLE.c.digest.in_(sa.bindparam('digests', expanding=True)))
 _UNSIGNED_AT_NAMES = (
-    sa.select(recordsets.c.domain_id, recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.wire)
+    sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.wire)
     .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
-    .where(recordsets.c.domain_id.in_(_IDS), recordsets.c.name.in_(_NAMES), recordsets.c.deleted == ALIVE,
-           recordsets.c.type != 'SOA', zone_snapshot.IS_PRESENT))
+    .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.name.in_(_NAMES),
+           recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA', zone_snapshot.IS_PRESENT))
 _OWNERS = (sa.select(recordsets.c.name).where(
     recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
     recordsets.c.name > sa.bindparam('after')).order_by(recordsets.c.name).limit(sa.bindparam('most')))
@@ -60,14 +59,16 @@ _BELOW = (sa.select(recordsets.c.name).distinct()
           .limit(sa.bindparam('most')))
 
 
-def signed_at(tx: Tx, names: Mapping[str, Collection[str]]) -> dict[str, list[SignedRecord]]:
-    """The records at names of domains, by the domain's id."""
-    return {domain_id: [SignedRecord(*row) for row in rows] for domain_id, rows in _at(tx, _AT_NAMES, names).items()}
+def signed_at(tx: Tx, domain_id: str, names: Iterable[str]) -> list[SignedRecord]:
+    """The records at names of a domain."""
+    return [SignedRecord(*row) for part in chunks(names)
+            for row in tx.execute(_AT_NAMES, {'domain_id': domain_id, 'names': part})]
 
 
-def rrsets_at(tx: Tx, names: Mapping[str, Collection[str]]) -> dict[str, list[ZoneRecord]]:
-    """The present records of users, without the SOA, at names of domains, by the domain's id."""
-    return _at(tx, _UNSIGNED_AT_NAMES, names)
+def rrsets_at(tx: Tx, domain_id: str, names: Iterable[str]) -> list[ZoneRecord]:
+    """The present records of users, without the SOA, at names of a domain."""
+    return [row for part in chunks(names)
+            for row in tx.execute(_UNSIGNED_AT_NAMES, {'domain_id': domain_id, 'names': part}).tuples()]
 
 
 def owners(tx: Tx, domain_id: str, after: str, limit: int) -> list[str]:
@@ -84,21 +85,17 @@ def names_below(tx: Tx, domain_id: str, name: str, limit: int) -> list[str]:
     return below if len(below) == len(ending) or len(ending) < limit else names_below(tx, domain_id, name, _ALL)[:limit]
 
 
-def predecessors(tx: Tx, keys: Mapping[str, Collection[bytes]]) -> dict[tuple[str, bytes], SignedRecord]:
-    """For keys in the chains of domains, by the domain's id: the NSEC or NSEC3 record with the greatest key below, or
-    else with the greatest of all; without those of domains that have no chain."""
-    before: dict[tuple[str, bytes], SignedRecord] = {}
-    for part in chunks([(domain_id, key) for domain_id, own in keys.items() for key in own], _LOOKUPS):
-        parameters: dict[str, Any] = {}
-        for number, (domain_id, key) in enumerate(part):
-            parameters |= {f'domain{number}': domain_id, f'key{number}': key}
-        for number, *row in tx.execute(_lookups(len(part), tx.dialect.name), parameters):
+def predecessors(tx: Tx, domain_id: str, keys: Iterable[bytes]) -> dict[bytes, SignedRecord]:
+    """For keys in the chain of a domain: the NSEC or NSEC3 record with the greatest key below, or else with the
+    greatest of all; none for a domain that has no chain."""
+    before: dict[bytes, SignedRecord] = {}
+    for part in chunks(keys, _LOOKUPS):
+        parameters = {f'key{number}': key for number, key in enumerate(part)}
+        for number, *row in tx.execute(_lookups(len(part), tx.dialect.name), {'domain_id': domain_id, **parameters}):
             before[part[number]] = SignedRecord(*row)
-    for domain_id, own in keys.items():
-        if missing := [key for key in own if (domain_id, key) not in before]:
+        if missing := [key for key in part if key not in before]:
             last = tx.execute(_LAST_IN_CHAIN, {'domain_id': domain_id}).first()
-            if last is not None:
-                before.update(((domain_id, key), SignedRecord(*last)) for key in missing)
+            before.update((key, SignedRecord(*last)) for key in missing if last is not None)
     return before
 
 
@@ -153,24 +150,11 @@ def purge(tx: Tx, ids: Collection[str], limit: int) -> int:
     return len(rows)
 
 
-def _at(tx: Tx, query: sa.Select[Any], names: Mapping[str, Collection[str]]) -> dict[str, list[Any]]:
-    """The rows of a query at names of domains: read by ids and names, so that pairs not asked for are left out."""
-    rows: dict[str, list[Any]] = {domain_id: [] for domain_id in names}
-    names_by_id = {domain_id: set(own) for domain_id, own in names.items() if own}
-    for part in chunks(sorted({name for own in names_by_id.values() for name in own})):
-        among = set(part)
-        ids = [domain_id for domain_id, own in names_by_id.items() if own & among]
-        for domain_id, *row in tx.execute(query, {'ids': ids, 'names': part}):
-            if row[0] in names_by_id[domain_id]:
-                rows[domain_id].append(tuple(row))
-    return rows
-
-
 @functools.lru_cache(maxsize=_LOOKUPS)
 def _lookups(count: int, dialect: str) -> sa.TextualSelect:
     """The statement that finds the predecessors of so many keys, each with the number of its key."""
     columns = ', '.join(column.name for column in _COLUMNS)
-    one = (f'(SELECT {{0}} AS number, {columns} FROM {TABLE.name} WHERE domain_id = :domain{{0}} '
+    one = (f'(SELECT {{0}} AS number, {columns} FROM {TABLE.name} WHERE domain_id = :domain_id '
            'AND chain_key < :key{0} ORDER BY chain_key DESC LIMIT 1)')
     if dialect == 'sqlite':  # which takes no parentheses around a part of a union; MariaDB plans a table from each
         one = f'SELECT * FROM {one} AS lookup{{0}}'

@@ -24,8 +24,7 @@ KEYS = key_set(*KSK, *ZSK)
 
 def signed_by(keys: KeySet, name: str, rtype: str, ttl: int, *wires: bytes,
               times: Validity = TIMES) -> list[SignedRecord]:
-    records = [(name, rtype, ttl, wire) for wire in wires]
-    return list(signer.resign(APEX, [(records, ())], keys, times).added)
+    return signer._Signing(APEX, keys, times).signatures(name, rtype, ttl, wires)
 
 
 def without(zone: SignedZone, name: str, *covered: str, rtype: str = 'RRSIG') -> None:
@@ -87,8 +86,8 @@ DEFECTS: dict[str, tuple[Callable[[SignedZone], object], str]] = {
     'not valid yet':
         (lambda zone: again(zone, W5, 'A', A, times=Validity(NOW + 60, NOW + 9 * 86_400)), 'not valid before'),
     'foreign key': (lambda zone: again(zone, W5, 'A', A, keys=key_set(*made('CSK'))), 'which the zone does not have'),
-    'another zone': (lambda zone: zone.signed.update(signer.resign(
-        'example.net.', [([(W5, 'A', 300, A)], ())], zone.keys, TIMES).added), 'names another zone'),
+    'another zone': (lambda zone: zone.signed.update(signer._Signing(
+        'example.net.', zone.keys, TIMES).signatures(W5, 'A', 300, [A])), 'names another zone'),
     'another TTL': (lambda zone: zone.records.add((W5, 'A', 60, b'\1\1\1\1')), 'another TTL'),
     'a record added': (lambda zone: zone.records.add((W5, 'A', 300, b'\1\1\1\1')), 'the signature by the key'),
     'a name added': (lambda zone: zone.records.add(record('w55', 'A', '192.0.2.1')), f'^A of w55.{APEX} is not signed'),

@@ -111,7 +111,8 @@ class SignedZone:
         self.signed = Counter(anew if is_signed else ())
 
     def change(self, gone: Iterable[ZoneRecord] = (), added: Iterable[ZoneRecord] = (), key_set: KeySet | None = None,
-               new_soa: ZoneRecord | None = None, unsigned: Iterable[str] = ()) -> tuple[SignedDifference, list[str]]:
+               new_soa: ZoneRecord | None = None, unsigned: Iterable[str] = (),
+               due: Collection[tuple[str, str]] = ()) -> tuple[SignedDifference, list[str]]:
         """Change and sign the zone, also what is not signed yet at some names; what was done, and what the verifier
         says."""
         gone, added = set(gone), set(added)
@@ -120,7 +121,7 @@ class SignedZone:
         changed: dict[str, set[str]] = {name: set() for name in unsigned}
         for name, rtype, _, _ in gone ^ added:
             changed.setdefault(name, set()).add(rtype)
-        difference = signer.sign_change(APEX, changed, self.soa, self.keys, TIMES, self.denial, self)
+        difference = signer.sign_change(APEX, changed, self.soa, self.keys, TIMES, self.denial, self, due)
         defects = self.verify(difference, changed) if self.keys is not QUICK else []
         self.apply(difference)
         return difference, defects
