@@ -9,6 +9,7 @@ import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from designate_pool import logs
 from designate_pool.central import events, transactions
@@ -164,18 +165,22 @@ class KeyEvents:
         zones = self._signer.zones(tx, domains.lock_many(tx, ids).values())
         fit = [zone for zone in zones.values() if zone.domain.is_signed and zone.domain.freeze is None
                and not zone.domain.is_going and not zone.is_held]
-        resign_at = _resign_at(tx, fit, now)
-        due = [zone for zone in fit if _is_due(resign_at[zone.domain.id], now)]
-        new = self._write(tx, [zone.domain for zone in due], True, now)
+        done = {zone.domain.id for zone in fit} - self._write_due(tx, fit, now)
+        return [domain_id for domain_id in ids if domain_id not in done]
+
+    def _write_due(self, tx: Tx, zones: Sequence[SignedZone], now: datetime, **changes: Any) -> set[str]:
+        """Write versions of zones whose signatures are due, and *changes* of their states; the ids of those for which
+        more is due."""
+        resign_at = _resign_at(tx, zones, now)
+        due = [zone for zone in zones if _is_due(resign_at[zone.domain.id], now)]
+        serials = {domain.id: domain.serial for domain in self._write(tx, [zone.domain for zone in due], True, now)}
         resign_at |= _resign_at(tx, due, now)
-        serials = {domain.id: domain.serial for domain in new}
-        for zone in fit:
-            has_retiring = any(key.state is KeyState.RETIRING for key in zone.keys)
-            serial = serials.get(zone.domain.id, zone.state.serial) if has_retiring else zone.state.serial
+        for zone in zones:
+            domain_id, has_retiring = zone.domain.id, any(key.state is KeyState.RETIRING for key in zone.keys)
+            serial = serials.get(domain_id, zone.state.serial) if has_retiring else zone.state.serial
             zone_signing.save_state(tx, dataclasses.replace(
-                zone.state, serial=serial, resign_at=resign_at[zone.domain.id]), now)
-        return [domain_id for domain_id in ids
-                if domain_id not in resign_at or _is_due(resign_at[domain_id], now)]
+                zone.state, serial=serial, resign_at=resign_at[domain_id], **changes), now)
+        return {domain_id for domain_id, at in resign_at.items() if _is_due(at, now)}
 
     def _advance(self, tx: Tx, domain_id: str, now: datetime) -> bool:
         """Do what is due in one version, or a piece of it; whether more is due."""
@@ -279,12 +284,8 @@ class KeyEvents:
             LOG.warning('%s: its changes wait for the end of a freeze no longer, since the signatures that servers '
                         'have would end', domain.name)
             domain = journal.release(tx, WHO, domain, 'the signatures that servers have would end', now)
-        is_due = _is_due(_resign_at(tx, [zone], now)[domain.id], now)
-        serial = self._write(tx, [domain], True, now)[0].serial if is_due else state.serial
-        zone_signing.save_state(tx, dataclasses.replace(
-            state, serial=serial, why='its pool is frozen', next_event_at=now,
-            resign_at=_resign_at(tx, [zone], now)[domain.id]), now)
-        return is_due
+        return bool(self._write_due(tx, [zone._replace(domain=domain)], now, why='its pool is frozen',
+                                    next_event_at=now))
 
     def _prepare(self, tx: Tx, zone: SignedZone, now: datetime) -> bool:
         """Sign one more piece of a zone that nobody gets signed yet; False when the next version can do the rest.
