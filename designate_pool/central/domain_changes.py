@@ -15,7 +15,7 @@ from designate_pool.central.rules import plans as plan_rules
 from designate_pool.central.rules import recordset_edits, reverts, status, zone_shares
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
-from designate_pool.central.signing import signed_zones
+from designate_pool.central.signing import parent_ds, signed_zones
 from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
 from designate_pool.central.validation import requests
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
@@ -106,7 +106,7 @@ def assign_to_project(tx: Tx, context: Context, domain: Domain, project_id: str,
     name_ownership.recheck_name(tx, context, domain.name, neighbourhood, project_id, *others)
     moved = dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
     journal.note(tx, context, domain, moved, ChangeKind.OWNER, now)
-    signed_zones.change_owner(tx, moved, now)
+    parent_ds.change_owner(tx, moved, now)
     return zone_shares.hand_over(tx, moved, project_id)
 
 

@@ -104,8 +104,7 @@ class KeyEvents:
             if not transactions.run(self._storage, self._advance, domain_id, self._storage.now()):
                 break
         for domain in self._announced(former).values():
-            while self._keep_ds(domain):
-                pass
+            self._keep_ds(domain)
 
     def _renewed(self, ids: Sequence[str]) -> Sequence[str]:
         """Renew signatures that are due of zones, a part of each, together; the ids of those for which more is due, and
@@ -131,18 +130,16 @@ class KeyEvents:
             self._casts.put(WHO, new)
         return after
 
-    def _keep_ds(self, domain: Domain) -> bool:
-        """Have the next zone that lives here have what it is to have of a zone: the parent the DS records, or one of
-        its zones ``_signal`` CDS and CDNSKEY; whether there was one."""
-        done = transactions.run(self._storage, self._kept_ds, domain, self._storage.now())
-        if done is None:
-            return False
-        for number, (verb, recordset) in enumerate(done.events):
-            self._events.zone(verb, WHO.actor, done.domain, done.changed and not number, recordset)
-        self._casts.put(WHO, [done.domain])
-        return True
+    def _keep_ds(self, domain: Domain) -> None:
+        """Have other zones that live here have what they are to have of a zone: the parent the DS records, and zones
+        ``_signal`` CDS and CDNSKEY."""
+        while (done := transactions.run(self._storage, self._kept_ds, domain, self._storage.now())) is not None:
+            for number, (verb, recordset) in enumerate(done.events):
+                self._events.zone(verb, WHO.actor, done.domain, done.changed and not number, recordset)
+            self._casts.put(WHO, [done.domain])
 
     def _kept_ds(self, tx: Tx, domain: Domain, now: datetime) -> ManagedChange | None:
+        """Change the next of these zones; None when all are as they are to be."""
         zone, who = self._signer.zones(tx, [domain]).get(domain.id), dataclasses.replace(WHO, kind=ChangeKind.API)
         if zone is None or zone.is_held:
             return None

@@ -24,6 +24,7 @@ from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.serial import at_least, newer
 from designate_pool.settings import SigningPolicy
 from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import managed_records as store
@@ -147,7 +148,7 @@ def _leave(tx: Tx, rows: Sequence[ManagedRecord], now: datetime) -> None:
         store.mark_managed(tx, sorted({row.recordset_id for row in rows}), now)
 
 
-def concerned(tx: Tx, domain: Domain) -> list[str]:
-    """The ids of the zones whose records elsewhere depend on whose a domain is: itself, and those that it has some
-    of."""
-    return [domain.id, *{row.resource_id for row in store.find(tx, {**_PLUGIN, 'domain_id': domain.id})}]
+def change_owner(tx: Tx, domain: Domain, now: datetime) -> None:
+    """Look again at a domain that has got another owner, and at the zones whose records were put into it."""
+    below = {row.resource_id for row in store.find(tx, {**_PLUGIN, 'domain_id': domain.id})}
+    zone_signing.schedule(tx, [domain.id, *below], now)

@@ -319,11 +319,6 @@ class SignedZones:
         return [keys.bind_files(domain.name, key, private[key.id]) for key in zone_keys]
 
 
-def change_owner(tx: Tx, domain: Domain, now: datetime) -> None:
-    """Look again at zones whose DS records were put into parents, after *domain* has got another owner."""
-    zone_signing.schedule(tx, parent_ds.concerned(tx, domain), now)
-
-
 def refuse_relied_on(tx: Tx, domain: Domain, what: str) -> None:
     """Refuse what would make a signed zone go while the parent may have its DS: resolvers would take it for forged."""
     state = zone_signing.state_of(tx, domain.id) if domain.is_signed else None

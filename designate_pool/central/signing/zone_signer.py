@@ -10,7 +10,6 @@ import base64
 import collections
 import dataclasses
 import logging
-import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -139,8 +138,7 @@ class ZoneSigner:
         self._has_cipher = bool(private_keys)
         self.makes_keys = self._has_cipher or token is not None and KeyRole.ZSK in token.roles
         self._cipher = SecretCipher(private_keys, '[service:central] signing_keys_file')
-        self._signers: collections.OrderedDict[str, KeySigner] = collections.OrderedDict()
-        self._lock = threading.Lock()
+        self._signers: dict[str, KeySigner] = {}
 
     def zones(self, tx: Tx, domains: Iterable[Domain]) -> dict[str, SignedZone]:
         """Those of these domains that are to be signed, by id."""
@@ -195,8 +193,8 @@ class ZoneSigner:
         :raises Refused: when what was made does not verify
         """
         zones = self.zones(tx, [entry.domain for entry, _, _ in changes])
-        signers = self._signers_of(tx, [(zone.domain.name, key) for zone in zones.values()
-                                        for key in key_states.at_first(zone.keys) if key.state in keys.IN_ZONE])
+        signers = self._signers_of(tx, ((zone.domain.name, key) for zone in zones.values()
+                                        for key in key_states.at_first(zone.keys) if key.state in keys.IN_ZONE))
         name_servers = {pool_id: pools.name_servers(tx, pool_id)
                         for pool_id in sorted({entry.domain.pool_id for entry, _, _ in changes})}
         signed: dict[str, SignedChange] = {}
@@ -235,21 +233,19 @@ class ZoneSigner:
             signed[domain.id] = SignedChange(*made, domain)
         return signed
 
-    def _signers_of(self, tx: Tx, zone_keys: Sequence[tuple[str, SigningKey]]) -> dict[str, KeySigner]:
-        """The signers of keys, each with its zone, by the key's id."""
-        with self._lock:
-            signers = {key.id: self._signers[key.id] for _, key in zone_keys if key.id in self._signers}
-        missing = {key.id: key for _, key in zone_keys if key.id not in signers}
+    def _signers_of(self, tx: Tx, zone_keys: Iterable[tuple[str, SigningKey]]) -> Mapping[str, KeySigner]:
+        """The signers of keys, each with its zone, by the key's id, and others."""
+        if len(self._signers) > _MOST_KEYS:
+            self._signers = {}
+        signers = self._signers  # not emptied, as threads use it
+        missing = {key.id: (zone, key) for zone, key in zone_keys if key.id not in signers}
         if missing:
-            signers |= {key.id: TokenKey(self.token, zone, key) for zone, key in zone_keys if key.token_uri is not None}
+            signers.update({key_id: TokenKey(self.token, zone, key) for key_id, (zone, key) in missing.items()
+                            if key.token_uri is not None})
             for key_id, private in self.private_parts(tx, missing).items():
-                signers[key_id] = keys.load(private, missing[key_id].role)
-            if lacking := sorted(str(key.tag) for key in missing.values() if key.id not in signers):
-                raise Refused('no_private_key', f'The private part of the key {", ".join(lacking)} is not here.', 500)
-            with self._lock:
-                self._signers.update({key_id: signers[key_id] for key_id in missing})
-                while len(self._signers) > _MOST_KEYS:
-                    self._signers.popitem(last=False)
+                signers[key_id] = keys.load(private, missing[key_id][1].role)
+        if lacking := sorted(str(key.tag) for key_id, (_, key) in missing.items() if key_id not in signers):
+            raise Refused('no_private_key', f'The private part of the key {", ".join(lacking)} is not here.', 500)
         return signers
 
 
