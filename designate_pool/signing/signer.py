@@ -30,7 +30,7 @@ def sign_change(apex: str, changed: Mapping[str, Collection[str]], soa: ZoneReco
     :param soa: the new one, which is signed in any case
     :param due: the names and types of RRsets that get new signatures though they have not changed
     """
-    change = _Change(apex, soa, keys, denial, around)
+    change = _Change(soa, _Signing(apex, keys, times), denial, around)
     change.look_at({apex, *changed})
     stored_chain = change.stored_link(apex)
     if stored_chain is not None and stored_chain.ttl != denial_ttl(soa):
@@ -39,20 +39,12 @@ def sign_change(apex: str, changed: Mapping[str, Collection[str]], soa: ZoneReco
         # What is below a name that becomes a delegation, or is one no longer, leaves the chain or enters it.
         if 'DNAME' in types or 'NS' in types and name != apex:
             change.look_at(around.names_below(name))
-    signing = _Signing(apex, keys, times)
-    gone, added = change.of_keys()
-    touched = {**changed, apex: {*changed.get(apex, ()), 'SOA', *(record.type for record in (*gone, *added))}}
+    at_apex = {*changed.get(apex, ()), 'SOA', *change.replace_keys()}
     for name in change.names:
-        change.sign(name, touched.get(name, ()), signing, gone, added)
-    change.sign_links(signing, gone, added)
-    renewed = {*due}.difference((record.name, record.covered) for record in gone)
-    names = {name for name, _ in renewed}
-    stored = list(around.signed_at(names))
-    rrsets = chain.group([*around.rrsets_at(names), *(record.record for record in stored if record.type != RRSIG)])
-    gone += [record for record in stored if (record.name, record.covered) in renewed]
-    for name, rtype in renewed:
-        added += signing.signatures(name, rtype, *rrsets[name][rtype])
-    return SignedDifference(gone, added)
+        change.sign(name, at_apex if name == apex else changed.get(name, ()))
+    change.sign_links()
+    change.renew({*due}.difference((record.name, record.covered) for record in change.gone))
+    return SignedDifference(change.gone, change.added)
 
 
 def denial_ttl(soa: ZoneRecord) -> int:
@@ -76,7 +68,7 @@ class _Signing:
     """Makes signatures with the keys of one zone."""
 
     def __init__(self, apex: str, keys: KeySet, times: Validity) -> None:
-        self._apex, self._keys, self._times = canonical.name_wire(apex), keys, times
+        self._apex, self.keys, self._times = canonical.name_wire(apex), keys, times
 
     def signatures(self, name: str, rtype: str, ttl: int, wires: Sequence[bytes]) -> list[SignedRecord]:
         """The RRSIG records of an RRset, one for each key that signs it (RFC 4034 section 3.1.8.1)."""
@@ -84,7 +76,7 @@ class _Signing:
         start = owner + _OWNED.pack(number, 1, ttl)
         rrset = b''.join([start + len(wire).to_bytes(2, 'big') + wire for wire in wires])
         made = []
-        for signer in signers_of(rtype, self._keys, owner == self._apex):
+        for signer in signers_of(rtype, self.keys, owner == self._apex):
             head = _RRSIG_HEAD.pack(number, signer.algorithm, canonical.label_count(owner), ttl, expires_at,
                                     begins_at, signer.tag) + self._apex
             made.append(SignedRecord(name, RRSIG, rtype, ttl, head + signer.sign(head + rrset), None, expires_at,
@@ -106,14 +98,18 @@ class _Change:
     """The part of a zone that a change concerns, before and after it.
 
     :ivar names: the names of which everything is compared
+    :ivar gone: the signed records that it removes; *added*: those that it adds
     """
 
-    def __init__(self, apex: str, soa: ZoneRecord, keys: KeySet, denial: str, around: Neighbours) -> None:
-        self.apex, self.soa, self.keys, self.denial, self.around = apex, soa, keys, denial, around
+    def __init__(self, soa: ZoneRecord, signing: _Signing, denial: str, around: Neighbours) -> None:
+        self.apex, self.soa, self.signing, self.denial, self.around = soa[0], soa, signing, denial, around
+        self.gone: list[SignedRecord] = []
+        self.added: list[SignedRecord] = []
         self.names: dict[str, None] = {}
         self.rrsets: dict[str, dict[str, tuple[int, list[bytes]]]] = {}
         self.stored: dict[str, list[SignedRecord]] = {}
         self._links: dict[str, ChainLink] = {}
+        self._of_apex = _apex_rrsets(soa, signing.keys, denial)
 
     def look_at(self, names: Iterable[str]) -> None:
         """Read what is at *names*, and above them."""
@@ -125,7 +121,7 @@ class _Change:
         self.rrsets.update({name: {} for name in everywhere})
         self.rrsets.update(chain.group(self.around.rrsets_at(everywhere)))
         if self.apex in new:
-            self.rrsets[self.apex].update(chain.group(_apex_rrsets(self.soa, self.keys, self.denial))[self.apex])
+            self.rrsets[self.apex].update(chain.group(self._of_apex)[self.apex])
         linked = new if self.denial == NSEC else everywhere
         self._links.update({name: chain.link_of(name, self.apex, self.denial) for name in linked})
         self.read_stored({*new, *(self._links[name].owner for name in linked)})
@@ -140,17 +136,16 @@ class _Change:
         """The record of *name* in the chain before the change."""
         return next((record for record in self.stored[self._links[name].owner] if record.type == self.denial), None)
 
-    def of_keys(self) -> tuple[list[SignedRecord], list[SignedRecord]]:
-        """The keys, and what else the signer has at the apex, that go and come."""
-        made = [SignedRecord(name, rtype, '', ttl or 0, wire)
-                for name, rtype, ttl, wire in _apex_rrsets(self.soa, self.keys, self.denial)[1:]]
+    def replace_keys(self) -> set[str]:
+        """Exchange the keys, and what else the signer has at the apex; the types that have changed."""
+        made = [SignedRecord(name, rtype, '', ttl or 0, wire) for name, rtype, ttl, wire in self._of_apex[1:]]
         stored = [record for record in self.stored[self.apex] if record.type not in (RRSIG, self.denial)]
         had, has = {record.record for record in stored}, {record.record for record in made}
-        return [record for record in stored if record.record not in has], \
-            [record for record in made if record.record not in had]
+        self.gone += [record for record in stored if record.record not in has]
+        self.added += [record for record in made if record.record not in had]
+        return {record.type for record in (*self.gone, *self.added)}
 
-    def sign(self, name: str, types: Collection[str], signing: _Signing, gone: list[SignedRecord],
-             added: list[SignedRecord]) -> None:
+    def sign(self, name: str, types: Collection[str]) -> None:
         """Sign the RRsets of *name* that are of *types* or are not signed as the keys have it."""
         rrsets = self.rrsets[name]
         signed = set() if chain.is_occluded(name, self.apex, self.rrsets) \
@@ -161,13 +156,23 @@ class _Change:
                 present.setdefault(record.covered, []).append(record)
         for rtype in sorted({*signed, *present}):
             signatures = present.get(rtype, [])
-            signers = signers_of(rtype, self.keys, name == self.apex)
+            signers = signers_of(rtype, self.signing.keys, name == self.apex)
             if rtype not in signed or rtype in types or not _are_by(signatures, signers):
-                gone += signatures
+                self.gone += signatures
                 if rtype in signed:
-                    added += signing.signatures(name, rtype, *rrsets[rtype])
+                    self.added += self.signing.signatures(name, rtype, *rrsets[rtype])
 
-    def sign_links(self, signing: _Signing, gone: list[SignedRecord], added: list[SignedRecord]) -> None:
+    def renew(self, due: Collection[tuple[str, str]]) -> None:
+        """Sign RRsets anew, by name and type, that have not changed."""
+        names = {name for name, _ in due}
+        stored = list(self.around.signed_at(names))
+        rrsets = chain.group([*self.around.rrsets_at(names),
+                              *(record.record for record in stored if record.type != RRSIG)])
+        self.gone += [record for record in stored if (record.name, record.covered) in due]
+        for name, rtype in due:
+            self.added += self.signing.signatures(name, rtype, *rrsets[name][rtype])
+
+    def sign_links(self) -> None:
         """Sign what changes in the chain."""
         removed: dict[bytes, SignedRecord] = {}
         new: dict[bytes, ChainLink] = {}
@@ -181,17 +186,17 @@ class _Change:
             elif stored is not None:
                 removed[link.key] = stored
         following = self._following(removed, new, bitmaps)
-        ttl, signers = denial_ttl(self.soa), signers_of(self.denial, self.keys)
+        ttl, signers = denial_ttl(self.soa), signers_of(self.denial, self.signing.keys)
         for record in removed.values():
-            gone += self._with_signatures(record)
+            self.gone += self._with_signatures(record)
         for key, (link, types) in bitmaps.items():
             stored = next((record for record in self.stored[link.owner] if record.type == self.denial), None)
             field = following[key] if key in following else chain.split(stored)[0] if stored else link.field
             wire = chain.chain_rdata(self.denial, field, types)
             present = self._with_signatures(stored) if stored else []
             if not stored or (ttl, wire) != (stored.ttl, stored.wire) or not _are_by(present[1:], signers):
-                gone += present
-                added += signing.link(link, self.denial, ttl, wire)
+                self.gone += present
+                self.added += self.signing.link(link, self.denial, ttl, wire)
 
     def _following(self, removed: Mapping[bytes, SignedRecord], new: Mapping[bytes, ChainLink],
                    bitmaps: dict[bytes, tuple[ChainLink, bytes]]) -> dict[bytes, bytes]:

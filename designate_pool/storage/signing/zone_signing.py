@@ -60,10 +60,11 @@ def states_of(tx: Tx, ids: Iterable[str]) -> dict[str, ZoneSigning]:
 
 def offering(tx: Tx, ids: Sequence[str]) -> set[str]:
     """Those of these domains whose parents are to change their DS, as CDS and CDNSKEY say."""
-    return {domain_id for domain_id, state in states_of(tx, ids).items()
-            if state.state in (SigningState.DS_WAIT, SigningState.DS_LEAVING)
-            or any(key.state is KeyState.READY and key.role is not KeyRole.ZSK
-                   for key in keys_of(tx, [domain_id])[domain_id])}
+    states = states_of(tx, ids)
+    zone_keys = keys_of(tx, list(states))
+    return {domain_id for domain_id, state in states.items()
+            if state.state in (SigningState.DS_WAIT, SigningState.DS_LEAVING) or any(
+                key.state is KeyState.READY and key.role is not KeyRole.ZSK for key in zone_keys[domain_id])}
 
 
 def save_state(tx: Tx, state: ZoneSigning, now: datetime) -> None:
