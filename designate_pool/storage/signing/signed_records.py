@@ -19,7 +19,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks
-from designate_pool.storage.sql.schema import ALIVE, records, recordsets, signed_records, zone_signing
+from designate_pool.storage.sql.schema import ALIVE, records, recordsets, signed_records
 
 TABLE = signed_records
 _FIELDS = SignedRecord._fields
@@ -34,11 +34,9 @@ _AT_NAMES = _OF_ZONE.where(TABLE.c.name.in_(_NAMES))
 _DUE = [_OF_ZONE.where(condition).order_by(TABLE.c.expires_at).limit(sa.bindparam('most')) for condition in (
     TABLE.c.expires_at < sa.bindparam('before'), TABLE.c.expires_at > sa.bindparam('after'))]
 _BY_KEY = _OF_ZONE.where(TABLE.c.key_tag == sa.bindparam('tag')).limit(sa.bindparam('most'))
-# Each is read at one end of the index, of a zone of any size.
-_EXPIRIES = sa.select(zone_signing.c.domain_id, *(
-    sa.select(TABLE.c.expires_at).where(TABLE.c.domain_id == zone_signing.c.domain_id, TABLE.c.expires_at.is_not(None))
-    .order_by(order).limit(1).scalar_subquery() for order in (TABLE.c.expires_at, TABLE.c.expires_at.desc())
-)).where(zone_signing.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
+# MariaDB reads the ends of each zone in the index alone.
+_EXPIRIES = sa.select(TABLE.c.domain_id, sa.func.min(TABLE.c.expires_at), sa.func.max(TABLE.c.expires_at)).where(
+    TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True))).group_by(TABLE.c.domain_id)
 _LARGEST_TTL = sa.select(sa.func.max(recordsets.c.ttl)).where(
     recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE)
 _LAST_IN_CHAIN = _OF_ZONE.where(TABLE.c.chain_key.is_not(None)).order_by(TABLE.c.chain_key.desc()).limit(1)
@@ -115,8 +113,8 @@ def by_key(tx: Tx, domain_id: str, key_tag: int, limit: int) -> list[SignedRecor
 
 
 def expiries(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[int | None, int | None]]:
-    """When the first and the last signature expire of those of these domains that are to be signed, by id, in seconds
-    since the epoch; None for no signatures."""
+    """When the first and the last signature expire of those of these domains that have any, by id, in seconds since the
+    epoch; None for records of the signer that are not signed."""
     return {domain_id: (first, last) for part in chunks(ids)
             for domain_id, first, last in tx.execute(_EXPIRIES, {'ids': part})}
 
