@@ -188,7 +188,7 @@ class ZoneSigner:
         return private
 
     def sign(self, tx: Tx, changes: Sequence[Change], now: datetime) -> Mapping[str, SignedChange]:
-        """See :class:`designate_pool.central.rules.journal.JournalSigner`.
+        """What the signer makes of changes, as :class:`designate_pool.central.rules.journal.Journal` has it stored.
 
         :raises Refused: when what was made does not verify
         """
