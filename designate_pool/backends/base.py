@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import functools
 import ipaddress
 import logging
 import os
@@ -26,7 +25,7 @@ import shlex
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import dns.name
 
@@ -41,6 +40,7 @@ from designate_pool.protocol.rules import ServerLimit
 from designate_pool.protocol.soa_query import SoaReply
 
 LOG = logging.getLogger(__name__)
+T = TypeVar('T')
 
 #: Seconds for listing all zones of a server, which may have a million.
 LISTING_SECONDS = 120.0
@@ -102,10 +102,11 @@ class Capabilities:
 
 @dataclasses.dataclass(slots=True)
 class Call:
-    """A call to a server: the time that it may take, and its result once it has ended."""
+    """A call to a server: the time that it may take, and its result once it has ended; the outcomes of a batch."""
 
     deadline: Deadline
     result: model.CallResult = model.CallResult()
+    outcomes: Outcomes = ()
 
 
 class Backend:
@@ -138,7 +139,7 @@ class Backend:
 
     def create_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
         """Create the zones of at most ``batch_size`` domains; the results in the same order."""
-        return self._call_each('create', domains, self._create, self._create_many)
+        return self._call_each('create', domains, self._create_many)
 
     def delete_domain(self, domain: model.Domain) -> model.CallResult:
         """Delete the zone of *domain*'s name from the server."""
@@ -146,12 +147,12 @@ class Backend:
 
     def delete_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
         """Delete the zones of at most ``batch_size`` domains; the results in the same order."""
-        return self._call_each('delete', domains, self._delete, self._delete_many)
+        return self._call_each('delete', domains, self._delete_many)
 
     def refetch_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
         """Have the whole zones of at most ``batch_size`` domains transferred again, whatever their serials; the results
         in the same order, when the transfers are started."""
-        return self._call_each('refetch', domains, self._refetch, self._refetch_many)
+        return self._call_each('refetch', domains, self._refetch_many)
 
     def list_zones(self, names: Collection[str]) -> model.Listing:
         """The zones that the server actually has, with the serials that it serves.
@@ -220,25 +221,18 @@ class Backend:
     def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
         raise NotImplementedError
 
-    def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        raise NotImplementedError
-
-    def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        raise NotImplementedError
-
     def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
         raise BackendRefused(why=f'the driver {self.server.driver} cannot make the server transfer a zone again that '
                                  'it already has; do it on the server by hand', reason=Reason.NO_RETRANSFER)
 
+    def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
+        return [caught(self._create, domain, deadline) for domain in domains]
+
+    def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
+        return [caught(self._delete, domain, deadline) for domain in domains]
+
     def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        outcomes: list[BackendError | None] = []
-        for domain in domains:
-            try:
-                self._refetch(domain, deadline)
-                outcomes.append(None)
-            except BackendError as error:
-                outcomes.append(error)
-        return outcomes
+        return [caught(self._refetch, domain, deadline) for domain in domains]
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         """Names (lower case, absolute) with serials (None if none is served yet); and whether these are all zones."""
@@ -282,24 +276,18 @@ class Backend:
     def _refuse_key(self, deadline: Deadline) -> None:
         raise BackendRefused(why=f'the driver {self.server.driver} does not manage TSIG keys; set them on the server')
 
-    def _call_each(self, verb: str, domains: Sequence[model.Domain], one: Callable[[model.Domain, Deadline], None],
-                   many: Callable[[Sequence[model.Domain], Deadline], Outcomes]) -> list[model.CallResult]:
-        if self.capabilities.batch_size == 1:
-            return [self._call(f'{verb} {domain.name}', functools.partial(one, domain)) for domain in domains]
+    def _call_each(self, verb: str, domains: Sequence[model.Domain],
+                   work: Callable[[Sequence[model.Domain], Deadline], Outcomes]) -> list[model.CallResult]:
         if not domains:
             return []
         what = f'{verb} {domains[0].name}' + (f' and {len(domains) - 1} more' if len(domains) > 1 else '')
-        outcomes: Outcomes = ()
         with self._calling(what) as call:
-            outcomes = list(many(domains, call.deadline))
+            call.outcomes = work(domains, call.deadline)
         if not call.result.ok:
             return [call.result] * len(domains)
-        return [self._result_of(f'{verb} {domain.name}', outcome, call.result.seconds)
-                for domain, outcome in zip(domains, outcomes, strict=True)]
-
-    def _result_of(self, what: str, error: BackendError | None, seconds: float) -> model.CallResult:
-        return model.CallResult(seconds) if error is None else self._failed(
-            what, error, seconds, self.server.call_timeout)
+        return [call.result if error is None else
+                self._failed(f'{verb} {domain.name}', error, call.result.seconds, self.server.call_timeout)
+                for domain, error in zip(domains, call.outcomes, strict=True)]
 
     def _call(self, what: str, work: Callable[[Deadline], None], seconds: float | None = None) -> model.CallResult:
         with self._calling(what, seconds) as call:
@@ -320,7 +308,7 @@ class Backend:
             call.result = self._failed(what, error, time.monotonic() - started, allowed)
             return
         call.result = model.CallResult(seconds=time.monotonic() - started)
-        if self._has_warned:
+        if self._has_warned and not any(call.outcomes):
             self._has_warned = False
             LOG.info('%s: works again', self.server.label)
 
@@ -352,6 +340,14 @@ class Backend:
         LOG.warning('%s: %s: %s%s', self.server.label, what, result.error, more,
                     exc_info=error if unforeseen else None)
         return result
+
+
+def caught(work: Callable[..., T], *arguments: object) -> T | BackendError:
+    """The result of *work*, or the error that it raises."""
+    try:
+        return work(*arguments)
+    except BackendError as error:
+        return error
 
 
 def query_soa(server: model.Server, names: Collection[str], deadline: Deadline,

@@ -37,7 +37,6 @@ class PoolManager:
                  others: PoolManagerClient | None = None) -> None:
         self._manager = manager
         self._others = others
-        self.spread = _PassedOn(manager)
         self._registry = registry
         self._compare = ServerCompare(manager, runtime)
         self._periodic = PeriodicLoops(manager, registry, runtime)
@@ -70,10 +69,10 @@ class PoolManager:
 
     create_domain = delete_domain = update_domain
 
-    def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
-        """Queue several domains, or pass them on to another pool manager."""
-        if not self._is_passed_on('casts', PoolManagerClient.change_domains, context, domains):
-            self.spread.change_domains(context, domains)
+    def change_domains(self, context: Context, domains: Sequence[Domain], spread: bool = False) -> None:
+        """Queue several domains, or pass them on to another pool manager unless one has done so (*spread*)."""
+        if spread or not self._is_passed_on('casts', PoolManagerClient.change_domains, context, domains):
+            self._manager.queue_changes(domain.id for domain in domains)
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
@@ -83,16 +82,16 @@ class PoolManager:
             raise InvalidField(field='name_server', why=f'{name_server!r} is no server of the pool')
         if status not in (Outcome.SUCCESS, Outcome.ERROR):
             raise InvalidField(field='status', why=f'{status!r} is not SUCCESS or ERROR')
-        answer = Answer.TIMEOUT if serial_number is None else Answer.SERIAL
-        error = None if status == Outcome.SUCCESS else 'the server did not come to serve the serial'
-        self._manager.queue_results([PollResult(domain.id, server_id, Outcome(status), answer, serial_number, error,
-                                                domain.serial)])
+        self._manager.queue_results([PollResult(
+            domain.id, server_id, Outcome(status), Answer.TIMEOUT if serial_number is None else Answer.SERIAL,
+            serial_number, None if status == Outcome.SUCCESS else 'the server did not come to serve the serial',
+            domain.serial)])
 
-    def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
-        """Queue the results of polls, or pass them on to another pool manager."""
-        if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
+    def update_statuses(self, context: Context, results: Sequence[PollResult], spread: bool = False) -> None:
+        """Queue the results of polls, or pass them on to another pool manager unless one has done so (*spread*)."""
+        if spread or not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
             self._manager.queue_results(results)
-            if self._others is not None and (foreign := self._manager.of_others(results)):
+            if self._others is not None and not spread and (foreign := self._manager.of_others(results)):
                 # Not all pool managers have these servers in their configuration, and this one does not know which do.
                 with contextlib.suppress(PoolError):  # the rows are due again
                     self._others.update_statuses(context, self._manager.pool.name, foreign, spread=True, to_all=True)
@@ -127,21 +126,6 @@ class PoolManager:
         except PoolError:
             return False
         return True
-
-
-class _PassedOn:
-    """Handles what a pool manager has passed on."""
-
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-
-    def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
-        """Queue several domains."""
-        self._manager.queue_changes(domain.id for domain in domains)
-
-    def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
-        """Queue the results of polls."""
-        self._manager.queue_results(results)
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:

@@ -45,7 +45,7 @@ class PoolManagerClient:
                        spread: bool = False) -> None:
         """Many of the three casts above in one message, as ``action`` says; *spread*: a pool manager passes them on."""
         self._caller.cast((spread_topic if spread else topic)(pool_name), context, 'change_domains',
-                          domains=list(domains))
+                          domains=list(domains), spread=spread)
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
@@ -57,7 +57,7 @@ class PoolManagerClient:
                         spread: bool = False, to_all: bool = False) -> None:
         """Report the states of many domains and servers in one message, *to_all* pool managers or to one."""
         self._caller.cast((spread_topic if spread else topic)(pool_name), context, 'update_statuses',
-                          results=list(results), **({'to_all': True} if to_all else {}))
+                          results=list(results), spread=spread, to_all=to_all)
 
     def repeat_polls(self, context: Context, pool_name: str) -> None:
         """Poll again for all that is being polled for: a MiniDNS has started, perhaps after one that was killed."""

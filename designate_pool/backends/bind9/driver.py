@@ -263,15 +263,12 @@ class Bind9(Backend):
             self._remove(zone, statements, deadline)
             raise BackendError(why=f'{zone.to_text()} was not served, and not in the list of zones that named has'
                                    ' added; it has been deleted, and the next try adds it')
-        if named_conf.zone_type(statements) == 'primary':
-            statements = named_conf.converted(statements)
         file = named_conf.zone_file(statements)
         ours = self._is_our_file(zone, file)
-        settings = named_conf.secondary(self._primaries, self._folder + file.rpartition('/')[2] if ours else file)
+        settings = self._as_secondary(statements, self._folder + file.rpartition('/')[2] if ours else file)
         # Of a zone with another file, only the answer to modzone shows whether it is configured in named.conf.
         if ours and set(settings) <= set(statements):
             return
-        settings += [statement for statement in statements if statement[0] not in named_conf.SETTINGS]
         changed = self._ask(f'modzone {self._where(zone)} {named_conf.written(settings)};', deadline)
         if changed.result:
             raise _error('modzone', zone, changed)
@@ -340,9 +337,9 @@ class Bind9(Backend):
         """Whether a zone is a secondary one with the primaries and the key that the section has now."""
         return named_conf.zone_type(held) == 'secondary' and named_conf.secondary(self._primaries, '')[-1] in held
 
-    def _as_secondary(self, held: list[named_conf.Statement]) -> list[named_conf.Statement]:
-        """The statements of a primary zone as those of a secondary one of ours, which starts with the same file."""
-        return [*named_conf.secondary(self._primaries, named_conf.zone_file(held)),
+    def _as_secondary(self, held: list[named_conf.Statement], file: str) -> list[named_conf.Statement]:
+        """The statements of a zone of ours that keeps the other ones of *held*, a primary zone or a secondary one."""
+        return [*named_conf.secondary(self._primaries, file),
                 *(statement for statement in named_conf.converted(held) if statement[0] not in named_conf.SETTINGS)]
 
     def _added(self, zone: dns.name.Name, shown: rndc.RndcAnswer, deadline: Deadline,
@@ -374,7 +371,8 @@ class Bind9(Backend):
         statements = named_conf.read_zone(shown.text)
         if not self._is_our_file(zone, named_conf.zone_file(statements)):
             if FIXED in self._ask(f'zonestatus {self._where(zone)}', deadline).text:
-                raise _configured_zone(zone, named_conf.written(self._as_secondary(statements)) if adopting else '')
+                raise _configured_zone(zone, named_conf.written(self._as_secondary(
+                    statements, named_conf.zone_file(statements))) if adopting else '')
         kind = named_conf.zone_type(statements)
         if kind != 'secondary' and not (adopting and kind == 'primary'):
             raise BackendError(why=f"{zone.to_text()} already exists there, as a {kind} zone that was added by hand:"

@@ -108,7 +108,9 @@ def zone_type(statements: Sequence[Statement]) -> str:
 
 
 def converted(statements: Sequence[Statement]) -> list[Statement]:
-    """The *statements* of a primary zone that a secondary one can have, so that it can read the same file."""
+    """The *statements* that a secondary zone can have; those of a primary one so that it can read the same file."""
+    if zone_type(statements) != 'primary':
+        return list(statements)
     kept = [statement for statement in statements if statement[0] not in _PRIMARY_ONLY]
     has_format = any(statement[0] == 'masterfile-format' for statement in kept)
     return kept if has_format else [*kept, ('masterfile-format', 'text')]

@@ -11,13 +11,10 @@ import dataclasses
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import ClassVar, TypeVar
-
-import dns.exception
-import dns.name
+from typing import ClassVar
 
 from designate_pool import model
-from designate_pool.backends.base import ADOPTS_ZONES, Backend, Capabilities, Outcomes, probe_domain
+from designate_pool.backends.base import ADOPTS_ZONES, Backend, Capabilities, Outcomes, caught, probe_domain
 from designate_pool.backends.nsd.control_protocol import (LONGEST_NAME, NsdAnswer, NsdControl, Tls, ZoneStatus, escaped,
                                                           statuses)
 from designate_pool.deadline import Deadline
@@ -34,15 +31,12 @@ LONGEST_ENTRY = 1022
 RELOAD_SECONDS = 1.0
 #: How often a check makes NSD query its primary, in order to see which one that is.
 ATTEMPTS = 5
-#: Over TLS, only the zones of batches up to this size are looked at before they are deleted; over a socket all are.
-SMALL_BATCH = 8
 #: The first version of NSD that survives the deletion of a zone that it is transferring.
 SAFE_CHANGES = 4, 9
 #: Errors of NSD that no retry can help.
 PERMANENT = ('does not exist', 'cannot parse zone name', 'zone defined in nsd.conf')
 REASONS = {'error pattern ': Reason.NOT_CONFIGURED, 'zonelist entry': Reason.NO_ZONE_CHANGES}
 
-T = TypeVar('T')
 RECONFIG = 'then run nsd-control reconfig'
 _PATTERN = re.compile(r'[!-~]{1,255}')
 _KEY = re.compile(r'key: name: "(?P<name>[^"]*)" secret: "(?P<secret>[^"]*)" algorithm: (?P<algorithm>\S+)')
@@ -56,7 +50,7 @@ _LIMITS = (ServerLimit('parameters', 64, 'NSD 4.6 takes {limit} parameters of a 
 class Nsd(Backend):
     """An NSD server."""
 
-    # Each zone of a batch that exists already takes a connection of its own, 12 ms with TLS.
+    # Each zone of a batch that exists already, or is deleted, takes a connection of its own, 12 ms with TLS.
     # NSD accepts ten control connections at most, and serves one at a time.
     capabilities = Capabilities(fetches_on_create=True, batch_size=100, most_in_flight=4, changes_per_second=50,
                                 limits=_LIMITS)
@@ -107,20 +101,19 @@ class Nsd(Backend):
         # If a reload ends after a zone was given another pattern, NSD believes that it serves the serial which the zone
         # had before, and does not transfer it.  So the transfer is forced, after the time of a reload.
         time.sleep(min(RELOAD_SECONDS, deadline.left()))
-        return [_caught(self._transfer, domain.name, deadline)
+        return [caught(self._refetch, domain, deadline)
                 if outcome is None and escaped(domain.name) in changed else outcome
                 for domain, outcome in zip(domains, outcomes, strict=True)]
 
     def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        foreign: dict[str, BackendError] = {}
-        if len(domains) <= SMALL_BATCH or not self._control.speaks_tls:
-            foreign = {domain.id: error for domain in domains if (error := self._foreign(domain, deadline)) is not None}
+        foreign = {domain.id: error for domain in domains if (error := self._foreign(domain, deadline)) is not None}
         rest = [domain for domain in domains if domain.id not in foreign]
         outcomes = iter(self._batch('delzones', rest, '', deadline, _check_deleted))
         return [foreign[domain.id] if domain.id in foreign else next(outcomes) for domain in domains]
 
-    def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        return [_caught(self._transfer, domain.name, deadline) for domain in domains]
+    def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
+        """Have NSD transfer a zone with AXFR, whatever its serial."""
+        self._command(f'force_transfer {escaped(domain.name)}', deadline)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
         return self._zones(deadline, is_foreign=False), True
@@ -154,11 +147,11 @@ class Nsd(Backend):
     def _batch(self, verb: str, domains: Sequence[model.Domain], more: str, deadline: Deadline,
                check: Callable[[str, NsdAnswer], None]) -> Outcomes:
         """Send *verb* for all *domains*; *check* raises if the answer for a zone is not a success."""
-        names = [_caught(_written, domain.name, more) for domain in domains]
+        names = [caught(_written, domain.name, more) for domain in domains]
         written = [name for name in names if isinstance(name, str)]
         said = iter(self._control.bulk(verb, written, more, deadline) if written else ())
         # What NSD cannot be told of is not there to be deleted.
-        return [_caught(check, name, next(said)) if isinstance(name, str) else name if more else None
+        return [caught(check, name, next(said)) if isinstance(name, str) else name if more else None
                 for name in names]
 
     def _check_created(self, name: str, said: NsdAnswer, changed: set[str], deadline: Deadline) -> None:
@@ -193,10 +186,6 @@ class Nsd(Backend):
         """Whether a zone is a primary zone, which the pool never adds (unless our pattern lacks its primaries)."""
         return not status.is_secondary and status.pattern != self._pattern
 
-    def _transfer(self, name: str, deadline: Deadline) -> None:
-        """Have NSD transfer a zone with AXFR, whatever its serial."""
-        self._command(f'force_transfer {escaped(name)}', deadline)
-
     def _command(self, command: str, deadline: Deadline) -> None:
         answer = self._control.ask(command, deadline)
         if not answer or not answer[-1].endswith('ok'):
@@ -226,13 +215,6 @@ class Nsd(Backend):
         if self.server.tsig_key is not None:
             findings += key_findings(self.server.tsig_key, self._control.ask('print_tsig', deadline))
         return findings
-
-
-def _caught(work: Callable[..., T], *arguments: object) -> T | BackendError:
-    try:
-        return work(*arguments)
-    except BackendError as error:
-        return error
 
 
 def _check_deleted(name: str, said: NsdAnswer) -> None:
@@ -284,7 +266,7 @@ def key_findings(key: TsigKey, answer: Iterable[str]) -> list[Finding]:
     if any(line.startswith('error') for line in lines):
         return []
     for match in filter(None, map(_KEY.fullmatch, lines)):
-        if _same_name(match['name'], key.name):
+        if match['name'].rstrip('.').lower() == key.name.rstrip('.').lower():
             if (tsig.plain_algorithm(match['algorithm']) == tsig.plain_algorithm(key.algorithm)
                     and tsig.same_secret(match['secret'], key.secret)):
                 return []
@@ -292,10 +274,3 @@ def key_findings(key: TsigKey, answer: Iterable[str]) -> list[Finding]:
                             f'write the same ones into nsd.conf and the section, {RECONFIG}')]
     return [Finding(f'NSD has no TSIG key {key.name}',
                     f'write a key statement of that name into nsd.conf, and the name into the pattern, {RECONFIG}')]
-
-
-def _same_name(one: str, other: str) -> bool:
-    try:
-        return dns.name.from_text(one) == dns.name.from_text(other)
-    except dns.exception.DNSException:
-        return False

@@ -103,7 +103,7 @@ def build_pool_manager(parts: ServiceParts) -> Service:
     service.start()
     contract = pool_manager.PoolManagerClient
     parts.caller.serve(pool_manager.topic(parts.pool.name), contract, service, rank=0)
-    parts.caller.serve(pool_manager.spread_topic(parts.pool.name), contract, service.spread)
+    parts.caller.serve(pool_manager.spread_topic(parts.pool.name), contract, service)
     return service
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
 from designate_pool import backends
-from designate_pool.backends.base import Backend
+from designate_pool.backends.base import Backend, Capabilities, Outcomes
 from designate_pool.deadline import Deadline
 from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, BadConfiguration, DomainNotFound,
                                    InvalidField)
@@ -110,6 +111,24 @@ def test_a_failing_server_does_not_flood_the_log(caplog: pytest.LogCaptureFixtur
     driver.create_domain(a_domain())
     assert caplog.messages[3:] == [f'{label}: create example.com.: later (and 499 times more since the last '
                                    'such line)']
+
+
+class Refuses(Backend):
+    """A driver whose server does nothing for the domains of a batch."""
+
+    capabilities = Capabilities(batch_size=10)
+
+    def _create_many(self, domains: Sequence[Domain], deadline: Deadline) -> Outcomes:
+        return [BackendError(why='no')] * len(domains)
+
+
+def test_a_batch_in_which_a_zone_fails_does_not_show_that_the_server_works_again(
+        caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    driver = Refuses(Server(new_id(), 'refuses', '192.0.2.1'))
+    for _ in range(3):
+        assert [result.error for result in driver.create_domains([a_domain(), a_domain('example.net.')])] == ['no'] * 2
+    assert caplog.messages == ['refuses:192.0.2.1:53: create example.com.: no']
 
 
 def test_only_the_unforeseen_is_logged_with_its_stack(caplog: pytest.LogCaptureFixture) -> None:

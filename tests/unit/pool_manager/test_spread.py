@@ -131,17 +131,17 @@ def test_what_is_not_recent_is_polled_by_any(pool: ScriptedPool, clock: Clock) -
 class Broker:
     """Gives what is passed on to a pool manager that has nothing to do."""
 
-    def __init__(self, spread: Any, is_down: bool) -> None:
-        self.spread = spread
+    def __init__(self, other: Any, is_down: bool) -> None:
+        self.other = other
         self.methods: list[str] = []
         self.is_down = is_down
 
-    def cast(self, topic: str, context: Any, method: str, **arguments: Any) -> None:
-        assert topic == contract.spread_topic('default')
+    def cast(self, topic: str, context: Any, method: str, to_all: bool = False, **arguments: Any) -> None:
+        assert topic == contract.spread_topic('default') and not to_all
         if self.is_down:
             raise ServiceUnavailable(service=topic, why='the broker is down')
         self.methods.append(method)
-        getattr(self.spread, method)(context, **arguments)
+        getattr(self.other, method)(context, **arguments)
 
 
 @pytest.mark.parametrize('is_down', [False, True])
@@ -149,7 +149,7 @@ def test_a_pool_manager_with_too_much_to_do_passes_on_what_comes(pool: ScriptedP
     """One step takes long; what comes meanwhile waits, up to two batches, and then goes to another pool manager."""
     changed = [pool.central.update_domain(CONTEXT, pool.create(f'd{number}.example.com.').id, {'ttl': 77})
                for number in range(8)]
-    broker = Broker(pool.endpoint.spread, is_down)
+    broker = Broker(pool.endpoint, is_down)
     busy = Manager(pool.pool, pool.servers, pool.storage, CentralClient(pool.caller), MiniDnsClient(pool.caller),
                    Threads(), dataclasses.replace(pool.manager.settings, name='busy', batch_size=1))
     endpoint = PoolManager(busy, pool.registry, pool.runtime,
@@ -176,11 +176,12 @@ class ToAll:
         self.all: list[Any] = []
         self.results: list[PollResult] = []
 
-    def cast(self, topic: str, context: Any, method: str, *, to_all: bool, results: list[PollResult]) -> None:
+    def cast(self, topic: str, context: Any, method: str, *, to_all: bool, results: list[PollResult],
+             spread: bool) -> None:
         assert topic == contract.spread_topic('default') and to_all
         self.results += results
         for each in self.all:
-            getattr(each, method)(context, results)
+            getattr(each, method)(context, results, spread)
 
 
 def test_results_of_servers_that_only_others_have_are_passed_on(pool: ScriptedPool) -> None:
@@ -192,7 +193,7 @@ def test_results_of_servers_that_only_others_have_are_passed_on(pool: ScriptedPo
     manager.reconciler.set_servers(manager.members, older)
     first = PoolManager(manager, pool.registry, pool.runtime,
                         contract.PoolManagerClient(broker))  # type: ignore[arg-type]
-    broker.all = [first.spread, pool.endpoint.spread]
+    broker.all = [first, pool.endpoint]
     domain = pool.central.update_domain(CONTEXT, pool.create().id, {'ttl': 77})
     labels = {key: pool.manager.all_workers[key].server.label for key in SERVERS}
     results = [dataclasses.replace(served(domain, key), label=label) for key, label in labels.items()]

@@ -24,7 +24,7 @@ from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, 
 from designate_pool.backends.nsd.driver import key_findings
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError
-from designate_pool.model import Endpoint, Server, TsigKey, new_id
+from designate_pool.model import Endpoint, Reason, Server, TsigKey, new_id
 from designate_pool.testing import a_domain
 
 LABELS = st.lists(st.binary(min_size=1, max_size=63), min_size=1, max_size=3)
@@ -176,6 +176,21 @@ def test_the_outcome_of_one_is_not_that_of_the_other(scripted: Callable[..., Scr
     assert first.error == 'addzones one.example: error could not add zonelist entry'
     assert first.retryable
     assert second.ok
+
+
+@pytest.mark.parametrize('is_tls', [False, True])
+def test_of_many_zones_too_none_is_deleted_that_somebody_has_added_by_hand(
+        scripted: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, is_tls: bool) -> None:
+    if is_tls:
+        monkeypatch.setattr(NsdControl, 'speaks_tls', True)
+    domains = [a_domain(f'd{number}.example.') for number in range(20)]
+    names = [f'd{number}.example'.encode() for number in range(20)]
+    server = scripted(b'zone:\td0.example\n\tpattern: by-hand\n\tstate: master\n',
+                      *(b'zone:\t' + name + b'\n\tpattern: pool\n\tstate: ok\n' for name in names[1:]),
+                      b''.join(b'removed: ' + name + b'\n' for name in names[1:]) + b'deleted 19 zones\n')
+    first, *others = driver(server).delete_domains(domains)
+    assert first.reason is Reason.CONFLICT and all(result.ok for result in others)
+    assert b'd0.example' not in server.heard[-1]
 
 
 def test_files_that_are_missing_are_found_by_the_check(tmp_path: pathlib.Path) -> None:
