@@ -87,14 +87,12 @@ class ContentsAudit:
         """End the workers; after the loop of :meth:`run` has ended."""
         self._threads.stop()
 
-    def extend_claim(self) -> float:
-        """Renew the claim on the page that is being compared; seconds until the next renewal."""
-        seconds, claimed = self._manager.settings.claim_seconds, self._page
-        until = self._manager.storage.now() + timedelta(seconds=seconds)
-        is_ours = claimed is None or self._manager.storage.run(sweeps.renew_claim, claimed, until)
-        if not is_ours and self._page is claimed:
+    def extend_claim(self) -> None:
+        """Renew the claim on the page that is being compared."""
+        claimed, storage = self._page, self._manager.storage
+        until = storage.now() + timedelta(seconds=self._manager.settings.claim_seconds)
+        if claimed is not None and not storage.run(sweeps.renew_claim, claimed, until) and self._page is claimed:
             self._page = None
-        return seconds / 4
 
     def run(self) -> float:
         """Compare one page of domains; seconds until the next."""

@@ -2,14 +2,13 @@
 
 * *due*: claim rows that are due, in pages and by index, and execute them;
 * *undecided*: weigh domains again whose outcomes may have come to several pool managers;
-* *claims*: renew the claims of operations that are queued or in flight;
+* *claims*: renew the claims of operations that are queued or in flight, and of the page of *contents_audit*;
 * *polls*: forget polls whose results went to other pool managers, where there is no room for more;
 * *probes*: probe servers whose circuit is open;
 * *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was
   lost; one pool manager of the pool at a time.  It also wakes *due* for rows that were not written here, and *members*
   when the servers have changed and no message has said so;
 * *members*: read the states of the servers, and whether the configuration was read again elsewhere, when woken;
-* *contents_claim*: renew the claim of *contents_audit*;
 * *gauges*: set the gauges, so that reading the metrics does not read the database;
 * *serial_audit*, *contents_audit*, *signature_audit*, *orphan_audit*, *join_and_drain* and *releases*: see the modules
   of these names.
@@ -100,12 +99,11 @@ class PeriodicLoops:
         """Start a thread for each loop."""
         loops: dict[str, Callable[[], float]] = {
             'due': self.run_due, 'undecided': lambda: self._manager.reconciler.weigh_undecided(),
-            'claims': lambda: self._manager.extend_claims(), 'polls': self.run_polls, 'probes': self.run_probes,
+            'claims': self.run_claims, 'polls': self.run_polls, 'probes': self.run_probes,
             'unsettled': self.run_unsettled, 'members': self.run_members, 'serial_audit': self.serial_audit.run,
-            'contents_audit': self._contents_audit.run, 'contents_claim': self._contents_audit.extend_claim,
-            'signature_audit': self._signature_audit.run, 'orphan_audit': self._orphan_audit.run,
-            'join_and_drain': self._join_and_drain.run, 'gauges': self._gauges.run,
-            'releases': self._releases.run}
+            'contents_audit': self._contents_audit.run, 'signature_audit': self._signature_audit.run,
+            'orphan_audit': self._orphan_audit.run, 'join_and_drain': self._join_and_drain.run,
+            'gauges': self._gauges.run, 'releases': self._releases.run}
         self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
 
     def stop(self) -> None:
@@ -134,6 +132,11 @@ class PeriodicLoops:
         is_full = len(self._rooms()) < len(manager.workers)
         next_at = manager.storage.read(server_statuses.next_due, list(manager.workers), looked_at)
         return timer.end_look(next_at, manager.storage.now(), DUE_INTERVAL if is_full else IDLE_INTERVAL)
+
+    def run_claims(self) -> float:
+        """Renew claims; seconds until the next time."""
+        self._contents_audit.extend_claim()
+        return self._manager.extend_claims()
 
     def run_probes(self) -> float:
         """Probe the servers whose circuits are open; seconds until the next time."""

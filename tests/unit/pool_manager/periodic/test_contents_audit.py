@@ -76,12 +76,13 @@ def test_a_page_that_takes_long_is_kept(pool: ScriptedPool, clock: Clock, compar
 
     def hours_go_by() -> None:
         for _ in range(1000):
-            clock.offset += timedelta(seconds=slow.extend_claim())
+            slow.extend_claim()
+            clock.offset += timedelta(seconds=slow._manager.extend_claims())
             assert other.run() > 0
 
     meanwhile(monkeypatch, hours_go_by)
     slow.run()
-    assert present(pool).now.domains == 1 and slow.extend_claim() < pool.manager.settings.claim_seconds
+    assert present(pool).now.domains == 1
 
 
 def test_a_page_that_was_taken_over_is_left(pool: ScriptedPool, clock: Clock, compared: list[str],
