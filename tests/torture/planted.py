@@ -71,8 +71,8 @@ PLANTS = {
                    'return TABLE.c.claimed_until.is_(None)'))),
     'silence_is_absence': Plant(
         'a deletion that fails counts as done', ('deleted', 'healed'), (
-            Change('pool_manager.reconcile.row_transitions', '    if result.ok:\n        return _next_version',
-                   '    if result.ok or row.action is Action.DELETE:\n        return _next_version'),),
+            Change('pool_manager.reconcile.row_transitions', '    if result.ok:\n        return _succeeded',
+                   '    if result.ok or row.action is Action.DELETE:\n        return _succeeded'),),
         manager=_NO_AUDIT, fault='miss_deletions'),
     'count_the_newest': Plant(
         'a change is ACTIVE when one server serves it', ('active',), (

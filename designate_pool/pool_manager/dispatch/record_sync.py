@@ -19,6 +19,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import NamedTuple
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
@@ -55,12 +56,8 @@ LATE = timedelta(minutes=10)
 Rows = Sequence[tuple[str, str, int | None, str]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Removal:
-    """The result of deleting a domain on a server that is fed by records.
-
-    :ivar gone: whether the server no longer has a zone of this name; a shared zone remains
-    """
+class Removal(NamedTuple):
+    """The result of deleting a domain on a server, and whether the zone is *gone* there; a shared one remains."""
 
     result: CallResult
     gone: bool = False
@@ -83,8 +80,7 @@ class RecordSync:
         for _ in range(ROUNDS):
             if domain.is_going:
                 return self.delete(backend, domain).result, None
-            serial, attempt = None, _ZoneSync(self._storage, self.pool, self._settings, backend, domain,
-                                              self._recent)
+            serial, attempt = None, _ZoneSync(self._storage, self.pool, self._settings, backend, domain, self._recent)
             with attempt.backend.feed(domain) as call:
                 serial = attempt.run()
             is_overtaken = attempt.has_written and attempt.is_overtaken()
@@ -115,16 +111,10 @@ class _ZoneSync:
                  domain: Domain, recent: RecentCreates) -> None:
         assert isinstance(backend, RecordBackend)
         self.domain = domain
-        self.has_written = False
-        self._is_removal = False
+        self.has_written = self._is_removal = False
         self._serial = domain.serial
-        self._storage = storage
-        self._pool = pool
-        self._settings = settings
-        self.backend = backend
-        self._provider = backend.provider
-        self._server = backend.server
-        self._recent = recent
+        self._storage, self._pool, self._settings, self._recent = storage, pool, settings, recent
+        self.backend, self._provider, self._server = backend, backend.provider, backend.server
         self._registry = self._new_registry()
         self._recorder = ExistingRecorder('existing') if isinstance(self._registry, _DatabaseRegistry) else None
         # Each request has this timeout; the total is checked between the steps.
@@ -134,11 +124,9 @@ class _ZoneSync:
         self._reserved: StoredPlan | None = None
 
     def run(self) -> int:
-        """Plan, apply and read back.
+        """Plan, apply and read back; the serial whose contents were read back.
 
-        :returns: the serial whose contents were read back
         :raises BackendRefused: when the plan is parked, or partly blocked by the policy
-        :raises BackendError: when it could not be applied
         :raises TimeoutError: when it took too long; the next attempt continues from what was done
         """
         contents = self._storage.read(versions.permitted_texts, self.domain.id,
@@ -160,19 +148,14 @@ class _ZoneSync:
         return contents[0].serial
 
     def is_overtaken(self) -> bool:
-        """Whether another pool manager now works on the domain on this server, or has written newer contents.
-
-        This happens if this attempt is so slow that its claim expires.
-        """
+        """Whether the claim has expired and another pool manager works on the domain here, or has written it since."""
         return self._storage.read(server_statuses.is_overtaken, self._server.id, self.domain.id, self._serial,
                                   self._settings.name, self._storage.now(), not self._is_removal)
 
     def remove(self, is_known: bool) -> bool:
-        """Delete our records, and the zone if no one else has records in it.
+        """Delete our records, and the zone if no one else has records in it; whether the server has no such zone now.
 
-        :returns: whether the server no longer has a zone of this name
         :raises BackendRefused: when the plan is parked, or the policy forbids deletion
-        :raises BackendError: when not all of it was deleted
         """
         self._is_removal = True
         existing = self._existing()
@@ -251,8 +234,7 @@ class _ZoneSync:
         """Return if *plan* is safe or approved; otherwise park it.
 
         :param is_removal: whether the zone is being deleted, so that it may become empty
-        :raises BackendRefused: when it is parked
-        :raises BackendRefused: when it is unsafe and the zone has no domain
+        :raises BackendRefused: when it is parked, or unsafe and the zone has no domain
         """
         live = self._live()
         document = plan.document() if live is not None else None
@@ -270,8 +252,8 @@ class _ZoneSync:
         if not is_known:
             raise BackendRefused(why=str(dangers[0]))
         document = document or plan.document()
-        digests = document['desired_digest'], document['existing_digest']
-        if live is None or live.state is not PlanState.PARKED or (live.desired_digest, live.existing_digest) != digests:
+        if live is None or live.state is not PlanState.PARKED or (
+                live.desired_digest, live.existing_digest) != _digests(document):
             if live is not None:
                 self._storage.run(plan_store.drop_live, self.domain.id, self._server.id,
                                   'the zone or the server has changed since', now)
@@ -288,7 +270,7 @@ class _ZoneSync:
         if not limit or not plan.counts.deletes:
             return []
         now = self._storage.now()
-        reservation = dataclasses.replace(self._stored(plan, PlanState.FAILED, (), None), expires_at=now + 2 * HOUR,
+        reservation = dataclasses.replace(self._stored(plan, PlanState.FAILED), expires_at=now + 2 * HOUR,
                                           domain_id=self.domain.id if is_known else None)
         before = self._storage.run(plan_store.reserve, reservation, limit, now - HOUR, now)
         if before is None:
@@ -397,22 +379,14 @@ class _ZoneSync:
         return self._registry.last_read if isinstance(self._registry, _DatabaseRegistry) else frozenset()
 
     def _start_writing(self) -> None:
-        """Call this before writing to the server.
-
-        :raises TimeoutError: when the attempt has taken too long already
-        :raises BackendError: when another pool manager has taken over
-        """
+        """Raise an error, before writing to the server, if it is too late or another pool manager has taken over."""
         self._deadline.left()
         if self.is_overtaken():
             raise BackendError(why='another pool manager has taken over meanwhile; nothing was written')
         self.has_written = True
 
     def _verify(self, desired: Zone) -> Plan | None:
-        """Read the zone back.
-
-        :returns: the remaining plan, if any; it has only blocked changes
-        :raises BackendError: when the server has other contents
-        """
+        """Read the zone back, BackendError for other contents; the plan that remains, which has only blocked changes."""
         remaining = self._plan(desired)
         if remaining is not None and remaining.changes:
             raise BackendError(why=f'the server accepted all changes, but the zone read back still needs '
@@ -445,14 +419,13 @@ class _ZoneSync:
         """The parked or approved plan."""
         return self._storage.read(plan_store.live, self.domain.id, self._server.id, self._storage.now())
 
-    def _stored(self, plan: Plan, state: PlanState, dangers: Sequence[UnsafePlan],
-                document: dict[str, object] | None) -> StoredPlan:
-        counts = plan.counts
+    def _stored(self, plan: Plan, state: PlanState, dangers: Sequence[UnsafePlan] = (),
+                document: Mapping[str, object] | None = None) -> StoredPlan:
+        desired, existing = ('', '') if document is None else _digests(document)
         return StoredPlan(
             new_id(), self._pool.name, plan.zone, self._server.label, state, self.domain.id, self._server.id,
-            '' if document is None else str(document['desired_digest']),
-            '' if document is None else str(document['existing_digest']), *counts,
-            why='\n'.join(map(str, dangers)) or None, document='' if document is None else json.dumps(document),
+            desired, existing, *plan.counts, why='\n'.join(map(str, dangers)) or None,
+            document='' if document is None else json.dumps(document),
             expires_at=self._storage.now() + timedelta(seconds=self._settings.plan_lifetime))
 
     def _new_registry(self) -> Registry | None:
@@ -552,6 +525,10 @@ def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
     return live.desired_digest == document['desired_digest'] and all(
         change in approved or all(rrset['type'] == 'SOA' for rrset in (*change['existing'], *change['new']))
         for change in changes)
+
+
+def _digests(document: Mapping[str, object]) -> tuple[str, str]:
+    return str(document['desired_digest']), str(document['existing_digest'])
 
 
 def _blocked_reason(plan: Plan) -> str:

@@ -60,9 +60,8 @@ def is_recent(domain: Domain, now: datetime) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How the driver's call for *operation* ended.
+    """How the driver's call for *operation* ended, which may be the first one or another one of several in that call.
 
-    :ivar is_first: whether it is the first of its call; a call may be for several operations
     :ivar serial: that the server serves after record sync or retransfer
     :ivar server: the settings that the call was made with; None if not known
     """
@@ -274,8 +273,7 @@ class ServerWorker:
         self.polls = PollsInFlight()
         self.is_silent = False
         self.answered_at: datetime | None = None
-        # Operations queued or in flight, by the id() they had when queued, with their present claims; and the start of
-        # the call in flight, by queue.
+        # Queued or in flight, by the id() they had when queued: the number of the queue, and the present claim.
         self._operations: dict[int, tuple[int, Operation]] = {}
         self._call_started: dict[int, float] = {}
         self._lock = threading.Lock()
@@ -404,30 +402,30 @@ class ServerWorker:
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True,
                                 reason=Reason.UNREACHABLE)
             return [(silent, None)] * len(operations)
-        if self.backend.capabilities.fed_by_records:
-            done = [self._callbacks.sync_records(self.backend, operation.domain) for operation in operations]
-            self._count(operations, done, together=False)
-            return done
+        done: Sequence[SyncResult]
         domains = [operation.domain for operation in operations]
-        if kind is _Kind.RETRANSFER:
-            transferred = self._callbacks.retransfer(self.backend, domains)
-            self._count(operations, transferred, together=True)
-            return transferred
-        act = {_Kind.CREATE: self.backend.create_domains, _Kind.DELETE: self.backend.delete_domains,
-               _Kind.REFETCH: self.backend.refetch_domains}[kind]
-        done = [(result, None) for result in act(domains)]
-        self._count(operations, done, together=True)
+        if self.backend.capabilities.fed_by_records:
+            done = [self._callbacks.sync_records(self.backend, domain) for domain in domains]
+        elif kind is _Kind.RETRANSFER:
+            done = self._callbacks.retransfer(self.backend, domains)
+        else:
+            act = {_Kind.CREATE: self.backend.create_domains, _Kind.DELETE: self.backend.delete_domains,
+                   _Kind.REFETCH: self.backend.refetch_domains}[kind]
+            done = [(result, None) for result in act(domains)]
+        self._count(operations, done)
         return done
 
-    def _count(self, operations: Sequence[Operation], done: Sequence[SyncResult], together: bool) -> None:
-        """Count the results of calls in the metrics; *together*: they were one call, and have one duration."""
+    def _count(self, operations: Sequence[Operation], done: Sequence[SyncResult]) -> None:
+        """Count the results in the metrics, and measure the calls; a server fed by records has one for each."""
         label, driver = self.server.label, self.server.driver
         for index, (operation, (result, _)) in enumerate(zip(operations, done)):
             action = operation.row.action.value.lower()
-            metrics.OPERATIONS.labels(label, driver, action, _outcome(result)).inc()
+            outcome = 'ok' if result.ok else 'unreachable' if result.unreachable else \
+                'failed' if result.retryable else 'refused'
+            metrics.OPERATIONS.labels(label, driver, action, outcome).inc()
             if not result.ok:
                 metrics.FAILURES.labels(label, action, result.reason or Reason.OTHER).inc()
-            if not together or index == 0:
+            if index == 0 or self.backend.capabilities.fed_by_records:
                 metrics.OPERATION_SECONDS.labels(label, driver, action).observe(result.seconds)
 
 
@@ -441,11 +439,3 @@ def _kind(operation: Operation) -> _Kind:
     if row.action is Action.UPDATE:
         return _Kind.RETRANSFER if row.diverged or row.reason is Reason.UNCHECKED else _Kind.REFETCH
     return _Kind.DELETE if row.action is Action.DELETE else _Kind.CREATE
-
-
-def _outcome(result: CallResult) -> str:
-    if result.ok:
-        return 'ok'
-    if result.unreachable:
-        return 'unreachable'
-    return 'failed' if result.retryable else 'refused'

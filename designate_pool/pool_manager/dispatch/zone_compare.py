@@ -13,7 +13,7 @@ import enum
 import itertools
 import logging
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import dns.flags
 import dns.message
@@ -68,7 +68,6 @@ class ZoneComparison:
     """The result of a comparison.
 
     :ivar serial: that the server serves, if known
-    :ivar why: in words, but for contents that are the same
     :ivar signs: whether the server signs the zone, under serials of its own; what that adds to it is not compared
     :ivar is_current: whether a server that signs has our records, as far as they can be compared
     """
@@ -82,10 +81,7 @@ class ZoneComparison:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ours:
-    """A zone as the database has it at one serial.
-
-    :ivar digest: of its comparable form
-    """
+    """A zone as the database has it at one serial, with the digest of its comparable form."""
 
     name: str
     serial: int
@@ -122,9 +118,7 @@ def compare_domain(storage: Storage, server: Server, domain: Domain, pace: Pace)
 def compare(server: Server, mine: Ours, pace: Pace) -> ZoneComparison:
     """Compare what *server* serves with *mine*."""
     try:
-        tsig_key = server.tsig_key
-        key = None if tsig_key is None else tsig.key_from(tsig_key)
-        peer = TcpPeer(server.host, server.port, key)
+        peer = TcpPeer(server.host, server.port, None if server.tsig_key is None else tsig.key_from(server.tsig_key))
         try:
             taken = take(peer, mine.name, server.call_timeout, pace, TIMES * mine.contents.added + MORE,
                          TIMES * mine.contents.octets + MORE_OCTETS)
@@ -191,19 +185,12 @@ def _add(contents: zonemd.DigestedZone, owner: str, rtype: int, ttl: int, rdata:
 
 
 def _digest(contents: zonemd.DigestedZone) -> bytes:
-    return zonemd.digest_of(_yielding(contents))
-
-
-def _yielding(contents: zonemd.DigestedZone) -> Iterator[bytes]:
-    for piece in contents.pieces():
-        yield piece
-        time.sleep(0)
+    return zonemd.digest_of(Turns().between(contents.pieces()))
 
 
 def retransfer(storage: Storage, tries: Tries, backend: Backend, domains: Sequence[Domain]) -> list[SyncResult]:
-    """Have the server transfer those of *domains* again whose contents are not ours.
+    """Have the server transfer those of *domains* again, a batch of the driver at most, whose contents are not ours.
 
-    :param domains: at most as many as the driver takes in one call
     :returns: for each the result, and the serial that the server was last seen to serve
     """
     started = time.monotonic()
@@ -248,25 +235,16 @@ def _compare(storage: Storage, backend: Backend, domain: Domain) -> ZoneComparis
 def _result_of(found: ZoneComparison, result: CallResult | None, seconds: float) -> SyncResult:
     if found.match is Match.SAME:
         return CallResult(seconds), found.serial
+    reason = Reason.SIGNS if found.signs and found.match is Match.AHEAD else \
+        Reason.DIVERGED if found.match in COMPARED else Reason.UNCHECKED
     if result is not None and not result.ok:
         why = f'{found.why}; it cannot be made to transfer the zone anew: {result.error}'
-        reason = Reason.NO_RETRANSFER if result.reason is Reason.NO_RETRANSFER else _reason_of(found)
+        reason = Reason.NO_RETRANSFER if result.reason is Reason.NO_RETRANSFER else reason
         return CallResult(seconds, why, result.retryable, result.unreachable, reason), found.serial
     why = found.why if result is None else f'{found.why}, after it was told to transfer the zone anew'
-    reason = _reason_of(found)
     # The tries of a round are used up: the next one is later.
     return CallResult(seconds, why, retryable=reason is Reason.UNCHECKED, reason=reason), found.serial
 
 
 def _is_settled(found: ZoneComparison) -> bool:
     return found.match is Match.SAME or found.is_current
-
-
-def _has_own_serials(found: ZoneComparison) -> bool:
-    return found.signs and found.match is Match.AHEAD
-
-
-def _reason_of(found: ZoneComparison) -> Reason:
-    if _has_own_serials(found):
-        return Reason.SIGNS
-    return Reason.DIVERGED if found.match in COMPARED else Reason.UNCHECKED

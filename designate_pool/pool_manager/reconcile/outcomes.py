@@ -120,11 +120,12 @@ class OutcomeRules:
                         state.serial_ahead = outcome.serial
                 if action is Action.CREATE and outcome.result.ok:
                     self._after_create(state, outcome)
-        if own:
-            state.change(*(row_transitions.schedule_poll(untried, self.step.now)
-                           for untried in row_transitions.untried(state.rows, server)
-                           if row_transitions.needs_call(
-                               untried, self.workers[server].backend.capabilities.fed_by_records, self.tries)))
+        if own:  # what had to wait for this call
+            fed_by_records = self.workers[server].backend.capabilities.fed_by_records
+            state.change(*(row_transitions.make_due(other, self.step.now) for (where, _), other in state.rows.items()
+                           if where == server and other.next_attempt_at is not None and other.status is None
+                           and not other.attempts and other.claimed_by is None
+                           and row_transitions.needs_call(other, fed_by_records, self.tries)))
 
     def _after_late_call(self, state: DomainState, outcome: CallOutcome, own: bool) -> None:
         """The domain was deleted while its zone was being created: delete the zone, too."""
@@ -149,7 +150,7 @@ class OutcomeRules:
         if backend.capabilities.serves_on_create:
             self._after_sync(state, outcome)
         elif update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
-            state.change(row_transitions.schedule_poll(update, self.step.now))
+            state.change(row_transitions.make_due(update, self.step.now))
             if backend.capabilities.fetches_on_create:
                 state.fetching.add(server)
 
@@ -161,7 +162,7 @@ class OutcomeRules:
         served = PollResult(operation.domain.id, operation.row.server_id, Outcome.SUCCESS, Answer.SERIAL, serial)
         after = row_transitions.after_poll(row, served, self.step.now, self.tries, random.random())
         if not at_least(serial, row.expected_serial):
-            after = row_transitions.schedule_poll(after, self.step.now)  # there was a change meanwhile
+            after = row_transitions.make_due(after, self.step.now)  # there was a change meanwhile
         state.change(row_transitions.release_claim(row) if after is row else after)
 
     def _after_poll(self, state: DomainState, result: PollResult, domain: Domain) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import functools
 import logging
 import math
 import random
@@ -72,11 +73,8 @@ _POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
 class Reconciler:
     """Runs the steps for one pool.
 
-    :ivar workers: of the servers in service, by server id
-    :ivar all_workers: of all configured servers
+    :ivar workers: of the servers in service, by server id; *all_workers*: of all configured servers
     :ivar polls: what MiniDNS is to notify and poll, a queue of :data:`~.domain_state.Poll`
-    :ivar recent: the states of a moment ago
-    :ivar due_timer: when the next row written here is due
     :ivar undecided: ids of domains with new outcomes and no report yet that were weighed without reading them: the
         results of polls in flight mostly decide them
     """
@@ -109,7 +107,7 @@ class Reconciler:
     def step(self, domain_ids: Iterable[str] = (), server_ids: Collection[str] = ()) -> Iterator[Step]:
         """Take one step: the body changes rows of these domains, without I/O, and then all the rest is done.
 
-        :param server_ids: the servers whose rows are needed; empty for all
+        :param server_ids: whose rows are needed; empty for all
         """
         with self._lock:
             step = Step(self._storage.now(), bool(server_ids))
@@ -406,7 +404,7 @@ def fetch_delay(worker: ServerWorker, tries: Tries) -> float:
 
 def postpone(row: ServerStatus, now: datetime) -> ServerStatus:
     """*row*, due again in a moment: another call for the name is in flight."""
-    return row_transitions.postpone(row, now + timedelta(seconds=BUSY.delay(0, random.random())))
+    return row_transitions.make_due(row, now + timedelta(seconds=BUSY.delay(0, random.random())))
 
 
 @dataclasses.dataclass(slots=True)
@@ -502,9 +500,7 @@ class DueTimer(Wakeable):
 
 def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
               workers: Mapping[str, ServerWorker]) -> None:
-    """Log the end of operations.
-
-    Failures on a server whose circuit is open are not logged, since there would be one for every domain.
+    """Log the end of operations, but failures on a server whose circuit is open: there would be one for every domain.
 
     :param states: by domain id, of the rows
     :param workers: by server id
@@ -515,25 +511,24 @@ def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
         state, worker = states[row.domain_id], workers.get(row.server_id)
         if row.status in (None, state.former_outcomes[row.server_id, row.action]):
             continue
-        server = row.server_id if worker is None else worker.server.label
+        name, server = state.domain.name, row.server_id if worker is None else worker.server.label
         request_id = state.domain.request_id
         if row.finding_id is not None and row.action is not Action.DELETE:
             request_id = AuditFinding.request_id_of(row.finding_id)  # an audit made the row due
-        about = {'domain': state.domain.name, 'server': server, 'action': row.action.value,
-                 'request_id': request_id}
+        log = functools.partial(logs.transition, OPERATION_LOG, domain=name, server=server, action=row.action.value,
+                                request_id=request_id)
         if row.status is Outcome.SUCCESS:
             serial = row.serial_number if row.action is Action.UPDATE else row.expected_serial
-            logs.transition(OPERATION_LOG, logging.INFO, '%s of %s at serial %s on %s: SUCCESS', row.action,
-                            about['domain'], serial, server, serial=serial, status='SUCCESS', **about)
+            log(logging.INFO, '%s of %s at serial %s on %s: SUCCESS', row.action, name, serial, server,
+                serial=serial, status='SUCCESS')
         elif row.diverged and not row.attempts:
-            logs.transition(OPERATION_LOG, logging.WARNING, '%s on %s: DIVERGED: %s', about['domain'], server,
-                            row.last_error, serial=row.serial_number, status='DIVERGED', error=row.last_error, **about)
-        elif worker is None or not _is_silent(worker, row.action):
-            logs.transition(OPERATION_LOG, logging.WARNING, '%s of %s at serial %s on %s: ERROR, tried %d times: %s',
-                            row.action, about['domain'], row.expected_serial, server, row.attempts, row.last_error,
-                            serial=row.expected_serial, status='ERROR', error=row.last_error, **about)
+            log(logging.WARNING, '%s on %s: DIVERGED: %s', name, server, row.last_error, serial=row.serial_number,
+                status='DIVERGED', error=row.last_error)
+        elif worker is None or not (
+                worker.dns if row.action is Action.UPDATE and not worker.backend.capabilities.fed_by_records
+                else worker.control).is_open:
+            log(logging.WARNING, '%s of %s at serial %s on %s: ERROR, tried %d times: %s', row.action, name,
+                row.expected_serial, server, row.attempts, row.last_error, serial=row.expected_serial,
+                status='ERROR', error=row.last_error)
 
 
-def _is_silent(worker: ServerWorker, action: Action) -> bool:
-    by_dns = action is Action.UPDATE and not worker.backend.capabilities.fed_by_records
-    return (worker.dns if by_dns else worker.control).is_open

@@ -68,7 +68,7 @@ def schedule_change(domain: Domain, rows: Rows, servers: Iterable[str], now: dat
                                                  finding_id=finding_id))
         elif ready is not None and update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
             # The CREATE that it waited for has succeeded.
-            scheduled.append(_next_version(update, next_attempt_at=ready))
+            scheduled.append(make_due(update, ready))
     return scheduled
 
 
@@ -120,7 +120,7 @@ def is_due(row: ServerStatus, now: datetime) -> bool:
 
 
 def is_claimed(row: ServerStatus, now: datetime) -> bool:
-    """Whether a pool manager holds a claim on *row*."""
+    """Whether somebody holds a claim on *row*."""
     return row.claimed_until is not None and row.claimed_until > now
 
 
@@ -130,9 +130,9 @@ def is_same_claim(row: ServerStatus, claimed: ServerStatus) -> bool:
             and claimed.claimed_until is not None and row.claimed_until >= claimed.claimed_until)
 
 
-def postpone(row: ServerStatus, until: datetime) -> ServerStatus:
-    """*row*, due again at *until*: another call for the same name is in flight on the server."""
-    return _next_version(row, next_attempt_at=until)
+def make_due(row: ServerStatus, at: datetime) -> ServerStatus:
+    """*row*, due *at* a time: the server has got the zone, or another call for its name was in flight there."""
+    return _next_version(row, next_attempt_at=at)
 
 
 def claim(row: ServerStatus, by: str, until: datetime) -> ServerStatus:
@@ -143,12 +143,6 @@ def claim(row: ServerStatus, by: str, until: datetime) -> ServerStatus:
 def release_claim(row: ServerStatus) -> ServerStatus:
     """*row*, without its claim."""
     return _next_version(row)
-
-
-def untried(rows: Rows, server: str) -> list[ServerStatus]:
-    """Rows of a server that are due and were never tried nor claimed."""
-    return [row for (where, _), row in rows.items() if where == server and row.next_attempt_at is not None
-            and row.status is None and not row.attempts and row.claimed_by is None]
 
 
 def supersede(row: ServerStatus, generation: int) -> ServerStatus:
@@ -171,8 +165,7 @@ def restart(row: ServerStatus, domain: Domain, at: datetime | None) -> ServerSta
 def after_call(row: ServerStatus, result: CallResult, now: datetime, tries: Tries, jitter: float) -> ServerStatus:
     """*row* after a driver's call; *jitter* is a random number from 0 to 1."""
     if result.ok:
-        return _next_version(row, status=Outcome.SUCCESS, attempts=row.attempts + 1, last_error=None,
-                             reason=None, next_attempt_at=None, deadline_at=None)
+        return _succeeded(row)
     attempts = row.attempts + 1
     overrun = attempts - 1 - (tries.max_retries if result.retryable else 0)
     return _failed(row, attempts, overrun, result.error or '', result.reason or Reason.OTHER, now, tries, jitter)
@@ -202,8 +195,7 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
         if result.serial_number is not None and at_least(result.serial_number, row.expected_serial):
             if row.status is Outcome.SUCCESS and is_same and row.next_attempt_at is None:
                 return row
-            return _next_version(seen, status=Outcome.SUCCESS, attempts=row.attempts + 1,
-                                 last_error=None, reason=None, next_attempt_at=None, deadline_at=None)
+            return _succeeded(seen)
         if is_same:
             return row
         # An unsolicited result; poll again now, as the polling MiniDNS believes the server to be fetching still.
@@ -279,7 +271,7 @@ def confirm(row: ServerStatus, result: PollResult, now: datetime) -> ServerStatu
     if is_at_rest(row):
         return row if result.serial_number == row.serial_number else recheck(row, now)
     reason = None if row.reason is Reason.UNCHECKED else row.reason
-    return row if row.next_attempt_at is None else dataclasses.replace(schedule_poll(row, now), reason=reason)
+    return row if row.next_attempt_at is None else dataclasses.replace(make_due(row, now), reason=reason)
 
 
 def zone_lost(create: ServerStatus, update: ServerStatus, domain: Domain, why: str, now: datetime, tries: Tries,
@@ -301,11 +293,6 @@ def zone_lost(create: ServerStatus, update: ServerStatus, domain: Domain, why: s
     restarted = dataclasses.replace(restart(create, domain, failed.next_attempt_at), status=Outcome.ERROR,
                                     last_error=why, reason=Reason.NO_ZONE, finding_id=update.finding_id)
     return [_next_incarnation(restarted), _next_incarnation(dataclasses.replace(failed, next_attempt_at=None))]
-
-
-def schedule_poll(row: ServerStatus, now: datetime) -> ServerStatus:
-    """An UPDATE *row*, due for a poll now: its server has got the zone."""
-    return _next_version(row, next_attempt_at=now)
 
 
 def is_at_rest(row: ServerStatus) -> bool:
@@ -367,6 +354,11 @@ def _next_incarnation(row: ServerStatus) -> ServerStatus:
 
 def _next_version(row: ServerStatus, **values: Any) -> ServerStatus:
     return dataclasses.replace(row, claimed_by=None, claimed_until=None, version=row.version + 1, **values)
+
+
+def _succeeded(row: ServerStatus) -> ServerStatus:
+    return _next_version(row, status=Outcome.SUCCESS, attempts=row.attempts + 1, last_error=None, reason=None,
+                         next_attempt_at=None, deadline_at=None)
 
 
 def _failed(row: ServerStatus, attempts: int, overrun: int, why: str, reason: Reason, now: datetime, tries: Tries,

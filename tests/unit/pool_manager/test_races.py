@@ -150,8 +150,8 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(pool
     state = step.states[domain.id]
     key = SERVERS[0], Action.UPDATE
     read = state.rows[key]
-    state.change(row_transitions.schedule_poll(read, utcnow()))
-    state.change(row_transitions.schedule_poll(state.rows[key], utcnow()))
+    state.change(row_transitions.make_due(read, utcnow()))
+    state.change(row_transitions.make_due(state.rows[key], utcnow()))
     assert state.changed[key].version == read.version + 1
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
     renewed = row_transitions.restart(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())

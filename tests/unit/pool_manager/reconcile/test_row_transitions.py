@@ -56,7 +56,7 @@ def test_a_new_domain_is_created_first_and_polled_for_after_that() -> None:
     rows = begun()
     assert rows['a', Action.CREATE].next_attempt_at == NOW
     assert rows['a', Action.UPDATE].next_attempt_at is None
-    assert row_transitions.schedule_poll(rows['a', Action.UPDATE], NOW).next_attempt_at == NOW
+    assert row_transitions.make_due(rows['a', Action.UPDATE], NOW).next_attempt_at == NOW
 
 
 def test_the_same_cast_twice_begins_nothing() -> None:
@@ -228,7 +228,7 @@ def test_a_server_that_lost_the_zone_gets_it_again_at_once_and_then_with_growing
     assert create.next_attempt_at == NOW and update.status is None and update.serial_number is None
     pauses = []
     for _ in range(3):
-        create, update = call(create, CallResult()), row_transitions.schedule_poll(update, NOW)
+        create, update = call(create, CallResult()), row_transitions.make_due(update, NOW)
         create, update = row_transitions.zone_lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
         assert update.status is Outcome.ERROR and update.next_attempt_at is None
         assert (create.status, create.last_error) == (Outcome.ERROR, 'no such zone')
@@ -327,7 +327,7 @@ def test_a_change_renews_it_and_leaves_it_diverged() -> None:
 
 def test_a_server_that_loses_the_zone_is_compared_when_it_has_it_again() -> None:
     create, update = row_transitions.zone_lost(CREATED, FOUND, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
-    assert row_transitions.is_due(create, NOW) and update.diverged and row_transitions.schedule_poll(update,
+    assert row_transitions.is_due(create, NOW) and update.diverged and row_transitions.make_due(update,
                                                                                                      NOW).diverged
 
 
@@ -346,7 +346,7 @@ def test_contents_that_are_ours_again_end_it() -> None:
     # Mended at the serial before a change: what is due now is an ordinary update.
     rows = {('a', Action.CREATE): CREATED, ('a', Action.UPDATE): FOUND}
     renewed, = row_transitions.schedule_change(CHANGED, rows, ['a'], NOW)
-    after = row_transitions.schedule_poll(poll(row_transitions.clear_divergence(renewed), Outcome.SUCCESS, 10), NOW)
+    after = row_transitions.make_due(poll(row_transitions.clear_divergence(renewed), Outcome.SUCCESS, 10), NOW)
     assert (after.status, after.diverged, after.expected_serial) == (None, False, 11)
 
 
