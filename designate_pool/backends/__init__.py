@@ -36,10 +36,7 @@ DRIVERS = {
 
 
 def driver_class(driver: str) -> type[Backend]:
-    """The class of the driver with the word *driver*.
-
-    :raises InvalidField: when there is no such driver, when several packages have one, or when it cannot be imported
-    """
+    """The class of a driver; InvalidField if not exactly one package has it, or if it cannot be imported."""
     entry_points = _entry_points()
     if driver not in entry_points:
         raise InvalidField(field='driver', why=f"'{driver}' is unknown; known are {', '.join(sorted(entry_points))}")
@@ -73,18 +70,12 @@ def limits_of(server: model.Server) -> list[ServerLimit]:
 
 
 def build(server: model.Server) -> Backend:
-    """Make the driver of *server*.
-
-    :raises InvalidField: for an unknown driver, or a value of an option that the driver cannot use
-    """
+    """Make the driver of *server*; InvalidField for an unknown one, or an option's value that it cannot use."""
     return driver_class(server.driver)(server)
 
 
 def build_for(pool: model.Pool, server: model.Server) -> Backend:
-    """Make the driver of a server of *pool*.
-
-    :raises InvalidField: also when the pool has no catalog zone, and the driver needs it
-    """
+    """Make the driver of a server of *pool*; InvalidField also when it needs a catalog zone and the pool has none."""
     if driver_class(server.driver).capabilities.reads_catalog and pool.catalog_zone is None:
         raise InvalidField(field='driver', why='it requires the option catalog_zone of [service:pool_manager]')
     return build(server)

@@ -175,9 +175,8 @@ class Backend:
     def check(self, names: Collection[str] = ()) -> list[model.Finding]:
         """Check the local files, the control channel, that a zone can be added and removed, and the server's settings.
 
-        The zone has a random name under ``invalid.``.  The check ends at the first call that fails.
-
-        :param names: of zones that the server may have
+        The zone has a random name under ``invalid.``; *names* are of zones that the server may have.  The check ends at
+        the first call that fails.
         """
         findings = self.check_files()
         for what, call in self._check_calls():
@@ -266,9 +265,6 @@ class Backend:
         return f'set up the server as the page of the driver {self.server.driver} in the documentation says'
 
     def _require_primaries(self) -> None:
-        """
-        :raises BackendRefused: if the server's section names none
-        """
         if not self.server.primaries:
             raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
                                  reason=Reason.NO_PRIMARIES)
@@ -391,10 +387,7 @@ def check_permissions(option: str, path: str) -> model.Finding | None:
 
 
 def ip_address(endpoint: model.Endpoint) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The address of one of a server's primaries.
-
-    :raises InvalidField: for a name
-    """
+    """The address of one of a server's primaries; InvalidField for a name."""
     try:
         return ipaddress.ip_address(endpoint.host)
     except ValueError as error:

@@ -18,10 +18,7 @@ from designate_pool.protocol.soa_query import SoaReply
 
 
 class Catalog(Backend):
-    """A consumer of the catalog zone.
-
-    :param patience: seconds in which the server must answer a query of :meth:`list_zones`
-    """
+    """A consumer of the catalog zone, which must answer a query of :meth:`list_zones` within *patience* seconds."""
 
     capabilities = Capabilities(fetches_on_create=True, reads_catalog=True, batch_size=500, limits=BIND_LIMITS)
     OPTIONS = (MAX_RECORDS_PER_TYPE,)

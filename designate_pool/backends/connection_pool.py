@@ -39,10 +39,7 @@ class ConnectionPool(Generic[C]):
         self._free: list[tuple[C, float]] = []
 
     def use(self, work: Callable[[C, Deadline], T], deadline: Deadline) -> T:
-        """Do *work* on a connection that no other call uses at the same time.
-
-        :raises OSError: when the server cannot be reached on a new connection either
-        """
+        """Do *work* on a connection of its own; OSError when the server cannot be reached on a new one either."""
         kept = self._take()
         if kept is not None:
             try:

@@ -20,10 +20,7 @@ OPERATIONS = ('create', 'delete', 'refetch', 'list', 'ping')
 
 
 class Fake(Backend):
-    """A simulated server.
-
-    :ivar zones: the names of its zones
-    """
+    """A simulated server, and the names of its zones."""
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = tuple(
         model.Option(f'on_{operation}', f"What '{operation}' does: one of {', '.join(BEHAVIOURS)}.", default='succeed')

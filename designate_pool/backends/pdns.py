@@ -199,10 +199,7 @@ def if_readable(find: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
 
 
 def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
-    """What is wrong with *settings*, the names and values of ``GET /config``, for *server*.
-
-    A setting that this version of PowerDNS does not have is not checked.
-    """
+    """What is wrong with *settings*, of ``GET /config``, for *server*, as far as its version has them."""
     # Versions before 4.5 have only the old name; if both exist, the new one takes effect.
     word = 'secondary' if 'secondary' in settings else 'slave'
     if settings.get(word) in _OFF:
@@ -258,11 +255,7 @@ def misfit_of_ixfr(settings: Mapping[str, str]) -> Finding:
 
 def misfits_of_signing(settings: Mapping[str, str], server: Server, signed: Collection[str],
                        edited: Collection[str]) -> Iterator[Finding]:
-    """What is wrong with *settings* for signed zones.
-
-    :param signed: zones, of a sample, that PowerDNS signs
-    :param edited: those of them whose metadata has SOA-EDIT
-    """
+    """What is wrong with *settings* for zones that PowerDNS has *signed*; those *edited* have metadata SOA-EDIT."""
     signs = bool(server.options.get('signs_zones'))
     off = [name for name, value in sorted(settings.items()) if _DNSSEC_OF_DATABASE.fullmatch(name) and value in _OFF]
     if off and signs:

@@ -32,9 +32,7 @@ OWNERSHIPS = ('zone', 'database', 'txt')
 
 
 class RecordBackend(Backend):
-    """One server that is fed by records.
-
-    A create or update writes the records and reads them back; so after a success the contents are served.
+    """One server that is fed by records, which are written and read back: after a success the contents are served.
 
     :ivar provider: makes plans for the server and applies them
     :ivar policy: the changes that are allowed on the server
@@ -162,9 +160,9 @@ class PdnsNative(RecordBackend):
 
 
 class Rfc2136(RecordBackend):
-    """A primary server of any make that accepts DNS UPDATE (RFC 2136); its zones are created and removed by hand.
+    """A primary server of any make that accepts DNS UPDATE (RFC 2136), signed with its TSIG key, as its transfers are.
 
-    Transfers and updates are signed with the server's TSIG key.
+    Its zones are created and removed by hand.
     """
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (

@@ -60,10 +60,7 @@ class Secondary(Backend):
 
 
 def ask(address: tuple[str, int], secret: str, deadline: Deadline, verb: str, **arguments: Any) -> Any:
-    """Send one request to a control socket; its result.
-
-    :raises BackendError: when it is refused, or the answer is not that of a control socket
-    """
+    """Send one request to a control socket; its result.  BackendError when it is refused, or something else answers."""
     with contextlib.closing(connect(address, deadline)) as connection:
         send(connection, json.dumps({'secret': secret, 'verb': verb, **arguments}).encode() + b'\n', deadline)
         line = bytearray()

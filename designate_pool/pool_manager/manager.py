@@ -40,11 +40,10 @@ LOG = logging.getLogger(__name__)
 
 
 class Manager:
-    """One pool's servers, kept in step with the database.
+    """One pool's servers, with a driver for each, kept in step with the database.
 
     Until the registry has read the database every server of *pool* is active.
 
-    :param backends: a driver for each server, by server id
     :ivar also_notifies: other destinations of a NOTIFY for each change
     """
 
@@ -110,11 +109,7 @@ class Manager:
         self._outcomes.put(*self.relevant(results))
 
     def relevant(self, results: Iterable[PollResult]) -> list[PollResult]:
-        """Those of *results* that can be used.
-
-        A result is dropped if the server has serials of its own, or was polled at another address or with another
-        driver: that may be another machine.
-        """
+        """Those of *results* whose server has our serials, and was polled at this address and with this driver."""
         return [result for result in results if (worker := self.workers.get(result.server_id)) is not None
                 and result.label in (None, worker.server.label) and worker.backend.capabilities.keeps_serial]
 
@@ -154,7 +149,7 @@ class Manager:
             self._casts.put(*step.states)
 
     def _apply_results(self, outcomes: Sequence[ServerOutcome]) -> None:
-        recovered = {channel_of(outcome) for outcome in outcomes if self._update_circuit(outcome)}
+        recovered = {channel_of(outcome) for outcome in outcomes if self._count_outcome(outcome)}
         outcomes = [outcome for outcome in outcomes
                     if isinstance(outcome, CallOutcome) or not outcome.is_first_silence]
         with self.reconciler.step() as step:
@@ -240,38 +235,36 @@ class Manager:
     def _circuit(self) -> CircuitBreaker:
         return CircuitBreaker(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
 
-    def _update_circuit(self, outcome: ServerOutcome) -> bool:
+    def _count_outcome(self, outcome: ServerOutcome) -> bool:
         """Count a failure or an answer; whether this closed the circuit of its channel."""
         worker = self.workers.get(outcome.server_id)
         if worker is None or isinstance(outcome, CallOutcome) and (
                 not outcome.is_first or had_other_settings(outcome, self.all_workers)):
             return False  # out of service or gone; and one call counts once
         if isinstance(outcome, CallOutcome):
-            circuit, what, why = worker.control, 'its control channel', outcome.result.error
-            failures = 1 if outcome.result.unreachable else 0
-        else:
-            circuit, what, why = worker.dns, 'DNS', outcome.error
-            # A timeout is reported after the first try, and after all tries of a round.
-            failures = outcome.answer is Answer.TIMEOUT and (
-                1 if outcome.is_first_silence else 1 + self.settings.tries.max_retries)
-            if not outcome.is_first_silence:
-                worker.polls.discard(outcome.domain_id)
-        self.note_silence(worker, circuit, bool(failures))
+            return self.update_circuit(worker, worker.control, int(outcome.result.unreachable), outcome.result.error)
+        if not outcome.is_first_silence:
+            worker.polls.discard(outcome.domain_id)
+        # A timeout is reported after the first try, and after all tries of a round.
+        tries = 1 if outcome.is_first_silence else 1 + self.settings.tries.max_retries
+        return self.update_circuit(worker, worker.dns, tries * (outcome.answer is Answer.TIMEOUT), outcome.error)
+
+    def update_circuit(self, worker: ServerWorker, circuit: CircuitBreaker, failures: int, why: str | None) -> bool:
+        """Count *failures* of a server to answer, or an answer if there are none; whether this closed the circuit.
+
+        Its silence, or the end of it, is written where that is news, of the channel that it gets zones by.
+        """
+        if circuit is (worker.control if worker.backend.capabilities.fed_by_records else worker.dns):
+            worker.answered_at = worker.answered_at if failures else self.storage.now()
+            if worker.is_silent is not bool(failures):
+                self._write_silence(worker, self.storage.now() if failures else None)
         if failures and circuit.failed(failures):
-            logs.transition(LOG, logging.WARNING, '%s does not answer %s: %s', worker.server.label, what, why,
-                            server=worker.server.label)
+            logs.transition(LOG, logging.WARNING, '%s does not answer %s: %s', worker.server.label,
+                            'DNS' if circuit is worker.dns else 'its control channel', why, server=worker.server.label)
         elif not failures and circuit.answered():
             self.wake(worker.server.id)
             return True
         return False
-
-    def note_silence(self, worker: ServerWorker, circuit: CircuitBreaker, is_silent: bool) -> None:
-        """A server has not answered, or has: write it where that is news, of the channel that it gets zones by."""
-        if circuit is not (worker.control if worker.backend.capabilities.fed_by_records else worker.dns):
-            return
-        worker.answered_at = worker.answered_at if is_silent else self.storage.now()
-        if worker.is_silent is not is_silent:
-            self._write_silence(worker, self.storage.now() if is_silent else None)
 
     def read_silence(self, worker: ServerWorker, since: datetime | None) -> None:
         """The database says that a server answers nobody *since* then; None if it answers."""

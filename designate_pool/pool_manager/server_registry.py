@@ -43,7 +43,7 @@ class ServerRegistry(Wakeable):
 
     :param announcer: has other programs look into the database after changes
     :ivar former: drivers with former settings of servers whose zones have to be deleted with these
-    :ivar undrivable: the ids of servers whose former driver cannot be used, for example because it was uninstalled
+    :ivar undrivable: the ids of servers whose former driver cannot be used here
     """
 
     def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: ServerSettingsCache,
@@ -76,8 +76,8 @@ class ServerRegistry(Wakeable):
     def reload(self) -> Reloaded:
         """Read the configuration again and apply it.
 
-        :raises PoolError: if it has mistakes; then nothing has changed
-        :raises ServiceUnavailable: when the database does not answer; :meth:`refresh` then tries it again
+        :raises PoolError: for mistakes, when nothing has changed; ServiceUnavailable, of the database, after which
+            :meth:`refresh` tries it again
         """
         with self._lock:
             pool = self._read_pool()
@@ -101,8 +101,7 @@ class ServerRegistry(Wakeable):
         self._announce()
 
     def refresh(self) -> bool:
-        """Read the states of the servers, and the configuration if another pool manager has read its own again; whether
-        the pool is there."""
+        """Read the states of the servers, and the files if somebody has read theirs; whether the pool is there."""
         if self._must_reload:
             self._repeat_reload()
         with self._lock:
@@ -217,18 +216,13 @@ class ServerRegistry(Wakeable):
 
     def _retain_former_settings(self, last: Mapping[str, Server], former: Mapping[str, Server]) -> None:
         """Retain settings by which zones still have to be deleted: of removed servers and those with new drivers."""
-        now = self._settings()
-        needed = dict(former)
-        for server_row in self._manager.members.servers:
-            was, new = last.get(server_row.id), now.get(server_row.id)
-            moved = new is not None and was is not None and _changed_driver(was, new)
-            leaves = new is None and server_row.state is ServerState.DRAINING and server_row.delete_zones
-            if was is not None and (moved or leaves):
-                needed.setdefault(server_row.id, was)
-        remaining = {server_row.id for server_row in self._manager.members.servers
-                     if server_row.state is not ServerState.REMOVED}
-        for key in [key for key in needed if key not in remaining]:
-            del needed[key]
+        now, needed = self._settings(), dict[str, Server]()
+        for row in self._manager.members.servers:
+            was, new = former.get(row.id) or last.get(row.id), now.get(row.id)
+            is_draining = row.state is ServerState.DRAINING and row.delete_zones
+            if was is not None and row.state is not ServerState.REMOVED and (
+                    row.id in former or (is_draining if new is None else _changed_driver(was, new))):
+                needed[row.id] = was
         self._former_settings = needed
         former_backends: dict[str, Backend] = {}
         for key, server in needed.items():
@@ -289,11 +283,9 @@ def _log_findings(backend: Backend) -> None:
 
 
 class ServerSettingsCache:
-    """The file *path* with the settings of the servers that were last in use.
+    """The file *path* with the settings of the servers that were last in use, by which their zones can be deleted.
 
-    If a section is changed or removed while no pool manager runs, zones can still be deleted from its server with the
-    settings with which they were created.  The file contains secrets, so only its owner can read it.  Failures to read
-    or write it are logged, not raised.
+    It contains secrets, so only its owner can read it.  Failures to read or write it are logged, not raised.
     """
 
     def __init__(self, path: str) -> None:

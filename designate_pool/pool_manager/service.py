@@ -42,10 +42,7 @@ class PoolManager:
         self._periodic = PeriodicLoops(manager, registry, runtime)
 
     def start(self) -> None:
-        """Register the servers of the configuration, repeat the polls that were under way, and start the loops.
-
-        :raises InvalidField: when a server of the configuration belongs to another pool
-        """
+        """Register the servers, InvalidField for one of another pool, repeat polls under way, and start the loops."""
         self._registry.start()
         self._manager.repeat_polls()
         self._periodic.start()

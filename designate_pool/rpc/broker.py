@@ -158,7 +158,6 @@ class Messaging:
 
     :param conf: oslo.config's global object; oslo.messaging accepts no other
     :param host: part of the name of this process among the servers of a topic
-    :param call_timeout: seconds that a call waits for its answer
     :param transport_url: the broker; None means ``[DEFAULT] transport_url``
     """
 
@@ -228,10 +227,7 @@ class Messaging:
         self._close(STOP_SECONDS / 3, self._transport.cleanup)
 
     def _stop_listening(self, servers: Sequence[tuple[str, Any]]) -> None:
-        """Stop all *servers* at once: each looks whether it is to stop only when its wait for a message is over.
-
-        That wait grows to five seconds, and is short again after a message.
-        """
+        """Stop all *servers* at once: each looks for that after its wait for a message, which grows to five seconds."""
         def stop(topic: str, server: Any) -> None:
             run_within(_WAKE_SECONDS, 'messaging-wake', functools.partial(self._wake, topic))
             server.stop()
@@ -279,9 +275,8 @@ def _set_defaults(conf: Any) -> None:
 class _Dispatcher(dispatcher.RPCDispatcher):
     """Calls the methods of one contract.
 
-    Our own errors are marked as expected, so that oslo.messaging sends them without logging a stack trace.  Its own
-    dispatcher makes a thread for each message, though it runs it only for clients that want to be told how long a call
-    takes; ours do not.
+    Our own errors are marked as expected, so that no stack trace is logged.  oslo.messaging's own dispatcher makes a
+    thread for each message, for clients that want to be told how long a call takes.
     """
 
     def __init__(self, topic: str, contract: type, endpoint: Any) -> None:

@@ -11,16 +11,12 @@ from designate_pool.model import Context, Domain, Outcome, Pool, RefreshTask, Re
 from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
-VERSION = '1.0'
 #: Seconds to wait for calls that process a whole zone: 100,000 records take half a minute on a busy machine.
 LONG = 600.0
 
 
 class CentralClient:
-    """Calls of the other services to Central.  They raise errors of :mod:`designate_pool.errors`.
-
-    The API does not call it this way: it has a :class:`designate_pool.central.service.Central` in its process.
-    """
+    """Calls of the other services to Central, which the API has in its process; they raise its errors."""
 
     def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
@@ -30,10 +26,7 @@ class CentralClient:
         return self._call(context, 'get_domain', domain_id=domain_id)
 
     def refresh_domain(self, context: Context, domain_id: str) -> Domain:
-        """Have a secondary domain refreshed from its masters, now.
-
-        :raises BadInput: for a primary one
-        """
+        """Have a secondary domain refreshed from its masters, now; BadInput for a primary one."""
         return self._call(context, 'refresh_domain', domain_id=domain_id)
 
     def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int,
@@ -43,7 +36,7 @@ class CentralClient:
 
         :param seconds: for which nobody else gets them
         :param but_projects: whose domains are not claimed
-        :param but_masters: addresses; domains are not claimed that have one of them as their first master
+        :param but_masters: addresses, of first masters of domains that are not claimed
         """
         return self._call(context, 'claim_refreshes', pool_name=pool_name, seconds=seconds, most=most,
                           but_projects=list(but_projects), but_masters=list(but_masters))
@@ -80,10 +73,7 @@ class CentralClient:
                    records=[dict(record) for record in records], at=at)
 
     def wake_imports(self, context: Context) -> None:
-        """Have every Central look for waiting imports at once; otherwise they look every few seconds.
-
-        :raises ServiceUnavailable: when the message could not be sent
-        """
+        """Have every Central look for waiting imports at once; otherwise they look every few seconds."""
         self._caller.cast(TOPIC, context, 'wake_imports', to_all=True)
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
@@ -120,8 +110,5 @@ class CentralClient:
         self._call(context, 'update_statuses', reports=list(reports))
 
     def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:
-        """Raise a domain's serial above one that a server serves but that the pool has never issued.
-
-        Nothing is done if the domain's serial is not older by now, or if it is being deleted.
-        """
+        """Raise the serial of a domain, unless it is newer or going, above one that the pool has never issued."""
         return self._call(context, 'raise_serial_above', domain_id=domain_id, serial=serial)

@@ -53,10 +53,7 @@ class RpcServer(RpcClient, Protocol):
         """
 
     def ping(self, topic: str) -> None:
-        """Have this process, which serves the topic, answer itself, which shows that messages go through.
-
-        :raises ServiceUnavailable: when they do not
-        """
+        """Have this process, which serves the topic, answer itself; ServiceUnavailable if it gets no answer."""
 
     def stop_serving(self) -> None:
         """Accept no new messages and finish those that were accepted."""
@@ -99,7 +96,6 @@ class Check:
     """Asks whether something answers, once at a time: with a broker that is down a call may take minutes.
 
     :param ask: raises a PoolError when it does not
-    :param seconds: to wait
     :param grace: seconds after an answer for which a missing one is no failure
     """
 

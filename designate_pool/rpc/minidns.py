@@ -8,7 +8,6 @@ from datetime import datetime
 from designate_pool.model import Context, Domain, PollRequest
 from designate_pool.rpc.client import SPREAD, RpcClient
 
-VERSION = '1.0'
 #: The topic of what all MiniDNS of all pools are told.
 SHARED_TOPIC = 'minidns'
 
@@ -24,10 +23,7 @@ def spread_topic(pool_name: str) -> str:
 
 
 class MiniDnsClient:
-    """Casts to the MiniDNS processes of a pool; one of them handles each message, unless it says otherwise.
-
-    *timeout* and *retry_interval* are seconds from the pool manager's configuration.
-    """
+    """Casts to the MiniDNS of a pool, with times in seconds; one of them handles each, if it says nothing else."""
 
     def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
@@ -58,8 +54,7 @@ class MiniDnsClient:
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:
-        """Ask each of the servers once for the serial of each of the domains.  All results are sent in one message,
-        ``audited``.
+        """Ask each server once for the serial of each domain.  All results are sent in one message, ``audited``.
 
         :param started_at: of the audit's round; copied to the results
         :param domains: about a thousand of (id, name, the serial that the servers should serve)

@@ -54,10 +54,7 @@ SILENT = Sink()
 
 
 def put_zone_task(sink: Sink, verb: str, task: ZoneTask) -> None:
-    """Queue the notification of an import or export; the API sends some of them, Central others.
-
-    :param verb: ``create``, ``update`` when it has ended, or ``delete``
-    """
+    """Queue the notification of an import or export: ``create``, ``update`` when it has ended, or ``delete``."""
     if sink is SILENT:
         return
     sink.put(f'dns.zone_{task.kind.value.lower()}.{verb}', {
@@ -68,11 +65,7 @@ def put_zone_task(sink: Sink, verb: str, task: ZoneTask) -> None:
 
 
 class Notifications(Sink):
-    """Sends with oslo.messaging's drivers.
-
-    :param notifier: has ``info(context, event_type, payload)``, which may block for a long time
-    :param close: closes its connection to the broker, at the end
-    """
+    """Sends with *notifier*, whose ``info`` may block for a long time; *close* closes its connection, at the end."""
 
     def __init__(self, notifier: Any, runtime: Any, most_waiting: int = MOST_WAITING,
                  close: Callable[[], None] = lambda: None) -> None:
@@ -110,10 +103,8 @@ class Notifications(Sink):
 
 
 def notifications(conf: Any, host: str, runtime: Any) -> Sink:
-    """The sink for the notifications of this process; it drops them unless the configuration names a driver.
+    """The sink for the notifications of this process, ``dns.<host>``; it drops them if no driver is configured.
 
-    :param conf: oslo.config's global object
-    :param host: the name of this process; its notifications are published by ``dns.<host>``
     :raises BadInput: when there is no such driver, or the broker's address is not valid
     """
     import oslo_messaging
@@ -150,7 +141,6 @@ class Notification(NamedTuple):
 class NotificationListener:
     """Receives notifications, each until it is done with.
 
-    :param conf: oslo.config's global object
     :param sources: exchanges and topics
     :param handle: called with each, from several threads; whether it is done with, otherwise it is delivered again
     :param pool: listeners of one pool share the notifications, those of different pools get all; None is a pool too

@@ -11,7 +11,6 @@ from datetime import datetime
 from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
 from designate_pool.rpc.client import SPREAD, RpcClient
 
-VERSION = '1.0'
 #: Seconds to wait for calls that go through all zones of a server.
 LONG = 600.0
 
@@ -67,7 +66,6 @@ class PoolManagerClient:
                 findings: Sequence[PollResult]) -> None:
         """Report the results of one ``audit_serials``.
 
-        :param started_at: from that message
         :param counts: for each server that was asked (server id, domains that it answered for, domains that it did not)
         :param findings: the results with an older serial than was wanted, another answer, or no answer
         """

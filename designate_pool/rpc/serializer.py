@@ -33,10 +33,7 @@ _PLAIN = frozenset({type(None), str, int, float, bool})
 
 
 def pack(value: Any) -> Any:
-    """*value* as lists, mappings, texts, numbers and None.
-
-    :raises TypeError: for values that must not be sent, for example a server with its secrets
-    """
+    """*value* as lists, mappings, texts, numbers and None; TypeError for what must not be sent, as secrets."""
     kind = value.__class__
     if kind in _PLAIN:
         return value
@@ -71,10 +68,7 @@ def _many(pieces: Sequence[str]) -> list[Any]:
 
 
 def unpack(value: Any) -> Any:
-    """The inverse of :func:`pack`.
-
-    :raises InvalidField: when a value does not have the shape of its class
-    """
+    """The inverse of :func:`pack`; InvalidField when a value does not have the shape of its class."""
     if isinstance(value, list):
         return [item if item.__class__ in _PLAIN else unpack(item) for item in value]
     if isinstance(value, dict):

@@ -57,11 +57,7 @@ class NotificationHandler(abc.ABC):
 
 
 class AddressHandler(NotificationHandler):
-    """Gives each address of a resource the names that formats say.
-
-    :cvar creations: the notifications after which a resource has addresses
-    :cvar deletions: those after which it has none
-    """
+    """Gives each address of a resource the names that formats say, after *creations* and until *deletions*."""
 
     creations: ClassVar[tuple[str, ...]]
     deletions: ClassVar[tuple[str, ...]]
@@ -95,9 +91,7 @@ class AddressHandler(NotificationHandler):
         """The id of the resource, the fields that formats may name, and its addresses."""
 
     def _records(self, addresses: Iterable[Mapping[str, Any]], zone: str) -> list[dict[str, str]]:
-        """
-        :raises BadInput: when a format wants a field that the notification does not have
-        """
+        """The records of addresses; BadInput when a format wants a field that the notification does not have."""
         records = []
         for fields in addresses:
             option, forms, rtype = (('formatv4', self._settings.formatv4, 'A') if fields['ip_version'] == 4 else

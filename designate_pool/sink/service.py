@@ -34,7 +34,8 @@ Listen = Callable[[Iterable[tuple[str, str]], Iterable[str], Callable[[Notificat
 
 
 class SinkService:
-    """
+    """Acts on notifications.
+
     :param enabled: what makes the handlers, each from the function by which it gets the name of a zone
     :param listen: makes the listeners from exchanges with their topics, types of events, and the function that acts on
         a notification
@@ -83,10 +84,7 @@ class SinkService:
 
     def _is_used_up(self, handler: NotificationHandler, notification: Notification,
                     written: ResourceRecords | None) -> bool:
-        """Whether its tries are.  One counts that fails while Central works, since in an outage all fail.
-
-        :param written: what was to be written; None if nothing was
-        """
+        """Whether the tries of what was to be *written*, if it came to that, are: of those while Central works."""
         try:
             if written is None:
                 self._central.get_domain(WHO, _NO_ZONE)
@@ -134,10 +132,7 @@ class SinkService:
     @contextlib.contextmanager
     def _refused(self, handler: NotificationHandler, notification: Notification,
                  written: ResourceRecords | None = None) -> Iterator[None]:
-        """Logs what would be refused again, however often it came; what follows is not affected.
-
-        :param written: what is written; None if nothing is
-        """
+        """Logs what would be refused again, however often it came, of what is *written*, and ends it there."""
         try:
             yield
         except DomainNotFound as error:

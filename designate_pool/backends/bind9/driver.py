@@ -53,11 +53,9 @@ SECONDARY, PRIMARY = ('secondary', 'slave'), ('primary', 'master')
 class StatisticsChannel:
     """Lists the zones of a BIND through its statistics channel: ``/xml/v3/zones`` over HTTP.
 
-    The answer has about 250 octets per zone, so it is parsed while it arrives: only one zone of it is in
-    memory at a time.
+    The answer has about 250 octets per zone; it is parsed while it arrives, with only one zone in memory at a time.
 
-    :param url: of the form ``http://192.0.2.53:8053``
-    :raises InvalidField: for any other form
+    :param url: of the form ``http://192.0.2.53:8053``; InvalidField for any other
     """
 
     def __init__(self, url: str) -> None:
@@ -76,7 +74,6 @@ class StatisticsChannel:
         primary, as are secondary ones here that named signs.
 
         :raises BackendError: when the answer is an error, cannot be parsed or is cut short
-        :raises OSError: when it cannot be reached
         """
         try:
             yield from _zones(self._pieces(deadline), view)
@@ -413,10 +410,7 @@ class Bind9(Backend):
 
 
 def _is_absent(verb: str, zone: dns.name.Name, answer: rndc.RndcAnswer) -> bool:
-    """Whether named has answered that it has no such zone.
-
-    :raises BackendError: for any other failure, such as a view that named does not have
-    """
+    """Whether named has answered that it has no such zone; BackendError for any other failure."""
     if answer.result and (answer.error != NOT_FOUND or NO_VIEW in answer.text):
         raise _error(verb, zone, answer)
     return bool(answer.result)
@@ -435,10 +429,7 @@ def _error(verb: str, zone: dns.name.Name, answer: rndc.RndcAnswer) -> BackendEr
 
 
 def _configured_zone(zone: dns.name.Name, statements: str = '') -> BackendError:
-    """The error for a zone that is configured in named.conf.
-
-    :param statements: what its statement should say instead; empty for nothing
-    """
+    """The error for a zone of named.conf; *statements* are what it should say there instead, if anything."""
     change = f'have its statement say {statements}' if statements else 'remove it'
     return BackendError(why=f"{zone.to_text()} is configured in named.conf there: {change} and run 'rndc reconfig'",
                         reason=Reason.CONFLICT)

@@ -31,21 +31,14 @@ _PRIMARY_ONLY = ('allow-update', 'update-policy', 'serial-update-method', 'auto-
 
 
 def quoted(text: str, field: str) -> str:
-    """*text* as a quoted string.
-
-    :raises InvalidField: for characters that a quoted string cannot have
-    """
+    """*text* as a quoted string; InvalidField for characters that it cannot have."""
     if any(character in '"\\' or not ' ' <= character <= '~' for character in text):
         raise InvalidField(field=field, why='only printable ASCII without quotation marks and backslashes is allowed')
     return f'"{text}"'
 
 
 def primaries(endpoints: Sequence[model.Endpoint], key: model.TsigKey | None, tls: str = '') -> str:
-    """The statement with the primaries, each with the key that transfers from it are signed with.
-
-    :param tls: the name of the tls statement for them; '' for none
-    :raises InvalidField: for a primary that is not an IP address
-    """
+    """The statement with the primaries, each with the *key* of transfers from it and the name of a *tls* statement."""
     signed = f' key {quoted(key.name, "tsig_key")}' if key else ''
     over = f' tls {quoted(tls, "primaries_tls")}' if tls else ''
     addresses = ' '.join(f'{ip_address(endpoint)} port {endpoint.port}{signed}{over};' for endpoint in endpoints)
@@ -55,8 +48,7 @@ def primaries(endpoints: Sequence[model.Endpoint], key: model.TsigKey | None, tl
 def file_stem(zone: dns.name.Name, view: str) -> str:
     """The part of a zone's file name that is the same for every generation of the zone.
 
-    Names that are too long or contain special characters are hashed.  A hash has 64 digits, more than a label can have,
-    so it cannot be the name of another zone.
+    Names that are too long or contain special characters are hashed, to 64 digits: more than a label can have.
     """
     plain = zone.to_text(omit_final_dot=True).lower()
     if not _PLAIN_NAME.fullmatch(plain) or '..' in plain:
@@ -79,10 +71,7 @@ def is_file_of(path: str, zone: dns.name.Name, view: str) -> bool:
 
 
 def read_zone(text: str) -> list[Statement]:
-    """The statements inside a ``zone`` statement.
-
-    :raises BackendError: when *text* is something else
-    """
+    """The statements inside a ``zone`` statement; BackendError for anything else."""
     words = _WORD.findall(text)
     statements: list[Statement] = []
     statement: list[str] = []
@@ -122,11 +111,7 @@ def zone_file(statements: Sequence[Statement]) -> str:
 
 
 def secondary(source: str, file: str) -> list[Statement]:
-    """The statements of a secondary zone.
-
-    :param source: its primaries, written by :func:`primaries`
-    :param file: empty for none
-    """
+    """The statements of a secondary zone with *source*, from :func:`primaries`, and its *file*, if any."""
     stored = [('file', quoted(file, 'zone_file_folder'))] if file else []
     return [('type', 'secondary'), *stored, tuple(_WORD.findall(source))]
 

@@ -69,10 +69,7 @@ class RndcKey:
 
     @classmethod
     def read(cls, path: str, name: str | None = None) -> RndcKey:
-        """The key *name*, or the first one, in a file that ``rndc-confgen -a`` has written.
-
-        :raises InvalidField: when the file cannot be read or does not contain the key
-        """
+        """The key *name*, or the first one, in a file that ``rndc-confgen -a`` has written; InvalidField for none."""
         try:
             with open(path, encoding='utf-8') as file:
                 text = _QUOTED_OR_COMMENT.sub(lambda found: found[1] or ' ', file.read())
@@ -88,11 +85,10 @@ class RndcKey:
 
 @dataclasses.dataclass(frozen=True)
 class RndcAnswer:
-    """named's answer to a command.
+    """named's answer to a command: what it printed, and its result.
 
     :ivar result: 0 for success; the other numbers differ between releases of BIND
     :ivar error: the name of the result, such as ``already exists``
-    :ivar text: what the command printed
     """
 
     result: int
@@ -106,10 +102,7 @@ class RndcAnswer:
 
 
 class RndcChannel:
-    """A connection to a control channel.
-
-    :raises OSError: when named cannot be reached, or closes the connection
-    """
+    """A connection to a control channel; OSError when named cannot be reached, or closes it."""
 
     def __init__(self, host: str, port: int, key: RndcKey, deadline: Deadline) -> None:
         self._key = key
@@ -181,7 +174,6 @@ def open_channel(host: str, port: int, key: RndcKey, deadline: Deadline) -> Rndc
     so a connection is made twice before it counts as refused.
 
     :raises BackendRefused: when named does not accept the key, the address or the clock of this host
-    :raises OSError: when it cannot be reached
     """
     for _ in range(2):
         try:

@@ -52,10 +52,9 @@ def read(control: KnotControl, section: str, ids: Sequence[str], deadline: Deadl
 
 
 def difference(section: str, id: str, held: Settings | None, wanted: Settings) -> Change:
-    """The change that gives a section the items *wanted*; empty when it has them.  Other items are not changed.
+    """The change that gives a section the items *wanted*, where those without values are removed and others stay.
 
-    :param held: the current items; None when the section does not exist
-    :param wanted: an item without values is removed
+    It is empty when the section, whose present items are *held* (None for no section), has them.
     """
     unset: list[Unit] = []
     units: list[Unit] = [] if held is not None else [_command('conf-set', section, id)]
@@ -90,8 +89,7 @@ def commit(control: KnotControl, shared: Change, zones: Mapping[str, Change], de
     :param shared: the changes that all zones need; they are sent first
     :param zones: the changes of zones, by name
     :returns: the errors of the zones that were refused, by name
-    :raises TransactionIsOpen: when somebody else has a transaction open
-    :raises BackendError: when nothing was changed
+    :raises BackendError: when nothing was changed, TransactionIsOpen when somebody else has a transaction open
     """
     refused: Refused = {}
     for _ in range(MOST_ATTEMPTS):
@@ -135,10 +133,7 @@ def _change(control: KnotControl, shared: Change, zones: Mapping[str, Change], d
 
 
 def _commit(control: KnotControl, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
-    """Commit; the first zone whose settings are refused.
-
-    :raises BackendError: also after a timeout, while knotd waits for zone refreshes before it does the commit
-    """
+    """Commit; the first zone whose settings are refused."""
     try:
         trouble = error_in(list(control.ask({'command': 'conf-commit'}, deadline)))
     except TimeoutError as error:

@@ -42,11 +42,7 @@ _LAST_SECONDS = 0.2
 
 
 class KnotControl:
-    """A connection to knotd's control socket.
-
-    :param path: of the socket
-    :raises OSError: when no connection can be made
-    """
+    """A connection to the socket of knotd's control interface, a path; OSError when it cannot be made."""
 
     def __init__(self, path: str, deadline: Deadline) -> None:
         self._socket = connect(path, deadline)
@@ -104,8 +100,7 @@ class KnotControl:
 def encode(block: Block) -> bytes:
     """*block* in wire format.
 
-    :raises ValueError: for a value that is empty or too long: knotd would ignore the item, which in ``conf-unset``
-        means "all"
+    :raises ValueError: for a value that is empty or too long: knotd would ignore it, and ``conf-unset`` then means all
     """
     parts = []
     for unit in block:

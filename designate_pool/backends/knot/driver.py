@@ -244,8 +244,7 @@ class Knot(Backend):
         return [outcomes.get(domain.id) for domain in domains]
 
     def _when_free(self, work: Callable[[KnotControl, Deadline], T], deadline: Deadline) -> T:
-        """Do *work* on a new connection; try again while somebody else has a transaction open, which is aborted when it
-        is abandoned.
+        """Do *work* on a new connection; try again while somebody else has a transaction open, unless it is abandoned.
 
         The connection is closed between two attempts: knotd does not serve others as long as it is open.
         """
@@ -281,10 +280,7 @@ class Knot(Backend):
         return config_transaction.difference(section, self._ours, present, wanted)
 
     def _acl(self) -> Settings:
-        """Who may send NOTIFY, and transfer zones for comparing their contents.
-
-        knotd accepts a query that is signed with a key only if an acl has the key.
-        """
+        """Who may send NOTIFY, transfer zones to compare them, or send a query that is signed with the key."""
         hosts = [] if self._key else [primary.partition('@')[0] for primary in self._primaries]
         return {'address': [*dict.fromkeys(hosts)], 'key': self._key, 'action': ['notify', 'transfer']}
 
@@ -292,10 +288,7 @@ class Knot(Backend):
 def _file(name: str, held: Settings | None, pattern: str) -> Settings:
     """The item ``file`` of a zone whose name Knot would change or truncate, so that two zones could share a file.
 
-    The file is named after a hash of the name.  It has 64 digits, more than a label can have, so that no zone has such
-    a name.
-
-    :param pattern: the item ``file`` of the template
+    It is the *pattern* of the template with a hash of the name: 64 digits, more than a label of a zone can have.
     """
     if len(name) <= LONGEST_IN_FILE and _PLAIN_NAME.fullmatch(name) or (held or {}).get('file'):
         return {}

@@ -54,10 +54,7 @@ class Tls:
     control_cert_file: str
 
     def context(self) -> ssl.SSLContext:
-        """A context that accepts only that certificate, for any host name, and presents the client's.
-
-        :raises BackendError: when a file cannot be read, or contains something else
-        """
+        """A context that accepts only that certificate, for any host; BackendError for files that cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         try:
@@ -75,22 +72,14 @@ class Tls:
 
 @dataclasses.dataclass(frozen=True)
 class NsdAnswer:
-    """NSD's answer to one line of input.
-
-    :ivar done: whether the line was carried out
-    :ivar remark: other lines of the answer, such as ``zone example.com already exists``
-    """
+    """NSD's answer to a line of input: whether it was carried out, and other lines (``zone … already exists``)."""
 
     done: bool
     remark: str = ''
 
 
 class NsdControl:
-    """A control channel.
-
-    :param address: the path of a unix socket, or host and port
-    :param tls: None for a channel without TLS
-    """
+    """A control channel at *address*, the path of a unix socket, or host and port; with *tls* or without."""
 
     def __init__(self, address: str | tuple[str, int], tls: Tls | None) -> None:
         self._address = address
@@ -208,10 +197,7 @@ class _Exchange:
         self._is_over = not self._piece
 
     def lines(self) -> Iterator[bytes]:
-        """The lines of the answer, beginning with the piece that was received last.
-
-        :raises HungUp: when the answer ends in the middle of a line
-        """
+        """The lines of the answer from the piece that was received last; HungUp when it ends in the middle of one."""
         rest = b''
         while self._piece:
             *whole, rest = (rest + self._piece).split(b'\n')
@@ -274,7 +260,6 @@ class ZoneStatus:
 
     :ivar name: lower case and absolute
     :ivar pattern: None for a zone that is configured in nsd.conf
-    :ivar is_secondary: whether it has a primary
     :ivar serial: the one that is served; None when the zone is not served
     :ivar asked: the primary that the zone is being transferred from
     """
@@ -297,10 +282,7 @@ def escaped(name: str) -> str:
 
 
 def statuses(lines: Iterable[bytes]) -> Iterator[ZoneStatus]:
-    """The zones in an answer to ``zonestatus``.
-
-    :raises BackendError: when it is something else
-    """
+    """The zones in an answer to ``zonestatus``; BackendError for another answer."""
     facts: dict[bytes, bytes] = {}
     for line in lines:
         word, colon, value = line.partition(b':')

@@ -243,10 +243,7 @@ def _error(command: str, words: str) -> BackendError:
 
 
 def pattern_findings(name: str, status: ZoneStatus, primaries: Sequence[Endpoint]) -> list[Finding]:
-    """What is wrong with the pattern *name*.
-
-    :param status: of a zone that was just added with the pattern
-    """
+    """What is wrong with the pattern *name*; *status* is that of a zone that was just added with it."""
     addresses = ', '.join(f'{primary.host}@{primary.port}' for primary in primaries)
     if not status.is_secondary:
         return [Finding(f'the pattern {name} has no request-xfr: its zones would never be transferred',
@@ -258,10 +255,7 @@ def pattern_findings(name: str, status: ZoneStatus, primaries: Sequence[Endpoint
 
 
 def key_findings(key: TsigKey, answer: Iterable[str]) -> list[Finding]:
-    """What is wrong with the key that NSD has under the name of *key*.
-
-    :param answer: the one to ``print_tsig``; nothing is found if this version of NSD does not have that command
-    """
+    """What is wrong with the key that NSD has under the name of *key*; nothing if it does not know ``print_tsig``."""
     lines = list(answer)
     if any(line.startswith('error') for line in lines):
         return []

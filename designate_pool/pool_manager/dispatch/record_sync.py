@@ -73,7 +73,7 @@ class RecordSync:
         self._recent = RecentCreates()
 
     def sync(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
-        """Bring *domain* up to date on a server, or delete it there if it is being deleted.
+        """Bring *domain* up to date on a server, or delete it there.
 
         :returns: the result, and the serial whose contents the server now has; None on failure
         """
@@ -94,10 +94,7 @@ class RecordSync:
         return call.result, serial
 
     def delete(self, backend: Backend, domain: Domain, is_known: bool = True) -> Removal:
-        """Delete from a server the records of *domain* that we created there.
-
-        :param is_known: whether the domain is in the database; otherwise an unsafe plan fails and is not parked
-        """
+        """Delete our records of *domain* from a server; one that is not *known* has no unsafe plan parked."""
         gone, attempt = False, _ZoneSync(self._storage, self.pool, self._settings, backend, domain, self._recent)
         with attempt.backend.feed(domain) as call:
             gone = attempt.remove(is_known)
@@ -262,10 +259,7 @@ class _ZoneSync:
                                  f"{live.id}'", reason=Reason.PARKED)
 
     def _reserve(self, plan: Plan, is_known: bool) -> list[UnsafePlan]:
-        """Reserve the deletes of *plan* within the hourly limit.
-
-        A reservation counts until it is known how the deletes ended, so that concurrent deletions see each other.
-        """
+        """Reserve the deletes of *plan* within the hourly limit, until it is known how they ended."""
         limit = self._settings.max_deletes_per_hour
         if not limit or not plan.counts.deletes:
             return []
@@ -317,8 +311,7 @@ class _ZoneSync:
     def _disown(self, zone: Zone, created: Mapping[str, Collection[str]], others: Collection[str]) -> set[str]:
         """Record of RRsets of ours that they are nobody's if they are not in *zone*, or others' if those created them.
 
-        If another pool manager has taken over, nothing is recorded: what that one creates is recorded as ours, and may
-        not be there yet.
+        If another pool manager has taken over, nothing is recorded: what that one creates may not be there yet.
 
         :param zone: as read after the last write to the server
         :param created: the data of RRsets that were to be created, by key; others have created one with other data
@@ -386,7 +379,7 @@ class _ZoneSync:
         self.has_written = True
 
     def _verify(self, desired: Zone) -> Plan | None:
-        """Read the zone back, BackendError for other contents; the plan that remains, which has only blocked changes."""
+        """Read the zone back, BackendError for other contents; what remains of the plan, all of it blocked."""
         remaining = self._plan(desired)
         if remaining is not None and remaining.changes:
             raise BackendError(why=f'the server accepted all changes, but the zone read back still needs '
@@ -438,10 +431,7 @@ class _ZoneSync:
 
 
 class RecentCreates:
-    """What was created on servers without serials for :data:`LATE`, so that what they show late is not others'.
-
-    Threads may share it.  It is in memory: another pool manager does not know.
-    """
+    """What this process has created on servers without serials for :data:`LATE`: what they show late is not others'."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -514,7 +504,7 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
 
 
 def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
-    """Whether all changes of *document* are approved.  They may be the rest of an approved plan that was interrupted.
+    """Whether all changes of *document* are approved: it may be the rest of an approved plan that was interrupted.
 
     The SOA is not compared: the serial moves on with every change, and some servers increment it themselves.
     """

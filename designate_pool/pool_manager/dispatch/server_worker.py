@@ -92,9 +92,8 @@ ServerOutcome = CallOutcome | PollResult
 
 
 class CircuitBreaker:
-    """Closed while the server answers; after some consecutive failures it gets no calls but an occasional cheap probe.
+    """Closed while the server answers; after *failures* in a row it gets no calls but an occasional cheap probe.
 
-    :param failures: number of consecutive failures that opens it
     :param probe_interval: seconds between two probes while it is open
     :param clock: monotonic seconds
     """
@@ -155,12 +154,7 @@ class CircuitBreaker:
             return True
 
     def close_unheard(self, longest: float) -> bool:
-        """Close if nothing was heard of the probes; whether it was closed.
-
-        What they find goes to another process then, and this one would never hear that the server answers.
-
-        :param longest: seconds that an answer or a failure takes at most
-        """
+        """Close if nothing was heard of probes whose answers take *longest* seconds at most; whether it was closed."""
         with self._lock:
             if self._open_since is None or self._clock() - self._heard_at <= longest + 2 * self._pauses.cap:
                 return False
@@ -183,10 +177,8 @@ class WorkerCallbacks:
 
     :ivar sync_records: plans and applies a domain on a server that is fed by records, or deletes it there
     :ivar retransfer: makes the server transfer domains again whose contents are not ours
-    :ivar renew: renews the claims of operations queued or in flight; returns the rows that are still ours, with their
-        new claims
-    :ivar release: releases the claims of operations that are not called: they were queued when the worker stopped,
-        their claims do not outlast a call, or the database failed
+    :ivar renew: renews the claims of operations queued or in flight; returns the rows that are still ours, renewed
+    :ivar release: releases the claims of operations that will not be called
     """
 
     sync_records: Callable[[Backend, Domain], SyncResult]
@@ -248,11 +240,8 @@ class ServerWorker:
     driver's ``gathers_below``), the worker pauses after a small batch so that more gathers, unless enough wait already.
 
     :param depth: operations that may be queued for recent changes, and as many for the backlog
-    :param longest_call: seconds after which a call counts as stuck: its claims and those queued behind it are not
-        renewed
-    :param rest: the pause after a small batch, as a multiple of the time that the batch took
-    :param longest_rest: that pause at most, in seconds
-    :ivar polls: the domains that the server is being polled for
+    :param longest_call: seconds after which a call is stuck: its claims and those queued behind it are not renewed
+    :param rest: the pause after a small batch, as a multiple of the time that it took; *longest_rest* seconds at most
     :ivar is_silent: whether the database says that the server answers nobody, as read or written last
     :ivar answered_at: when it answered last, which another pool manager may not know; None if not since the start
     """

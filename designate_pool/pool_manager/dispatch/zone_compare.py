@@ -90,10 +90,7 @@ class Ours:
 
 
 def ours(storage: Storage, domain_id: str, stage: int = LAST_STAGE) -> Ours | None:
-    """The zone of a domain, as servers of a stage may have it; None if it is not served.
-
-    :raises ValueError: if its SOA cannot be built
-    """
+    """The zone of a domain, as servers of a stage may have it, if it is served; ValueError for a bad SOA."""
     contents: zonemd.DigestedZone | None = None
     with contextlib.closing(storage.stream(versions.permitted_pages, domain_id, iter, stage)) as pages:
         for head, page in pages:

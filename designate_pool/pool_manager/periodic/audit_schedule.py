@@ -87,12 +87,7 @@ def is_silent(audit: Audit, now: datetime) -> bool:
 
 
 def next_page_at(audit: Audit, interval: float, more: bool, now: datetime) -> datetime:
-    """When the page after this one is due, or the next round.
-
-    :param audit: as it was when this page was taken
-    :param interval: of a round, seconds
-    :param more: whether the round has another page
-    """
+    """When the page after this one is due, if there are *more*, or the next round; *audit* as when it was claimed."""
     if not more:
         return max(now, audit.started_at + timedelta(seconds=interval))
     done = pages(audit.now.domains) + 1

@@ -117,8 +117,7 @@ class JoinAndDrain:
     def _delete_with_former_driver(self, server: PoolServer, former: Backend) -> float:
         """Delete a page of zones with the driver that the server had before; joining begins when all are deleted.
 
-        A server does not take a zone from a catalog that it has already.  So all members of its catalog become new
-        ones when its zones are deleted.
+        All members of its catalog become new ones then: it would not take a zone from a catalog that it has already.
         """
         page = self._page(server)
         failed, waiting = self._delete(former, page)

@@ -9,13 +9,12 @@ for all servers; rows are read only for findings.
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from designate_pool import logs
 from designate_pool.errors import PoolError
 from designate_pool.logs import OutageLog
 from designate_pool.model import Action, Answer, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status
@@ -37,13 +36,8 @@ KIND = AuditKind.SERIALS
 _MAX_BATCH = 8
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SweepResult:
-    """The results of one page.
-
-    :ivar started_at: of the round
-    :ivar counts: (server id, domains answered for, domains not answered for) of each server that was polled
-    """
+class SweepResult(NamedTuple):
+    """The results of one page; see :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.audited`."""
 
     started_at: datetime
     counts: Sequence[tuple[str, int, int]]
@@ -135,28 +129,16 @@ class SerialAudit:
 
     def _apply_results(self, results: Sequence[SweepResult]) -> None:
         manager = self._manager
-        for page_results in results:
-            self._update_circuits(page_results)
+        for server_id, answered, unanswered in itertools.chain.from_iterable(result.counts for result in results):
+            worker = manager.workers.get(server_id)
+            if worker is not None and (answered or unanswered):
+                # One that has answered for no domain of the page has failed once.
+                manager.update_circuit(worker, worker.dns, int(not answered), 'no answer to an audit')
         scheduled = self._schedule_polls([result for page_results in results for result in page_results.findings])
-        for started_at in dict.fromkeys(result.started_at for result in results):
+        for started_at in {result.started_at for result in results}:
             answers = [result for result in results if result.started_at == started_at]
             manager.storage.run(sweeps.count_answers, manager.pool.name, KIND, started_at,
                                 _sum(answers, scheduled), len(answers), self._manager.storage.now())
-
-    def _update_circuits(self, results: SweepResult) -> None:
-        """A server that has answered for no domain of the page has failed once."""
-        manager = self._manager
-        for server_id, answered, unanswered in results.counts:
-            worker = manager.workers.get(server_id)
-            if worker is None:
-                continue
-            if answered or unanswered:
-                manager.note_silence(worker, worker.dns, not answered)
-            if answered and worker.dns.answered():
-                manager.wake(server_id)
-            elif unanswered and not answered and worker.dns.failed():
-                logs.transition(LOG, logging.WARNING, '%s does not answer DNS: %s', worker.server.label,
-                                'no answer to an audit', server=worker.server.label)
 
     def _schedule_polls(self, findings: Sequence[PollResult]) -> set[tuple[str, str]]:
         """Have the findings polled that are new; which these are, as (domain id, server id)."""
@@ -206,10 +188,7 @@ def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list
 
 
 def _rows_to_reread(state: DomainState, read_before: dict[str, datetime], now: datetime) -> list[ServerStatus]:
-    """The rows to sync of servers that are fed by records, since a poll cannot tell what these serve.
-
-    :param read_before: when each server was read last if it is due, by server id
-    """
+    """The rows to sync of servers that are fed by records, if not written since the server's time in *read_before*."""
     rows = [(row, moment) for server_id, moment in read_before.items()
             if (row := state.rows.get((server_id, Action.UPDATE))) is not None]
     return [row_transitions.recheck(row, now) for row, moment in rows

@@ -31,16 +31,13 @@ class DomainState:
 
     The version of a row rises by one for all changes before it is written, so that of two writers that read the same
     row the second one fails.  A claim in *call_claims* survives every change of its row until :meth:`remove_claim` is
-    called: until then no one else calls the server for this name.  A row that succeeds meanwhile is due when the claim
-    ends.
+    called: until then no one else calls the server for this name.
 
     :ivar domain: as servers may have it; in a staged release, as those of the stages may
     :ivar before: in a staged release, as servers of later stages may have it; None if nothing is to be done on these
     :ivar released: in a staged release, ids of the servers that may have *domain*; None if all may
     :ivar fetching: ids of servers that fetch the zone without a NOTIFY
-    :ivar former_outcomes: of the changed rows, as read
     :ivar serial_ahead: a serial ahead of the domain's that a server still serves after a retransfer
-    :ivar call_claims: of driver calls that are queued or in flight
     :ivar is_recalled: whether it was kept from an earlier step, and not read for this one
     """
 
@@ -60,10 +57,7 @@ class DomainState:
         return self.released is not None and server_id not in self.released
 
     def on(self, server_id: str, is_lost: bool = False) -> Domain | None:
-        """The domain as a server may have it; None if nothing is to be done there.
-
-        :param is_lost: whether the server is known to have lost the zone
-        """
+        """The domain as a server, which may be known to have lost it, may have it; None for nothing to do there."""
         if not self.is_later(server_id):
             return self.domain
         row = None if is_lost else self.rows.get((server_id, Action.UPDATE))
@@ -98,10 +92,6 @@ class DomainState:
         """Note that the call for this row has ended."""
         self.call_claims.pop((server_id, action), None)
 
-    def is_busy(self, server_id: str) -> bool:
-        """Whether a call for this domain is queued or in flight on a server."""
-        return any(server == server_id for server, _ in self.call_claims)
-
     def change(self, *rows: ServerStatus) -> None:
         """Replace these rows."""
         for row in rows:
@@ -129,15 +119,11 @@ class DomainState:
 class Step:
     """What a step of the reconciler has read, and what it decides.
 
-    :ivar now: when it began
-    :ivar is_partial: whether *states* lack the rows of some servers
-    :ivar states: by domain id
+    :ivar is_partial: whether *states*, by domain id, lack the rows of some servers
     :ivar live: existing domains, by name, that may have the name of one of *states* that is being deleted
     :ivar claimed: rows that were claimed to be carried out, unless they are changed
-    :ivar polls: for any MiniDNS instead of the first where the first may not reach the server, or is spared what is
-        not recent
     :ivar slots_taken: number of calls by (server id, whether the change is recent)
-    :ivar conflicts: number of rows that were not written, because another writer was first
+    :ivar conflicts: number of rows that another writer has written first
     """
 
     now: datetime
@@ -160,11 +146,8 @@ class Step:
     def supersede(self, reads_catalog: Callable[[str], bool]) -> None:
         """End deletions of zones whose names belong to newer domains now, unless a call for them has begun.
 
-        These zones must not be deleted: the newer domain's contents replace them.  A secondary domain has none before
-        its first transfer, so until then the zones are deleted; but it is in the catalog, and a server that reads that
-        has replaced the former zone by an empty one.
-
-        :param reads_catalog: whether a server, by its id, finds its zones in the catalog
+        The newer domain's contents replace them.  A secondary domain has none before its first transfer, so until then
+        they are deleted, but by servers for which *reads_catalog* is true: these have replaced them by an empty one.
         """
         for key, state in list(self.states.items()):
             newer = self.live.get(state.domain.name) if state.domain.is_going else None
@@ -180,9 +163,8 @@ class Step:
 def read(tx: Tx, pool: Pool, domain_ids: Sequence[str], server_ids: Collection[str]) -> dict[str, DomainState]:
     """The states of these domains by id, without claims, at the versions that servers may have.
 
-    Left out are unknown domains, those that other pools have, and those of which nothing is to be done.
-
-    :param server_ids: the servers whose rows are needed; empty for all
+    Left out are unknown domains, those that other pools have, and those of which nothing is to be done; and the rows of
+    other servers than *server_ids*, if given.
     """
     # Rows first: a domain read before its rows could be reported at an older serial than is served.
     rows = server_statuses.for_domains(tx, domain_ids, server_ids)
@@ -202,10 +184,8 @@ class RecentStates:
     """Domains with all their rows, as this process has read or written them a moment ago.
 
     The success of a poll that was sent a moment ago is applied without reading what was just written.  It changes its
-    row, and where the server serves a newer change than the row expects, the rows of servers that are behind.  The
-    version of each shows whether somebody else has changed it since: then it is not written, and the domain is read
-    again.  If the domain was deleted meanwhile, such a row is cancelled when it is due.  For everything else the
-    database is read.
+    row, and those of servers that are behind if the server serves a newer change than the row expects; a row that
+    somebody else has changed since is not written, and its domain is read again.
 
     :param most_rows: of all states together, which have about as many each; the oldest are dropped
     """

@@ -47,11 +47,7 @@ def is_awaited(state: DomainState, outcome: ServerOutcome) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OutcomeRules:
-    """Changes rows by what calls and polls have found; no I/O.
-
-    :ivar workers: of all configured servers, by server id
-    :ivar step: with the live domains that have names of deleted ones
-    """
+    """Changes rows of a *step* (with the live domains of deleted names) by what calls and polls have found; no I/O."""
 
     workers: Mapping[str, ServerWorker]
     members: Members

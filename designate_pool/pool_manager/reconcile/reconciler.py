@@ -105,10 +105,7 @@ class Reconciler:
 
     @contextlib.contextmanager
     def step(self, domain_ids: Iterable[str] = (), server_ids: Collection[str] = ()) -> Iterator[Step]:
-        """Take one step: the body changes rows of these domains, without I/O, and then all the rest is done.
-
-        :param server_ids: whose rows are needed; empty for all
-        """
+        """Take one step: the body changes rows (of *server_ids*, if given) without I/O, and then the rest is done."""
         with self._lock:
             step = Step(self._storage.now(), bool(server_ids))
             self.load(step, domain_ids, server_ids)
@@ -250,8 +247,8 @@ class Reconciler:
     @property
     def fetch_patience(self) -> timedelta:
         """The longest time within which a server may fetch a new zone by itself."""
-        delays = [fetch_delay(worker, self.settings.tries) for worker in self.workers.values()]
-        return timedelta(seconds=max(delays, default=0.0))
+        return timedelta(seconds=max((fetch_delay(worker, self.settings.tries) for worker in self.workers.values()),
+                                     default=0.0))
 
     def _write_rows(self, rows: Sequence[ServerStatus], now: datetime) -> int:
         """How many rows were not written, because another writer was first or their domain was purged."""
@@ -324,9 +321,9 @@ class Reconciler:
     def _announce_catalog(self, operations: Sequence[Operation]) -> None:
         """Notify the servers of these operations that the catalog zone has changed.
 
-        A new operation is in the catalog at its present serial.  For a retry the serial is raised, since some servers
-        retry a member that they could not add only when the catalog has changed; but not while they may still be at
-        work on the last one, or the retries of many zones would keep them at it without end.
+        For a retry its serial is raised, since some servers try a member again only when the catalog has changed; but
+        not while they may still be at work on the last one, or the retries of many zones would keep them at it without
+        end.
         """
         assert self.pool.catalog_zone is not None
         is_retry = any(operation.row.attempts or not operation.recent for operation in operations)
@@ -362,7 +359,7 @@ def choose_due_rows(step: Step, workers: Mapping[str, ServerWorker], settings: P
 def _choose_call(step: Step, state: DomainState, row: ServerStatus, worker: ServerWorker,
                  settings: PoolManagerSettings) -> None:
     recent, domain = is_recent(state.domain, step.now), state.on(row.server_id) or state.domain
-    if state.is_busy(row.server_id):
+    if any(server_id == row.server_id for server_id, _ in state.call_claims):
         state.change(postpone(row, step.now))
     elif row_transitions.is_claimed(row, step.now):
         state.add_claim(row)
@@ -456,11 +453,7 @@ def _of_release(state: DomainState, who: tuple[Sequence[str], int, Sequence[str]
 
 
 class DueTimer(Wakeable):
-    """When to claim due rows next.
-
-    After each look the database says when the next row is due; a row that is written here and is due sooner ends the
-    wait until then.
-    """
+    """When to claim due rows next: when the database says, or when a row is due sooner that is written meanwhile."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -485,11 +478,7 @@ class DueTimer(Wakeable):
             self._soonest, self._wakes_at = math.inf, -math.inf
 
     def end_look(self, next_at: datetime | None, now: datetime, most: float) -> float:
-        """Seconds until the next look.
-
-        :param next_at: when the next row of the database is due
-        :param most: seconds at most
-        """
+        """Seconds until the next look, *most* at most; *next_at* is when the next row of the database is due."""
         with self._lock:
             times = [self._soonest, math.ceil((now.timestamp() + most) * SLOTS_PER_SECOND)]
             if next_at is not None:
@@ -500,11 +489,7 @@ class DueTimer(Wakeable):
 
 def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
               workers: Mapping[str, ServerWorker]) -> None:
-    """Log the end of operations, but failures on a server whose circuit is open: there would be one for every domain.
-
-    :param states: by domain id, of the rows
-    :param workers: by server id
-    """
+    """Log the ends of operations, but no failures on servers with open circuits: there is one for each domain."""
     if not OPERATION_LOG.isEnabledFor(logging.INFO):
         return
     for row in rows:
@@ -530,5 +515,3 @@ def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
             log(logging.WARNING, '%s of %s at serial %s on %s: ERROR, tried %d times: %s', row.action, name,
                 row.expected_serial, server, row.attempts, row.last_error, serial=row.expected_serial,
                 status='ERROR', error=row.last_error)
-
-

@@ -173,11 +173,7 @@ class InvariantReport:
 
 
 class InvariantCheck:
-    """A check of a pool with its servers, and of the rows of all other pools.
-
-    :param backends: the drivers of its servers, by the servers' ids
-    :param patience: seconds for operations under way to end
-    """
+    """A check of a pool with its servers, by their drivers, and of the rows of all pools; *patience* is in seconds."""
 
     def __init__(self, storage: Storage, pool: Pool, backends: Mapping[str, Backend], patience: float,
                  sleep: Callable[[float], None] = time.sleep) -> None:

@@ -34,9 +34,7 @@ def probe_ds(zone: str, resolvers: Sequence[Endpoint] = (), parents: Sequence[En
              port: int = 53) -> Mapping[Endpoint, Sequence[str] | None]:
     """The DS records of *zone* at each of *parents*: as text in lower case; None from a server that does not say.
 
-    :param resolvers: which tell the name servers of the parent zone and their addresses; those of the operating system
-        when empty
-    :param parents: the servers of the parent zone; asked for when empty
+    :param resolvers: which tell the name servers of the parent zone if *parents* is empty; empty for the system's
     :param seconds: for each answer
     :param port: at which the servers listen that the resolvers tell
     :raises BackendError: when no server of the parent can be found
@@ -51,7 +49,7 @@ def notify_parent(zone: str, resolvers: Sequence[Endpoint], seconds: float = 5.0
 
     :param resolvers: which tell the parent zone, its DSYNC records, and the addresses of their targets
     :param seconds: for each answer
-    :returns: who was told, and answered that without an error; empty also where the parent names nobody
+    :returns: who was told, and answered that without an error
     :raises BackendError: when the resolvers do not tell
     """
     name = dns.name.from_text(zone)

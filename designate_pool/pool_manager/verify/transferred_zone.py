@@ -22,21 +22,16 @@ MOST_RECORDS = 50_000
 
 
 def verify_each(server: Server, names: Mapping[str, str], now: int, seconds: float) -> dict[str, list[str] | None]:
-    """What is wrong with each of these zones, by id, on *server*; see :func:`defects`.
-
-    :param seconds: for all of them
-    """
+    """What is wrong with each of these zones, by id, on *server* (see :func:`defects`), in so many seconds for all."""
     deadline = Deadline(seconds)
     return {domain_id: None if deadline.is_over else defects(server, name, now, deadline)
             for domain_id, name in names.items()}
 
 
 def defects(server: Server, name: str, now: int, deadline: Deadline) -> list[str] | None:
-    """What is wrong with a zone on *server*, one sentence each.
+    """What is wrong with a zone on *server*, one sentence each; *now* is in seconds since the epoch.
 
     None if it is not transferred in time, is not signed there, or has too many records.
-
-    :param now: seconds since the epoch
     """
     records: list[ZoneRecord] = []
 
