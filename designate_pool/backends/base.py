@@ -159,18 +159,11 @@ class Backend:
 
         :param names: the zones that it should have; a server that cannot list its zones is queried for each of them
         """
-        serials: Mapping[str, int | None] = {}
-        is_complete = False
-        with self._calling('list', LISTING_SECONDS) as call:
-            serials, is_complete = self._list(names, call.deadline)
-        return model.Listing(call.result, serials, is_complete)
+        return self._listing('list', lambda deadline: self._list(names, deadline))
 
     def list_primary_zones(self) -> model.Listing:
         """The primary zones that the server has, which are an operator's own, with their serials."""
-        serials: Mapping[str, int | None] = {}
-        with self._calling('list primary zones', LISTING_SECONDS) as call:
-            serials = self._list_primary(call.deadline)
-        return model.Listing(call.result, serials, call.result.ok)
+        return self._listing('list primary zones', lambda deadline: (self._serials(deadline, True), True))
 
     def check(self, names: Collection[str] = ()) -> list[model.Finding]:
         """Check the local files, the control channel, that a zone can be added and removed, and the server's settings.
@@ -235,10 +228,14 @@ class Backend:
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         """Names (lower case, absolute) with serials (None if none is served yet); and whether these are all zones."""
-        raise NotImplementedError
+        return self._serials(deadline, False), True
 
-    def _list_primary(self, deadline: Deadline) -> Mapping[str, int | None]:
+    def _zones(self, deadline: Deadline) -> Iterator[tuple[str, int | None, bool]]:
+        """Of each zone its name and serial, as in :meth:`_list`, and whether it is a primary one of an operator."""
         raise BackendRefused(why=f'the driver {self.server.driver} cannot list primary zones')
+
+    def _serials(self, deadline: Deadline, primary: bool) -> dict[str, int | None]:
+        return {name: serial for name, serial, is_primary in self._zones(deadline) if is_primary is primary}
 
     def _ping(self, deadline: Deadline) -> None:
         raise NotImplementedError
@@ -271,6 +268,14 @@ class Backend:
 
     def _refuse_key(self, deadline: Deadline) -> None:
         raise BackendRefused(why=f'the driver {self.server.driver} does not manage TSIG keys; set them on the server')
+
+    def _listing(self, what: str,
+                 work: Callable[[Deadline], tuple[Mapping[str, int | None], bool]]) -> model.Listing:
+        serials: Mapping[str, int | None] = {}
+        is_complete = False
+        with self._calling(what, LISTING_SECONDS) as call:
+            serials, is_complete = work(call.deadline)
+        return model.Listing(call.result, serials, is_complete)
 
     def _call_each(self, verb: str, domains: Sequence[model.Domain],
                    work: Callable[[Sequence[model.Domain], Deadline], Outcomes]) -> list[model.CallResult]:

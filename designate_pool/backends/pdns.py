@@ -115,11 +115,8 @@ class Pdns(Backend):
             if answer.status not in (200, 204):
                 raise self._api.trouble(f'retrieve {domain.name}', answer)
 
-    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
-        return {name: serial for name, kind, serial in self._api.zones(deadline) if kind in SECONDARY_KINDS}, True
-
-    def _list_primary(self, deadline: Deadline) -> dict[str, int | None]:
-        return {name: serial for name, kind, serial in self._api.zones(deadline) if kind not in SECONDARY_KINDS}
+    def _zones(self, deadline: Deadline) -> Iterator[tuple[str, int | None, bool]]:
+        return ((name, serial, kind not in SECONDARY_KINDS) for name, kind, serial in self._api.zones(deadline))
 
     def _ping(self, deadline: Deadline) -> None:
         self._api.check_identity(deadline)

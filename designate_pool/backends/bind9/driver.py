@@ -311,10 +311,10 @@ class Bind9(Backend):
                                    " 'zone-statistics none'")
         return serials, True
 
-    def _list_primary(self, deadline: Deadline) -> Mapping[str, int | None]:
+    def _zones(self, deadline: Deadline) -> Iterator[tuple[str, int | None, bool]]:
         if self._statistics is None:
             raise BackendRefused(why='named lists its zones only on its statistics channel: set statistics_url')
-        return {name: serial for name, serial, is_primary in self._statistics.zones(self._view, deadline) if is_primary}
+        return self._statistics.zones(self._view, deadline)
 
     def _ping(self, deadline: Deadline) -> None:
         answer = self._ask('null', deadline)

@@ -113,7 +113,7 @@ class RndcChannel:
         try:
             control = _table(self._exchange('null', deadline), '_ctrl')
             self._nonce = _octets(control, '_nonce')
-            self._ahead = _seconds(control, '_tim') - time.time()
+            self._ahead = _number(control, '_tim') - time.time()
         except BaseException:  # eventlet's Timeout too must not leave the socket open
             self.close()
             raise
@@ -121,10 +121,7 @@ class RndcChannel:
     def ask(self, command: str, deadline: Deadline) -> RndcAnswer:
         """Send *command* and return the answer."""
         data = _table(self._exchange(command, deadline), '_data')
-        code = _octets(data, 'result') or b'0'
-        if not code.isdigit():
-            raise BackendError(why='the result in the answer of the control channel is not a number')
-        return RndcAnswer(int(code), _text(data, 'err'), _text(data, 'text'))
+        return RndcAnswer(_number(data, 'result') if 'result' in data else 0, _text(data, 'err'), _text(data, 'text'))
 
     def close(self) -> None:
         """Close the connection."""
@@ -265,7 +262,7 @@ def _table(table: Table, name: str) -> Table:
     return value
 
 
-def _seconds(table: Table, name: str) -> int:
+def _number(table: Table, name: str) -> int:
     octets = _octets(table, name) or b''
     if not octets.isdigit():
         raise BackendError(why=f'the answer of the control channel has no {name}')

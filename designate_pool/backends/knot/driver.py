@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from designate_pool import model
-from designate_pool.backends.base import (ADOPTS_ZONES, Backend, Capabilities, Outcomes, ip_address, is_absent,
+from designate_pool.backends.base import (ADOPTS_ZONES, Backend, Capabilities, Outcomes, caught, ip_address, is_absent,
                                           probe_domain, query_soa)
 from designate_pool.backends.knot import config_transaction
 from designate_pool.backends.knot.config_transaction import Change, Refused, Settings, TransactionIsOpen
@@ -127,24 +127,16 @@ class Knot(Backend):
         return self._batch(domains, lambda control, names, deadline: _command_each(
             control, names, [[{'command': 'zone-retransfer', 'zone': name}] for name in names], deadline), deadline)
 
-    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
-        return dict(self._zones_of_role(deadline, is_secondary=True)), True
-
-    def _list_primary(self, deadline: Deadline) -> Mapping[str, int | None]:
-        return dict(self._zones_of_role(deadline, is_secondary=False))
-
-    def _zones_of_role(self, deadline: Deadline, is_secondary: bool) -> Iterator[tuple[str, int | None]]:
+    def _zones(self, deadline: Deadline) -> Iterator[tuple[str, int | None, bool]]:
         with self._connected(deadline) as control:
-            chosen = ''
+            is_primary = False
             for unit in control.ask({'command': 'zone-status', 'filters': 'rs'}, deadline):
                 if 'error' in unit:
                     raise BackendError(why=f"zone-status: {unit['error']}")
-                name = unit.get('zone', '')
                 if unit.get('type') == 'role':  # is the first unit of each zone
-                    chosen = name if (unit.get('data') == 'slave') is is_secondary else ''
-                if unit.get('type') != 'serial' or name != chosen:
-                    continue
-                yield name_of_server(name), _serial(unit.get('data'))
+                    is_primary = unit.get('data') != 'slave'
+                elif unit.get('type') == 'serial':
+                    yield name_of_server(unit.get('zone', '')), _serial(unit.get('data')), is_primary
 
     def _ping(self, deadline: Deadline) -> None:
         with self._connected(deadline) as control:
@@ -231,17 +223,10 @@ class Knot(Backend):
     def _batch(self, domains: Sequence[model.Domain],
                act: Callable[[KnotControl, Sequence[str], Deadline], Refused], deadline: Deadline) -> Outcomes:
         """Call *act* with the names of *domains*; the outcomes in the order of *domains*."""
-        names: dict[str, str] = {}
-        outcomes: dict[str, BackendError] = {}
-        for domain in domains:
-            try:
-                names[domain.id] = name_of_server(domain.name)
-            except BackendRefused as error:
-                outcomes[domain.id] = error
-        distinct = [*dict.fromkeys(names.values())]
+        names = [caught(name_of_server, domain.name) for domain in domains]
+        distinct = [*dict.fromkeys(name for name in names if isinstance(name, str))]
         refused = self._when_free(lambda control, deadline: act(control, distinct, deadline), deadline)
-        outcomes |= {id: refused[name] for id, name in names.items() if name in refused}
-        return [outcomes.get(domain.id) for domain in domains]
+        return [refused.get(name) if isinstance(name, str) else name for name in names]
 
     def _when_free(self, work: Callable[[KnotControl, Deadline], T], deadline: Deadline) -> T:
         """Do *work* on a new connection; try again while somebody else has a transaction open, unless it is abandoned.

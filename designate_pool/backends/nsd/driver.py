@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from designate_pool import model
@@ -115,21 +115,14 @@ class Nsd(Backend):
         """Have NSD transfer a zone with AXFR, whatever its serial."""
         self._command(f'force_transfer {escaped(domain.name)}', deadline)
 
-    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
-        return self._zones(deadline, is_foreign=False), True
-
-    def _list_primary(self, deadline: Deadline) -> dict[str, int | None]:
-        return self._zones(deadline, is_foreign=True)
-
-    def _zones(self, deadline: Deadline, is_foreign: bool) -> dict[str, int | None]:
+    def _zones(self, deadline: Deadline) -> Iterator[tuple[str, int | None, bool]]:
         before = self._control.incarnation()
-        zones = {zone.name: zone.serial for zone in statuses(self._control.lines('zonestatus', deadline))
-                 if self._is_foreign(zone) is is_foreign}
+        for zone in statuses(self._control.lines('zonestatus', deadline)):
+            yield zone.name, zone.serial, self._is_foreign(zone)
         # A list that was cut short because NSD died looks complete, so the same process must still be running.
         self._ping(deadline)
         if self._control.incarnation() != before:
             raise BackendError(why='NSD was restarted while it listed its zones')
-        return zones
 
     def _ping(self, deadline: Deadline) -> None:
         answer = self._control.ask('status', deadline)

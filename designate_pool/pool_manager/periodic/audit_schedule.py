@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from designate_pool import logs
-from designate_pool.model import Answer, Audit, AuditFinding, AuditKind, ServerStatus, new_id
+from designate_pool.model import Answer, Audit, AuditFinding, AuditKind, ServerState, ServerStatus, new_id
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Step
 from designate_pool.storage.operations import server_statuses, sweeps
@@ -95,6 +96,20 @@ def next_page_at(audit: Audit, interval: float, more: bool, now: datetime) -> da
     return max(now, audit.started_at + timedelta(seconds=interval * done / max(expected, done + 1)))
 
 
+def active_workers(manager: Manager) -> list[ServerWorker]:
+    """Of the servers that have all their zones, in order."""
+    active = {server.id for server in manager.members.servers
+              if server.state is ServerState.ACTIVE and not server.is_filling}
+    return [worker for server_id, worker in sorted(manager.workers.items()) if server_id in active]
+
+
+def log_finding(finding: AuditFinding) -> None:
+    """Log a new finding."""
+    logs.transition(LOG, logging.WARNING, '%s on %s: the audit of %s found that %s; %s', finding.name, finding.label,
+                    finding.kind.value.lower(), finding.what, finding.done, request_id=finding.request_id,
+                    domain=finding.name, server=finding.label, finding=finding.id)
+
+
 def pages(domains: int) -> int:
     """Number of pages of so many domains."""
     return -(-domains // PAGE)
@@ -135,10 +150,7 @@ class FindingRecorder:
             return
         self._manager.storage.run(audit_findings.add, findings)
         for finding in findings:
-            logs.transition(LOG, logging.WARNING, '%s on %s: the audit of %s found that %s; %s', finding.name,
-                            finding.label, finding.kind.value.lower(), finding.what, finding.done,
-                            request_id=finding.request_id, domain=finding.name, server=finding.label,
-                            finding=finding.id)
+            log_finding(finding)
         for server_id, count in self._counts.items():
             if count > MAX_RECORDED:
                 LOG.warning('the audit of %s found %d more on %s; they are repaired too', self._kind.value.lower(),

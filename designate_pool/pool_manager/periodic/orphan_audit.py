@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
-from designate_pool.model import Audit, AuditKind, Counts, ServerState, some
+from designate_pool.model import Audit, AuditKind, Counts, some
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -33,8 +33,6 @@ IDLE, CLAIM_SECONDS = 5.0, 300.0
 MOST_ASKED = 5000
 #: Zones that are named in a message.
 SHOWN = 10
-
-Serials = Mapping[str, int | None]
 
 
 class OrphanAudit:
@@ -58,39 +56,35 @@ class OrphanAudit:
         now = self._manager.storage.now()
         after = workers[0].server.id if len(workers) > 1 else ''
         next_at = now if after else max(now, audit.started_at + timedelta(seconds=interval))
-        self._manager.storage.run(sweeps.advance, audit, after, Counts(findings=len(orphans)), 0, next_at,
-                                  now)
+        self._manager.storage.run(sweeps.advance, audit, after, Counts(findings=len(orphans)), 0, next_at, now)
         return 0.0 if after else IDLE
 
     def _workers(self, after_id: str) -> list[ServerWorker]:
         """The servers that are left in this round."""
-        active = {server.id for server in self._manager.members.servers
-                  if server.state is ServerState.ACTIVE and not server.is_filling}
-        return [worker for server_id, worker in sorted(self._manager.workers.items())
-                if server_id > after_id and server_id in active and not worker.control.is_open
+        return [worker for worker in audit_schedule.active_workers(self._manager)
+                if worker.server.id > after_id and not worker.control.is_open
                 and not worker.backend.capabilities.fed_by_records and not worker.backend.capabilities.reads_catalog]
 
     def _find_orphans(self, worker: ServerWorker) -> list[str]:
         """The orphans on one server; those that the pool created are being deleted then."""
         deleted = server_zones.deleted_names(self._manager)
         listing = worker.backend.list_zones(list(itertools.islice(deleted, MOST_ASKED)))
-        names = self._unexplained(worker, listing.serials) if listing.result.ok else []
-        if names:
+        if not listing.result.ok:
+            return []
+        if names := self._unexplained(worker, listing.serials):
             # A second listing lacks those that were deleted since the first.
-            again = worker.backend.list_zones(names)
-            names = self._unexplained(worker, {name: again.serials[name] for name in names if name in again.serials})
-            ours = self._delete(worker, names, again.serials)
-            self._log_orphans(worker, [name for name in names if name not in ours])
-        elif listing.result.ok:
-            self._log_orphans(worker, [])
+            listing = worker.backend.list_zones(names)
+            names = self._unexplained(worker, set(names) & listing.serials.keys())
+        ours = self._delete(worker, names, listing.serials) if names else set()
+        self._log_orphans(worker, [name for name in names if name not in ours])
         return names
 
-    def _unexplained(self, worker: ServerWorker, serials: Serials) -> list[str]:
-        names = sorted(set(serials) - {self._manager.pool.catalog_zone})
+    def _unexplained(self, worker: ServerWorker, served: Collection[str]) -> list[str]:
+        names = sorted(set(served) - {self._manager.pool.catalog_zone})
         explained = server_zones.explained(self._manager, worker.server.id, names)
         return [name for name in names if name not in explained]
 
-    def _delete(self, worker: ServerWorker, names: Sequence[str], serials: Serials) -> set[str]:
+    def _delete(self, worker: ServerWorker, names: Sequence[str], serials: Mapping[str, int | None]) -> set[str]:
         """Schedule the deletion of those of *names* that the pool created; which these are."""
         manager = self._manager
         gone = manager.storage.read(domain_store.deleted_by_name, manager.pool.name, names)

@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from designate_pool import logs, metrics
+from designate_pool import metrics
 from designate_pool.deadline import Turns
 from designate_pool.errors import BackendError, PoolError
-from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, ServerState, new_id
+from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, new_id
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -86,7 +86,7 @@ class SignatureAudit:
             return wait
         last_id, domains = manager.storage.read(sweeps.signed_page, claimed.pool_id, claimed.after_id,
                                                 audit_schedule.PAGE)
-        workers = self._workers()
+        workers = [worker for worker in audit_schedule.active_workers(manager) if not worker.dns.is_open]
         may_be_signed = any(worker.backend.options.get('signs_zones') for worker in workers)
         counts = self._audit_page(claimed, last_id, workers, [
             domain for domain in domains if domain[2] or may_be_signed])
@@ -97,12 +97,6 @@ class SignatureAudit:
         manager.storage.run(sweeps.advance, claimed, last_id, counts, 0, next_at, now)
         self._show_expiries(claimed.started_at, interval)
         return min(audit_schedule.LONGEST, (next_at - now).total_seconds())
-
-    def _workers(self) -> list[ServerWorker]:
-        active = {server.id for server in self._manager.members.servers
-                  if server.state is ServerState.ACTIVE and not server.is_filling}
-        return [worker for server_id, worker in sorted(self._manager.workers.items())
-                if server_id in active and not worker.dns.is_open]
 
     def _audit_page(self, audit: Audit, last_id: str, workers: Sequence[ServerWorker],
                     domains: Sequence[tuple[str, str, bool]]) -> Counts:
@@ -147,7 +141,10 @@ class SignatureAudit:
                      if (domain_id, server_id) in checked]
         new = self._manager.storage.run(audit_findings.replace_signatures, audit.pool_id, audit.after_id, last_id,
                                         checked, {domain_id for domain_id, _, _ in domains}, findings)
-        self._log(new)
+        for finding in new[:audit_schedule.MAX_RECORDED]:
+            audit_schedule.log_finding(finding)
+        if len(new) > audit_schedule.MAX_RECORDED:
+            LOG.warning('the audit of signatures found %d more', len(new) - audit_schedule.MAX_RECORDED)
         pairs, answered = len(signed) * len(workers), sum(domain_id in signed for domain_id, _ in checked)
         return Counts(len(signed), pairs, pairs, pairs - answered,
                       len({(finding.domain_id, finding.server_id) for finding in findings}))
@@ -213,14 +210,6 @@ class SignatureAudit:
 
         concurrent.futures.wait([self._threads.submit(notify, names[domain_id]) for domain_id in sorted(
             self._manager.storage.read(zone_signing.offering, list(names)))])
-
-    def _log(self, found: Sequence[AuditFinding]) -> None:
-        for finding in found[:audit_schedule.MAX_RECORDED]:
-            logs.transition(LOG, logging.WARNING, '%s on %s: the audit of signatures found that %s; %s', finding.name,
-                            finding.label, finding.what, finding.done, request_id=finding.request_id,
-                            domain=finding.name, server=finding.label, finding=finding.id)
-        if len(found) > audit_schedule.MAX_RECORDED:
-            LOG.warning('the audit of signatures found %d more', len(found) - audit_schedule.MAX_RECORDED)
 
     def _show_expiries(self, started_at: datetime, interval: float) -> None:
         """Set the gauges by this round and the last one; other pool managers have the other pages of both."""
