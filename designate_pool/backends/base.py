@@ -38,6 +38,7 @@ from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.names_and_rdata import parse_name
 from designate_pool.protocol.rules import ServerLimit
 from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.protocol.tcp_client import TcpPeer
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -364,6 +365,11 @@ def query_soa(server: model.Server, names: Collection[str], deadline: Deadline,
     if replies and all(said.reason in (Reason.BAD_KEY, Reason.BAD_TIME) for said in replies):
         raise BackendRefused(why=f'the server rejects the TSIG key: {replies[0].error}', reason=replies[0].reason)
     return by_name
+
+
+def tcp_peer(server: model.Server) -> TcpPeer:
+    """*server* for questions over TCP, which are signed with its key."""
+    return TcpPeer(server.host, server.port, None if server.tsig_key is None else tsig.key_from(server.tsig_key))
 
 
 def is_absent(said: SoaReply) -> bool:

@@ -23,13 +23,13 @@ import dns.rdataclass
 import dns.rdatatype
 
 from designate_pool.backends import driver_class
-from designate_pool.backends.base import Backend
+from designate_pool.backends.base import Backend, tcp_peer
 from designate_pool.backoff import Backoff
 from designate_pool.deadline import Turns
 from designate_pool.errors import BackendRefused, PoolError
 from designate_pool.model import LAST_STAGE, CallResult, Domain, Reason, Server
 from designate_pool.pool_manager.dispatch.server_worker import SyncResult
-from designate_pool.protocol import soa_rdata, tsig, wire, zonemd
+from designate_pool.protocol import soa_rdata, wire, zonemd
 from designate_pool.protocol.axfr_inbound import Pace, TransferRefused, take
 from designate_pool.protocol.names_and_rdata import type_number
 from designate_pool.protocol.tcp_client import TcpPeer
@@ -115,7 +115,7 @@ def compare_domain(storage: Storage, server: Server, domain: Domain, pace: Pace)
 def compare(server: Server, mine: Ours, pace: Pace) -> ZoneComparison:
     """Compare what *server* serves with *mine*."""
     try:
-        peer = TcpPeer(server.host, server.port, None if server.tsig_key is None else tsig.key_from(server.tsig_key))
+        peer = tcp_peer(server)
         try:
             taken = take(peer, mine.name, server.call_timeout, pace, TIMES * mine.contents.added + MORE,
                          TIMES * mine.contents.octets + MORE_OCTETS)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from designate_pool.model import Audit, AuditKind, Counts, some
@@ -71,18 +71,13 @@ class OrphanAudit:
         listing = worker.backend.list_zones(list(itertools.islice(deleted, MOST_ASKED)))
         if not listing.result.ok:
             return []
-        if names := self._unexplained(worker, listing.serials):
+        if names := server_zones.unexplained(self._manager, worker.server.id, listing.serials):
             # A second listing lacks those that were deleted since the first.
             listing = worker.backend.list_zones(names)
-            names = self._unexplained(worker, set(names) & listing.serials.keys())
+            names = server_zones.unexplained(self._manager, worker.server.id, set(names) & listing.serials.keys())
         ours = self._delete(worker, names, listing.serials) if names else set()
         self._log_orphans(worker, [name for name in names if name not in ours])
         return names
-
-    def _unexplained(self, worker: ServerWorker, served: Collection[str]) -> list[str]:
-        names = sorted(set(served) - {self._manager.pool.catalog_zone})
-        explained = server_zones.explained(self._manager, worker.server.id, names)
-        return [name for name in names if name not in explained]
 
     def _delete(self, worker: ServerWorker, names: Sequence[str], serials: Mapping[str, int | None]) -> set[str]:
         """Schedule the deletion of those of *names* that the pool created; which these are."""

@@ -19,6 +19,7 @@ import dns.name
 import dns.rcode
 
 from designate_pool import consensus, metrics
+from designate_pool.backends.base import tcp_peer
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import Action, Domain, Outcome, Report
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
@@ -27,9 +28,7 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.reconciler import WHO
-from designate_pool.protocol import tsig
 from designate_pool.protocol.axfr_inbound import Pace
-from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.storage.sql.entities import chunks
 from designate_pool.storage.zones import domains as domain_store
 
@@ -144,8 +143,7 @@ class Releases:
         if not worker.backend.capabilities.keeps_serial:
             return ''  # what it was fed has been read back
         try:
-            key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
-            peer = TcpPeer(server.host, server.port, key)
+            peer = tcp_peer(server)
             for text in ('@ SOA', *self._manager.settings.release_queries):
                 name, rtype = text.split()
                 owner = domain.name if name == '@' else f'{name}.{domain.name}'

@@ -18,21 +18,28 @@ import concurrent.futures
 import itertools
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import dns.exception
+import dns.name
+import dns.rdatatype
+
 from designate_pool import metrics
-from designate_pool.deadline import Turns
+from designate_pool.backends.base import tcp_peer
+from designate_pool.deadline import Deadline, Turns
 from designate_pool.errors import BackendError, PoolError
-from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, new_id
+from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, ZoneRecord, new_id
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
-from designate_pool.pool_manager.verify import parent_servers, transferred_zone
-from designate_pool.protocol import tsig, zone_signatures
+from designate_pool.pool_manager.verify import parent_servers
+from designate_pool.protocol import tsig, zone_signatures, zonemd
+from designate_pool.protocol.axfr_inbound import AxfrInbound, Patience, axfr_query, receive
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.protocol.zone_signatures import ServedSignatures
+from designate_pool.signing import verifier
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings, gauges
 from designate_pool.storage.signing import zone_signing
@@ -48,6 +55,8 @@ PARENT_SECONDS = 120.0
 AT_ONCE, WORKERS = 100, 16
 #: Zones of a page that are verified whole in one round, and seconds for that; likewise of those that were not valid.
 MOST_VERIFIED, VERIFY_SECONDS = 10, 60.0
+#: A zone with more records is not verified.
+MOST_RECORDS = 50_000
 #: What is found of these begins so.
 NOT_VALID = 'the zone that it serves is not valid: '
 
@@ -178,7 +187,7 @@ class SignatureAudit:
         by_server = {worker: {domain_id: names[domain_id] for domain_id in ids
                               if (domain_id, worker.server.id) in chosen} for worker in workers}
         return _Sample(former, {worker.server.id: self._threads.submit(
-            transferred_zone.verify_each, worker.server, zones, int(now.timestamp()), VERIFY_SECONDS)
+            verify_each, worker.server, zones, int(now.timestamp()), VERIFY_SECONDS)
             for worker, zones in by_server.items() if zones})
 
     def _not_valid(self, sample: _Sample) -> dict[tuple[str, str], str]:
@@ -224,6 +233,42 @@ def _in_turn(pairs: Sequence[tuple[str, str]], number: int) -> Sequence[tuple[st
     """Those of *pairs* whose turn it is in the round of this number; each has its turn in some round."""
     start = number * MOST_VERIFIED % len(pairs) if pairs else 0
     return [*pairs[start:], *pairs[:start]][:MOST_VERIFIED]
+
+
+def verify_each(server: Server, names: Mapping[str, str], now: int, seconds: float) -> dict[str, list[str] | None]:
+    """What is wrong with each of these zones, by id, on *server* (see :func:`defects`), in so many seconds for all."""
+    deadline = Deadline(seconds)
+    return {domain_id: None if deadline.is_over else defects(server, name, now, deadline)
+            for domain_id, name in names.items()}
+
+
+def defects(server: Server, name: str, now: int, deadline: Deadline) -> list[str] | None:
+    """What is wrong with a zone on *server*, one sentence each; *now* is in seconds since the epoch.
+
+    None if it is not transferred in time, is not signed there, or has too many records.
+    """
+    records: list[ZoneRecord] = []
+
+    def add(owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int, names: dict[int, bytes]) -> None:
+        records.append((dns.name.from_wire(owner, 0)[0].to_text(), dns.rdatatype.to_text(dns.rdatatype.RdataType.make(
+            rtype)), ttl, zonemd.canonical(rtype, message, start, end, names)))
+
+    def between(items: Iterable[Any]) -> Iterator[Any]:
+        for item in Turns().between(items):
+            deadline.left()
+            yield item
+
+    try:
+        incoming = AxfrInbound(axfr_query(name), add)
+        refusal = receive(tcp_peer(server), incoming, Patience(server.call_timeout, deadline),
+                          lambda octets: len(records) > MOST_RECORDS)
+        if refusal is not None or not incoming.ended or not any(rtype == 'DNSKEY' for _, rtype, _, _ in records):
+            return None
+        return verifier.verify_zone(records, now, 0, between)
+    except (BackendError, OSError):
+        return None
+    except (dns.exception.DNSException, IndexError, ValueError):
+        return ['It has malformed records.']
 
 
 def ask(server: Server, endpoint: Endpoint, names: Sequence[str]) -> dict[str, ServedSignatures]:

@@ -115,8 +115,7 @@ class ServerCompare:
                 behind.append((name, serial, domain.serial))
         extra = None
         if listing.complete or not worker.backend.capabilities.fed_by_records:
-            unknown = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
-            extra = tuple(sorted(unknown - server_zones.explained(self._manager, worker.server.id, unknown)))
+            extra = tuple(server_zones.unexplained(self._manager, worker.server.id, set(listing.serials) - set(wanted)))
         return Comparison(worker.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
                           extra_complete=listing.complete)
 
@@ -125,8 +124,7 @@ class ServerCompare:
         if not listing.result.ok:
             raise WrongServerState(server=worker.server.label, state='unable to list its zones',
                                    why=listing.result.error)
-        explained = server_zones.explained(self._manager, worker.server.id, listing.serials)
-        return tuple(sorted(set(listing.serials) - explained - {self._manager.pool.catalog_zone}))
+        return tuple(server_zones.unexplained(self._manager, worker.server.id, listing.serials))
 
     def _compare_contents(self, worker: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
         """*found* with the contents of *domains* compared; raises WrongServerState for a server fed by records."""

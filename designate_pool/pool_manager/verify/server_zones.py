@@ -55,6 +55,12 @@ def explained(manager: Manager, server_id: str, names: Iterable[str]) -> set[str
     return explained_names
 
 
+def unexplained(manager: Manager, server_id: str, names: Iterable[str]) -> list[str]:
+    """Those of *names* that are not :func:`explained`, nor the catalog, in order."""
+    zones = set(names) - {manager.pool.catalog_zone}
+    return sorted(zones - explained(manager, server_id, zones))
+
+
 def remove(manager: Manager, backend: Backend, zones: Sequence[Domain], is_known: bool = True,
            excluded: Callable[[Collection[str]], Collection[str]] = lambda names: ()) -> Removals:
     """Delete *zones* on a server, in batches, until it is unreachable.

@@ -10,7 +10,7 @@ import pytest
 
 from designate_pool.deadline import Deadline
 from designate_pool.model import Server
-from designate_pool.pool_manager.verify import transferred_zone
+from designate_pool.pool_manager.periodic import signature_audit
 from testing.bind import Named
 from testing.processes import free_port
 from tests.fixtures.signed_zones import new_key, signed_zone, zone_text
@@ -31,11 +31,11 @@ def test_a_zone_is_transferred_and_verified(tmp_path: pathlib.Path, changed: str
     (tmp_path / 'signed.zone').write_text(zone_text(zone))
     with master:
         server = Server('0' * 32, 'bind9', '127.0.0.1', master.port)
-        found = transferred_zone.defects(server, NAME, int(time.time()), Deadline(5))
+        found = signature_audit.defects(server, NAME, int(time.time()), Deadline(5))
         assert found is not None and bool(found) is bool(defect) and defect in ' '.join(found)
-        assert transferred_zone.defects(server, 'absent.example.com.', 0, Deadline(5)) is None
+        assert signature_audit.defects(server, 'absent.example.com.', 0, Deadline(5)) is None
         two = {'1': 'absent.example.com.', '2': NAME}
-        assert transferred_zone.verify_each(server, two, int(time.time()), 5) == {'1': None, '2': found}
-        assert transferred_zone.verify_each(server, two, int(time.time()), 0) == {'1': None, '2': None}
+        assert signature_audit.verify_each(server, two, int(time.time()), 5) == {'1': None, '2': found}
+        assert signature_audit.verify_each(server, two, int(time.time()), 0) == {'1': None, '2': None}
     silent = Server('0' * 32, 'bind9', '127.0.0.1', free_port('127.0.0.1'))
-    assert transferred_zone.defects(silent, NAME, 0, Deadline(5)) is None
+    assert signature_audit.defects(silent, NAME, 0, Deadline(5)) is None
