@@ -88,12 +88,15 @@ class PdnsServer:
         # With SQLite a quarter of the deletes that run at the same time as another one fail.
         self._one_delete = threading.Lock()
 
-    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> PdnsAnswer:
+    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None, what: str = '',
+            expected: Collection[int] = ()) -> PdnsAnswer:
         """Make one request, which must be safe to repeat.
 
         :param path: what follows the server's own path, as it stands in a URL
+        :param what: it does, for messages
+        :param expected: statuses; any when empty
         :raises BackendUnreachable: when no TLS connection can be made
-        :raises BackendError: when the answer is not HTTP
+        :raises BackendError: when the answer is not HTTP, or has another status
         :raises OSError: when the server cannot be reached, or does not answer in time
         """
         answer = self._ask_once(verb, path, deadline, body)
@@ -102,6 +105,8 @@ class PdnsServer:
                 break
             time.sleep(min(PAUSES.delay(number, random.random()), deadline.left()))
             answer = self._ask_once(verb, path, deadline, body)
+        if expected and answer.status not in expected:
+            raise self.trouble(what, answer)
         return answer
 
     def check_identity(self, deadline: Deadline) -> None:
@@ -136,12 +141,11 @@ class PdnsServer:
         :param kinds: those that the zone may have, in lower case; empty for any
         :raises BackendError: for a zone of another kind, which is an operator's own
         """
-        answer = self.ask('GET', zone_path(name) + ('' if with_rrsets else '?rrsets=false'), deadline)
+        answer = self.ask('GET', zone_path(name) + ('' if with_rrsets else '?rrsets=false'), deadline, None,
+                          f'read {name}', (200, 404))
         if answer.status == 404:
             self.check_identity(deadline)  # a wrong server_id or api_url is answered with 404 too
             return None
-        if answer.status != 200:
-            raise self.trouble(f'read {name}', answer)
         if not isinstance(answer.json, dict) or not isinstance(answer.json.get('serial'), int):
             raise self.unexpected()
         kind = str(answer.json.get('kind'))
@@ -154,11 +158,9 @@ class PdnsServer:
                     deadline: Deadline) -> dict[str, Any] | None:
         """Create a zone; if it exists, return it unchanged, as :meth:`zone` describes it."""
         answer = self.ask('POST', '/zones?rrsets=false', deadline,
-                          {'name': api_text(parse_name(name)), **settings})
+                          {'name': api_text(parse_name(name)), **settings}, f'create {name}', (201, 409))
         if answer.status == 201:
             return None
-        if answer.status != 409:
-            raise self.trouble(f'create {name}', answer)
         existing = self.zone(name, deadline, kinds)
         if existing is None:
             raise BackendError(why=f'create {name}: the zone existed, and was deleted by somebody else meanwhile')
@@ -180,11 +182,9 @@ class PdnsServer:
         if not self._one_delete.acquire(timeout=deadline.left()):
             raise TimeoutError
         try:
-            answer = self.ask('DELETE', zone_path(name), deadline)
+            self.ask('DELETE', zone_path(name), deadline, None, f'delete {name}', (204, 404))
         finally:
             self._one_delete.release()
-        if answer.status not in (204, 404):
-            raise self.trouble(f'delete {name}', answer)
 
     def keys(self, name: str, deadline: Deadline) -> frozenset[str]:
         """The public parts of the keys by which the server signs a zone, as text of DNSKEY records."""
@@ -230,10 +230,7 @@ class PdnsServer:
             raise self.unexpected() from error
 
     def _read(self, what: str, path: str, deadline: Deadline) -> Any:
-        answer = self.ask('GET', path, deadline)
-        if answer.status != 200:
-            raise self.trouble(what, answer)
-        return answer.json
+        return self.ask('GET', path, deadline, None, what, (200,)).json
 
     def _ask_once(self, verb: str, path: str, deadline: Deadline, body: object) -> PdnsAnswer:
         content = b'' if body is None else json.dumps(body).encode()

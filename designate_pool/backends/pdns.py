@@ -91,11 +91,11 @@ class Pdns(Backend):
         if existing is not None and not self._has_settings(existing):
             self._update_settings(domain.name, deadline)
         if self.options['ixfr']:
-            answer = self._api.ask('PUT', _ixfr_path(domain.name), deadline, {'kind': 'IXFR', 'metadata': ['1']})
-            if answer.status != 200:
-                raise self._api.trouble(f'enable IXFR of {domain.name}', answer)
-        elif existing is not None:
-            self._disable_ixfr(domain.name, deadline)
+            self._api.ask('PUT', _ixfr_path(domain.name), deadline, {'kind': 'IXFR', 'metadata': ['1']},
+                          f'enable IXFR of {domain.name}', (200,))
+        elif existing is not None and self._metadata(domain.name, 'IXFR', deadline):  # it was created with ixfr = true
+            self._api.ask('DELETE', _ixfr_path(domain.name), deadline, None, f'disable IXFR of {domain.name}',
+                          (200, 204))
         error = self._api.start('axfr-retrieve', domain.name, deadline)
         if error is not None:  # a NOTIFY starts the transfer later
             LOG.debug('%s: retrieve %s: %s', self.server.label, domain.name, error)
@@ -107,13 +107,11 @@ class Pdns(Backend):
         # With IXFR PowerDNS would ask only for the changes since its serial; so it is disabled for this zone.
         requests = [('DELETE', _ixfr_path(domain.name))] if self.options['ixfr'] else []
         for verb, path in (*requests, ('PUT', f'{zone_path(domain.name)}/axfr-retrieve')):
-            answer = self._api.ask(verb, path, deadline)
+            answer = self._api.ask(verb, path, deadline, None, f'retrieve {domain.name}', (200, 204, 404))
             if answer.status == 404:
                 self._api.check_identity(deadline)  # a wrong server_id or api_url is answered with 404 too
                 raise BackendError(why=f'retrieve {domain.name}: the server does not have the zone',
                                    reason=Reason.NO_ZONE)
-            if answer.status not in (200, 204):
-                raise self._api.trouble(f'retrieve {domain.name}', answer)
 
     def _zones(self, deadline: Deadline) -> Iterator[tuple[str, int | None, bool]]:
         return ((name, serial, kind not in SECONDARY_KINDS) for name, kind, serial in self._api.zones(deadline))
@@ -137,9 +135,7 @@ class Pdns(Backend):
         yield from misfits_of_signing(settings, self.server, signed, [
             name for name in signed if self._metadata(name, 'SOA-EDIT', deadline)])
         if self.server.tsig_key is not None:
-            answer = self._api.ask('GET', f'/tsigkeys/{self._keys[0]}', deadline)
-            if answer.status not in (200, 404):
-                raise self._api.trouble('read the TSIG key', answer)
+            answer = self._api.ask('GET', f'/tsigkeys/{self._keys[0]}', deadline, None, 'read the TSIG key', (200, 404))
             if not isinstance(answer.json, dict) and answer.status == 200:
                 raise self._api.unexpected()
             yield from misfits_of_key(answer.json if answer.status == 200 else None, self.server.tsig_key)
@@ -151,23 +147,13 @@ class Pdns(Backend):
                         for field in ('slave_tsig_key_ids', 'master_tsig_key_ids')))
 
     def _update_settings(self, name: str, deadline: Deadline) -> None:
-        answer = self._api.ask('PUT', zone_path(name), deadline, self._settings)
+        answer = self._api.ask('PUT', zone_path(name), deadline, self._settings, f'change {name}', (204, 404))
         if answer.status == 404:
             raise BackendError(why=f'create {name}: the zone existed, and was deleted by somebody else meanwhile')
-        if answer.status != 204:
-            raise self._api.trouble(f'change {name}', answer)
-
-    def _disable_ixfr(self, name: str, deadline: Deadline) -> None:
-        """Have the existing zone transferred whole, also if it was created with ``ixfr = true``."""
-        if self._metadata(name, 'IXFR', deadline):
-            answer = self._api.ask('DELETE', _ixfr_path(name), deadline)
-            if answer.status not in (200, 204):
-                raise self._api.trouble(f'disable IXFR of {name}', answer)
 
     def _metadata(self, name: str, kind: str, deadline: Deadline) -> Any:
-        answer = self._api.ask('GET', f'{zone_path(name)}/metadata/{kind}', deadline)
-        if answer.status != 200:
-            raise self._api.trouble(f'read {kind} of {name}', answer)
+        answer = self._api.ask('GET', f'{zone_path(name)}/metadata/{kind}', deadline, None, f'read {kind} of {name}',
+                               (200,))
         return answer.json.get('metadata') if isinstance(answer.json, dict) else None
 
 

@@ -202,11 +202,10 @@ class PdnsProvider(ServerProvider):
 
     def patch(self, zone: str, entries: Sequence[Entry]) -> PdnsAnswer:
         """Write all *entries*; none, if the answer is a refusal."""
-        answer = self._server.ask('PATCH', zone_path(zone), self._deadline(), {'rrsets': entries})
+        answer = self._server.ask('PATCH', zone_path(zone), self._deadline(), {'rrsets': entries}, f'change {zone}',
+                                  (204, 404, *_REFUSED))
         if answer.status == 404:
             raise _zone_missing(zone)
-        if answer.status not in (204, *_REFUSED):
-            raise self._server.trouble(f'change {zone}', answer)
         return answer
 
     def most_octets(self) -> int:
