@@ -22,7 +22,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from designate_pool import logs, metrics
@@ -86,7 +86,6 @@ class PeriodicLoops:
         self._releases = Releases(manager, runtime)
         self._signature_audit = SignatureAudit(manager, runtime)
         self._orphan_audit = OrphanAudit(manager)
-        self._counted: tuple[str, ...] = ()
         self._changes: int | None = None
         self._runtime = runtime
         self._stopping = threading.Event()
@@ -172,7 +171,10 @@ class PeriodicLoops:
         if claimed is None:
             return min(wait, UNSETTLED_INTERVAL)
         is_crowded = self._manager.queues()['casts'] >= PAGE
-        last_id = self._reconcile_unsettled(now, interval, claimed.after_id)
+        domains = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, now, interval,
+                                             claimed.after_id, PAGE)
+        self._manager.queue_changes(domain.id for domain in domains)
+        last_id = domains[-1].id if len(domains) == PAGE else ''
         pause = PAGE_INTERVAL if last_id and not is_crowded else UNSETTLED_INTERVAL
         self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0,
                                   now + timedelta(seconds=pause), now)
@@ -189,22 +191,7 @@ class PeriodicLoops:
 
     def run_members(self) -> float:
         """Read the states of the servers; seconds until the next time."""
-        is_there = self._registry.refresh()
-        counting = self._manager.members.counting
-        if counting != self._counted:
-            # Unsettled domains were weighed with other servers: a page of them now, and the others by the round.
-            now = self._manager.storage.now()
-            if last_id := self._reconcile_unsettled(now, timedelta(0), ''):
-                self._manager.storage.run(sweeps.restart, self._manager.pool.name, AuditKind.UNSETTLED, last_id, now)
-            self._counted = counting
-        return MEMBERS_INTERVAL if is_there else GONE_INTERVAL
-
-    def _reconcile_unsettled(self, now: datetime, unwritten: timedelta, after_id: str) -> str:
-        """Reconcile a page of domains that are unsettled and unwritten for so long; its last id, empty at the end."""
-        domains = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, now, unwritten, after_id,
-                                             PAGE)
-        self._manager.queue_changes(domain.id for domain in domains)
-        return domains[-1].id if len(domains) == PAGE else ''
+        return MEMBERS_INTERVAL if self._registry.refresh() else GONE_INTERVAL
 
     def _rooms(self) -> dict[str, int]:
         """How many operations of the backlog each server may be given now, by server id."""

@@ -147,13 +147,6 @@ def advance(tx: Tx, audit: Audit, after_id: str, found: Counts, messages: int, n
         'started_at': max(next_at, now), **values})
 
 
-def restart(tx: Tx, pool_name: str, kind: AuditKind, after_id: str, now: datetime) -> None:
-    """Have a round, if there is one, go on after *after_id* at once; whoever has claimed a page loses the claim."""
-    ours = (TABLE.c.kind == kind) & (TABLE.c.pool_id == pool_store.id_of(pool_name))
-    tx.execute(TABLE.update().where(ours).values(after_id=after_id, next_at=None, claimed_by=None, claimed_until=None,
-                                                 updated_at=now, version=TABLE.c.version + 1))
-
-
 def renew_claim(tx: Tx, audit: Audit, until: datetime) -> bool:
     """Extend the claim on a page; whether it was still ours."""
     return _write(tx, audit, {'claimed_until': until})

@@ -52,21 +52,6 @@ def test_a_round_goes_from_page_to_page_and_what_is_heard_late_counts_for_the_la
     assert second is not None and (second.started_at, second.sent, second.heard) == (at(120), 0, 0)
 
 
-def test_a_round_that_is_restarted_goes_on_from_there_at_once_whoever_has_the_page(storage: Storage) -> None:
-    storage.run(sweeps.restart, 'default', SERIALS, 'b' * 32, BEGAN)
-    assert storage.read(sweeps.get, 'default', SERIALS) is None
-    storage.run(sweeps.create, 'default', SERIALS, BEGAN)
-    storage.run(sweeps.create, 'default', AuditKind.UNSETTLED, BEGAN)
-    claimed = storage.run(sweeps.claim, present(storage), 'one', BEGAN, at(30))
-    assert claimed is not None
-    storage.run(sweeps.restart, 'default', SERIALS, 'b' * 32, at(1))
-    assert not storage.run(sweeps.advance, claimed, 'e' * 32, Counts(), 0, at(60), at(2))
-    found = present(storage)
-    assert (found.after_id, found.next_at, found.claimed_by, found.started_at) == ('b' * 32, None, None, BEGAN)
-    other = storage.read(sweeps.get, 'default', AuditKind.UNSETTLED)
-    assert other is not None and other.after_id == ''
-
-
 def test_a_page_has_what_is_at_rest_and_tells_what_servers_lack(storage: Storage) -> None:
     ids = storage.run(insert_domains, 5, 7)
     pool_id = storage.read(default_pool_id)

@@ -22,7 +22,7 @@ from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Pa
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
-from designate_pool.pool_manager.periodic.loops import BACKLOG, PeriodicLoops
+from designate_pool.pool_manager.periodic.loops import BACKLOG, UNSETTLED_INTERVAL, PeriodicLoops
 from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
 from designate_pool.pool_manager.verify import server_zones
 from designate_pool.pool_manager.verify.server_compare import HIDDEN, THREADS, ServerCompare
@@ -135,7 +135,8 @@ def test_a_section_that_is_gone_drains_and_its_rows_are_purged(editable: Editabl
     editable.settle()
     assert editable.states == {A: 'active', B: 'active', C: 'removed'}
     assert not any(server == C for domain in domains for server, _ in editable.rows(domain))
-    PeriodicLoops(editable.manager, editable.registry, editable.runtime).run_members()
+    clock.offset += timedelta(seconds=UNSETTLED_INTERVAL + 1)
+    PeriodicLoops(editable.manager, editable.registry, editable.runtime).run_unsettled()
     assert editable.get(domains[0]).reported_serial == stuck.serial, 'the dead server holds nothing back any more'
     assert len(editable.servers[C].zones) == 5, 'nobody asked for the zones to be deleted'
     editable.registry.reload()

@@ -153,7 +153,6 @@ def test_all_unsettled_domains_are_weighed_anew_when_other_servers_count(
     monkeypatch.setattr(loops, 'PAGE', 2)
     made = some(editable)
     periodic = PeriodicLoops(editable.manager, editable.registry, editable.runtime)
-    periodic.run_members()
     editable.servers[C].dead = True
     for domain in made:
         editable.change(domain)
@@ -162,9 +161,10 @@ def test_all_unsettled_domains_are_weighed_anew_when_other_servers_count(
         clock.offset += timedelta(seconds=PAGE_INTERVAL)
     assert {editable.get(each).status for each in made} <= {Status.PENDING, Status.ERROR}
     editable.put(C, ServerState.MAINTENANCE)
+    clock.offset += timedelta(seconds=UNSETTLED_INTERVAL + 1)
     settled = []
-    for run in (periodic.run_members, periodic.run_unsettled, periodic.run_unsettled):
-        run()
+    for _ in range(3):
+        periodic.run_unsettled()
         settled.append(sum(editable.get(each).status is Status.ACTIVE for each in made))
         clock.offset += timedelta(seconds=PAGE_INTERVAL)
     assert settled == [2, 4, 5]
