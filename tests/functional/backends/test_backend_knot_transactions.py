@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from designate_pool.backends.knot import config_transaction, driver
+from designate_pool.backends.knot import driver
 from designate_pool.backends.knot.control_protocol import KnotControl
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
@@ -112,8 +112,8 @@ def test_a_transaction_that_a_killed_pool_manager_left_is_ended(knotd: Start) ->
         assert backend.create_domain(a_domain()).ok
         deadline = Deadline(5)
         control = KnotControl(str(server.socket), deadline)
-        change = [*config_transaction.mark('remote', f'designate-pool-{ours.id}'),
-                  *config_transaction.removal('zone', 'example.com.')]
+        change = [*driver.mark('remote', f'designate-pool-{ours.id}'),
+                  *driver.removal('zone', 'example.com.')]
         assert not any(control.ask_each([[{'command': 'conf-begin'}], *change], deadline))
         control.close()
         assert 'zone.domain' in server.knotc('conf-diff')

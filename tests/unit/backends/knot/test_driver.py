@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from designate_pool.backends.knot.config_transaction import Settings, difference
-from designate_pool.backends.knot.driver import _address
+from designate_pool.backends.knot.driver import Settings, _address, difference
 from designate_pool.model import Endpoint
 from designate_pool.protocol.names_and_rdata import name_of_server
 
