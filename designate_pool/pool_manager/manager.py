@@ -72,8 +72,10 @@ class Manager:
 
     def new_worker(self, server: Server, backend: Backend) -> ServerWorker:
         """A worker for *server*, with closed circuits."""
-        return ServerWorker(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size,
-                            self._runtime, self._worker_callbacks, self.storage.now)
+        control, dns = (CircuitBreaker(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
+                        for _ in range(2))
+        return ServerWorker(server, backend, control, dns, 2 * self.settings.batch_size, self._runtime,
+                            self._worker_callbacks, self.storage.now)
 
     @property
     def pool(self) -> Pool:
@@ -231,9 +233,6 @@ class Manager:
             self.reconciler.due_timer.wake()
         except Exception as error:  # stopping must go on without a database, too
             LOG.warning('claims were not released; they end after %g s: %s', self.settings.claim_seconds, error)
-
-    def _circuit(self) -> CircuitBreaker:
-        return CircuitBreaker(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
 
     def _count_outcome(self, outcome: ServerOutcome) -> bool:
         """Count a failure or an answer; whether this closed the circuit of its channel."""

@@ -164,7 +164,11 @@ class Messaging:
     def __init__(self, conf: Any, host: str, call_timeout: float = 30.0, transport_url: str | None = None) -> None:
         self._server_name = f'@{host}.{new_id()[:8]}'  # another one of the host must not answer its pings
         self._call_timeout = call_timeout
-        _set_defaults(conf)
+        for group, options in opts.list_opts():
+            if group == 'oslo_messaging_rabbit':
+                conf.register_opts(options, group=group)
+        for name, value in DEFAULTS.items():
+            conf.set_default(name, value, group='oslo_messaging_rabbit')
         self._transport = oslo_messaging.get_rpc_transport(conf, url=transport_url, allowed_remote_exmods=ERRORS)
         self._clients: dict[str, Any] = {}
         self._servers: list[tuple[str, Any]] = []
@@ -262,14 +266,6 @@ class Messaging:
 #: oslo.messaging are raised, for example by a broker that refuses the password.
 _UNSENT = (oslo_messaging.MessageDeliveryFailure, OperationalError, *pyamqp.Transport.connection_errors,
            *pyamqp.Transport.channel_errors)
-
-
-def _set_defaults(conf: Any) -> None:
-    for group, options in opts.list_opts():
-        if group == 'oslo_messaging_rabbit':
-            conf.register_opts(options, group=group)
-    for name, value in DEFAULTS.items():
-        conf.set_default(name, value, group='oslo_messaging_rabbit')
 
 
 class _Dispatcher(dispatcher.RPCDispatcher):

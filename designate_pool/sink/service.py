@@ -45,13 +45,16 @@ class SinkService:
     def __init__(self, enabled: Iterable[MakeHandler], central: CentralClient, listen: Listen,
                  pause: float = PAUSE) -> None:
         self._central = central
-        handlers = [make(self._zone_name) for make in enabled]
-        sources = [source for handler in handlers for source in _sources(handler)]
+        sources = list[tuple[str, str]]()
         #: Which handlers a type of event is for.
         self._handlers: dict[str, list[NotificationHandler]] = {}
-        for handler in handlers:
-            for event_type in _event_types(handler):
-                self._handlers.setdefault(event_type, []).append(handler)
+        for handler in [make(self._zone_name) for make in enabled]:
+            with _asked(handler, 'get_exchange_topics'):
+                exchange, topics = handler.get_exchange_topics()
+                sources += [(exchange, topic) for topic in _texts(topics)]
+            with _asked(handler, 'get_event_types'):
+                for event_type in set(_texts(handler.get_event_types())):
+                    self._handlers.setdefault(event_type, []).append(handler)
         self._listeners = tuple(listen(sources, self._handlers, self.handle))
         self._pause = pause
         self._stopped = threading.Event()
@@ -146,17 +149,6 @@ class SinkService:
             return
         LOG.error('%s %s is not acted on: [handler:%s] %s', notification.event_type, _message_id(notification),
                   handler.name, why)
-
-
-def _sources(handler: NotificationHandler) -> list[tuple[str, str]]:
-    with _asked(handler, 'get_exchange_topics'):
-        exchange, topics = handler.get_exchange_topics()
-        return [(exchange, text) for text in _texts(topics)]
-
-
-def _event_types(handler: NotificationHandler) -> frozenset[str]:
-    with _asked(handler, 'get_event_types'):
-        return frozenset(_texts(handler.get_event_types()))
 
 
 @contextlib.contextmanager

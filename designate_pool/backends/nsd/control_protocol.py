@@ -86,11 +86,6 @@ class NsdControl:
         self._tls = tls
         self._place = address if isinstance(address, str) else f'{address[0]} port {address[1]}'
 
-    @property
-    def speaks_tls(self) -> bool:
-        """Whether the control channel is spoken to over TLS."""
-        return self._tls is not None
-
     def ask(self, command: str, deadline: Deadline) -> list[str]:
         """Send *command*; the lines of the answer.
 

@@ -133,7 +133,7 @@ class Nsd(Backend):
             Nsd.capabilities, changes_per_second=0)
 
     def _advice(self, result: model.CallResult) -> str:
-        if result.reason is Reason.BAD_TLS and not self._control.speaks_tls:
+        if result.reason is Reason.BAD_TLS and not self.options['server_cert_file']:
             return f'set {", ".join(_FILES)} to files that nsd-control-setup has made on the server'
         return super()._advice(result)
 

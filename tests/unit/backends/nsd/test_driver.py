@@ -178,11 +178,8 @@ def test_the_outcome_of_one_is_not_that_of_the_other(scripted: Callable[..., Scr
     assert second.ok
 
 
-@pytest.mark.parametrize('is_tls', [False, True])
 def test_of_many_zones_too_none_is_deleted_that_somebody_has_added_by_hand(
-        scripted: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, is_tls: bool) -> None:
-    if is_tls:
-        monkeypatch.setattr(NsdControl, 'speaks_tls', True)
+        scripted: Callable[..., Scripted]) -> None:
     domains = [a_domain(f'd{number}.example.') for number in range(20)]
     names = [f'd{number}.example'.encode() for number in range(20)]
     server = scripted(b'zone:\td0.example\n\tpattern: by-hand\n\tstate: master\n',
