@@ -14,6 +14,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import dataclasses
+import functools
 import logging
 import threading
 import time
@@ -118,21 +119,19 @@ class ContentsAudit:
     def _compare_page(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
         """Compare these domains and write the progress of the round; *last_id* is empty for its last page."""
         counts, unanswering, self._late = self._late, set[str](), Counts()
+        done: str | None = None
         states = self._manager.reconciler.read(domain_ids, self._manager.storage.now())
         for domain_id in domain_ids:
+            results = [self._compare(state, unanswering) for state in states[domain_id].views
+                       ] if domain_id in states else []
             if self._stopping.is_set() or self._page is None:
-                break
-            if domain_id in states:
-                counts = _sum(counts, Counts(1))
-                for state in states[domain_id].views:
-                    counts = _sum(counts, self._compare(state, unanswering))
-                if not self._stopping.is_set():  # else it may have been broken off
-                    done = domain_id
+                break  # it may have been broken off
+            counts, done = functools.reduce(_sum, results, _sum(counts, Counts(bool(results)))), domain_id
         else:
             done = last_id
         if self._page is None:
             return  # another pool manager has taken it over and begins it again
-        if self._stopping.is_set() and not counts.domains:
+        if done is None:
             self._manager.storage.run(sweeps.release, audit)
             return
         if not done:

@@ -107,6 +107,18 @@ def test_a_page_that_was_taken_over_is_left(pool: ScriptedPool, clock: Clock, co
     assert looked == [1] and present(pool).now.domains == 2
 
 
+@pytest.mark.parametrize('count', [1, 2])
+def test_an_audit_that_stops_at_the_first_domain_of_a_page_gives_the_page_back(
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    for number in range(count):
+        pool.create(f'd{number}.example.com.')
+    monkeypatch.setattr(contents_module, 'PAGES', 1)
+    audit = begun(pool)
+    meanwhile(monkeypatch, audit.stop)
+    audit.run()
+    assert (present(pool).now.domains, present(pool).last, present(pool).claimed_by) == (0, None, None)
+
+
 @all_needed
 def test_domains_in_error_are_compared_too(pool: ScriptedPool, clock: Clock, compared: list[str]) -> None:
     pool.servers[SERVERS[1]].refuses = True
