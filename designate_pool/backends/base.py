@@ -331,7 +331,6 @@ class Backend:
         return model.CallResult(seconds, f'the driver failed: {type(error).__name__}: {error}', reason=Reason.OTHER)
 
     def _failed(self, what: str, error: BaseException, seconds: float, allowed: float) -> model.CallResult:
-        """The result of a call that raised *error*, which is logged."""
         result = self._failure(error, seconds, allowed)
         more = self._failures.admit(type(error).__name__)
         if more is None:

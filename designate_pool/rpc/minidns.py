@@ -12,14 +12,9 @@ from designate_pool.rpc.client import SPREAD, RpcClient
 SHARED_TOPIC = 'minidns'
 
 
-def topic(pool_name: str) -> str:
-    """The topic whose messages go to the first MiniDNS of the pool, the one that most servers transfer from."""
-    return f'{SHARED_TOPIC}.{pool_name}'
-
-
-def spread_topic(pool_name: str) -> str:
-    """The topic whose messages go to all MiniDNS of the pool in turn."""
-    return f'{SHARED_TOPIC}{SPREAD}.{pool_name}'
+def topic(pool_name: str, spread: bool = False) -> str:
+    """The topic of the first MiniDNS of the pool, the one that most servers transfer from; or of all in turn."""
+    return f'{SHARED_TOPIC}{SPREAD if spread else ""}.{pool_name}'
 
 
 class MiniDnsClient:
@@ -48,7 +43,7 @@ class MiniDnsClient:
 
         :param spread: ask the MiniDNS of the pool in turn: the first one may not reach a server that others reach
         """
-        self._caller.cast(spread_topic(pool_name) if spread else topic(pool_name), context, 'notify_and_poll',
+        self._caller.cast(topic(pool_name, spread), context, 'notify_and_poll',
                           pool_name=pool_name, requests=list(requests), timeout=timeout,
                           retry_interval=retry_interval, max_retries=max_retries)
 

@@ -174,8 +174,6 @@ class NotificationListener:
 
 
 class _InfoEndpoint:
-    """What oslo.messaging calls."""
-
     def __init__(self, event_types: Iterable[str], handle: Callable[[Notification], bool]) -> None:
         import oslo_messaging
 

@@ -15,14 +15,9 @@ from designate_pool.rpc.client import SPREAD, RpcClient
 LONG = 600.0
 
 
-def topic(pool_name: str) -> str:
-    """The topic whose messages go to the pool manager of the pool that has run longest."""
-    return f'pool_manager.{pool_name}'
-
-
-def spread_topic(pool_name: str) -> str:
-    """The topic of what that one has passed on because it has too much to do: all take it in turn."""
-    return f'pool_manager{SPREAD}.{pool_name}'
+def topic(pool_name: str, spread: bool = False) -> str:
+    """The topic of the pool manager that has run longest; or of what it has passed on, which all take in turn."""
+    return f'pool_manager{SPREAD if spread else ""}.{pool_name}'
 
 
 class PoolManagerClient:
@@ -43,7 +38,7 @@ class PoolManagerClient:
     def change_domains(self, context: Context, pool_name: str, domains: Sequence[Domain],
                        spread: bool = False) -> None:
         """Many of the three casts above in one message, as ``action`` says; *spread*: a pool manager passes them on."""
-        self._caller.cast((spread_topic if spread else topic)(pool_name), context, 'change_domains',
+        self._caller.cast(topic(pool_name, spread), context, 'change_domains',
                           domains=list(domains), spread=spread)
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
@@ -55,7 +50,7 @@ class PoolManagerClient:
     def update_statuses(self, context: Context, pool_name: str, results: Sequence[PollResult],
                         spread: bool = False, to_all: bool = False) -> None:
         """Report the states of many domains and servers in one message, *to_all* pool managers or to one."""
-        self._caller.cast((spread_topic if spread else topic)(pool_name), context, 'update_statuses',
+        self._caller.cast(topic(pool_name, spread), context, 'update_statuses',
                           results=list(results), spread=spread, to_all=to_all)
 
     def repeat_polls(self, context: Context, pool_name: str) -> None:

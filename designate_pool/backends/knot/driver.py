@@ -281,7 +281,6 @@ class Knot(Backend):
             control.close()
 
     def _change_of(self, control: KnotControl, section: str, wanted: Settings, deadline: Deadline) -> Change:
-        """The change that gives our own *section* the items *wanted*."""
         present, = read_sections(control, section, [self._ours], deadline)
         return difference(section, self._ours, present, wanted)
 
@@ -422,7 +421,6 @@ def _change(control: KnotControl, shared: Change, zones: Mapping[str, Change], d
 
 
 def _commit(control: KnotControl, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
-    """Commit; the first zone whose settings are refused."""
     try:
         trouble = error_in(list(control.ask({'command': 'conf-commit'}, deadline)))
     except TimeoutError as error:

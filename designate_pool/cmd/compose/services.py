@@ -103,7 +103,7 @@ def build_pool_manager(parts: ServiceParts) -> Service:
     service.start()
     contract = pool_manager.PoolManagerClient
     parts.caller.serve(pool_manager.topic(parts.pool.name), contract, service, rank=0)
-    parts.caller.serve(pool_manager.spread_topic(parts.pool.name), contract, service)
+    parts.caller.serve(pool_manager.topic(parts.pool.name, spread=True), contract, service)
     return service
 
 
@@ -119,7 +119,7 @@ def build_minidns(parts: ServiceParts) -> Service:
     contract = minidns.MiniDnsClient
     parts.caller.serve(minidns.topic(parts.pool.name), contract, service,
                        rank=0 if service.is_first_primary_of(parts.pool.servers) else 1)
-    parts.caller.serve(minidns.spread_topic(parts.pool.name), contract, service)
+    parts.caller.serve(minidns.topic(parts.pool.name, spread=True), contract, service)
     parts.caller.serve(minidns.SHARED_TOPIC, contract, service)
     if not isinstance(parts.caller, Direct):  # a pool manager of the same process repeats the polls at its own start
         service.announce()

@@ -409,7 +409,6 @@ class _ZoneSync:
                               self._storage.now())
 
     def _live(self) -> StoredPlan | None:
-        """The parked or approved plan."""
         return self._storage.read(plan_store.live, self.domain.id, self._server.id, self._storage.now())
 
     def _stored(self, plan: Plan, state: PlanState, dangers: Sequence[UnsafePlan] = (),

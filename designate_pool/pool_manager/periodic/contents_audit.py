@@ -53,8 +53,6 @@ LAG = 5.0
 
 
 class _Running(NamedTuple):
-    """A comparison of one domain on one server."""
-
     state: DomainState
     worker: ServerWorker
     future: concurrent.futures.Future[ZoneComparison]
@@ -173,7 +171,6 @@ class ContentsAudit:
                 return
 
     def _take_results(self, unanswering: set[str]) -> Counts:
-        """Use the results of the comparisons that have ended."""
         counts = Counts()
         for server, (state, worker, future) in list(self._running.items()):
             if not future.done():

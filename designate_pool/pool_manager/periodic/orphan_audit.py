@@ -60,7 +60,6 @@ class OrphanAudit:
         return 0.0 if after else IDLE
 
     def _workers(self, after_id: str) -> list[ServerWorker]:
-        """The servers that are left in this round."""
         return [worker for worker in audit_schedule.active_workers(self._manager)
                 if worker.server.id > after_id and not worker.control.is_open
                 and not worker.backend.capabilities.fed_by_records and not worker.backend.capabilities.reads_catalog]

@@ -102,7 +102,6 @@ def claimed(manager: Manager, server: Server, names: Collection[str]) -> Iterato
 
 def _delete(manager: Manager, backend: Backend, zones: Sequence[Domain],
             is_known: bool) -> Iterator[tuple[str, Removal]]:
-    """The results by domain id."""
     if backend.capabilities.fed_by_records:
         yield from ((zone.id, manager.record_sync.delete(backend, zone, is_known)) for zone in zones)
     elif zones:

@@ -99,7 +99,7 @@ class ScriptedPool:
         self.caller.serve(central_rpc.TOPIC, central_rpc.CentralClient, self.central)
         self.caller.serve(minidns_rpc.topic('default'), minidns_rpc.MiniDnsClient, self)
         self.spread: list[PollRequest] = []
-        self.caller.serve(minidns_rpc.spread_topic('default'), minidns_rpc.MiniDnsClient, self.AnyMiniDns(self))
+        self.caller.serve(minidns_rpc.topic('default', spread=True), minidns_rpc.MiniDnsClient, self.AnyMiniDns(self))
         self.servers = {key: ScriptedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=1))
                         for number, key in enumerate(SERVERS)}
         self.asked: list[PollRequest] = []

@@ -137,7 +137,7 @@ class Broker:
         self.is_down = is_down
 
     def cast(self, topic: str, context: Any, method: str, to_all: bool = False, **arguments: Any) -> None:
-        assert topic == contract.spread_topic('default') and not to_all
+        assert topic == contract.topic('default', spread=True) and not to_all
         if self.is_down:
             raise ServiceUnavailable(service=topic, why='the broker is down')
         self.methods.append(method)
@@ -178,7 +178,7 @@ class ToAll:
 
     def cast(self, topic: str, context: Any, method: str, *, to_all: bool, results: list[PollResult],
              spread: bool) -> None:
-        assert topic == contract.spread_topic('default') and to_all
+        assert topic == contract.topic('default', spread=True) and to_all
         self.results += results
         for each in self.all:
             getattr(each, method)(context, results, spread)
