@@ -14,11 +14,10 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import dataclasses
-import functools
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -124,7 +123,7 @@ class ContentsAudit:
                        ] if domain_id in states else []
             if self._stopping.is_set() or self._page is None:
                 break  # it may have been broken off
-            counts, done = functools.reduce(_sum, results, _sum(counts, Counts(bool(results)))), domain_id
+            counts, done = _sum(counts, Counts(bool(results)), *results), domain_id
         else:
             done = last_id
         if self._page is None:
@@ -157,15 +156,14 @@ class ContentsAudit:
                 worker = self._manager.all_workers[server]
                 self._running[server] = _Running(state, worker, self._threads.submit(
                     zone_compare.compare, worker.server, ours, self._paces[server]))
-            running = {server: comparison.future for server, comparison in self._running.items()}
-            self._wait_for_one(running.values())
-            concurrent.futures.wait([running[server] for server in asked], max(LAG, time.monotonic() - started))
+            self._wait_for_one([comparison.future for comparison in self._running.values()])
+            concurrent.futures.wait([self._running[server].future for server in asked],
+                                    max(LAG, time.monotonic() - started))
             counts = _sum(counts, self._take_results(unanswering))
         return _sum(counts, Counts(0, len(rows)))
 
-    def _wait_for_one(self, running: Iterable[concurrent.futures.Future[ZoneComparison]]) -> None:
+    def _wait_for_one(self, running: Sequence[concurrent.futures.Future[ZoneComparison]]) -> None:
         """Wait until one has ended, or the audit stops: a silent server is waited for as long as it may be silent."""
-        running = list(running)
         while running and not self._stopping.is_set():
             if concurrent.futures.wait(running, 0.5, concurrent.futures.FIRST_COMPLETED).done:
                 return
@@ -234,9 +232,8 @@ class ContentsAudit:
             self._unknown.add(server)
             if server not in self._reported:
                 self._reported.add(server)
-                note = f'its contents are not checked: {answer.why}'
                 note, reason = ('its serials are its own: it signs', Reason.SIGNS) if answer.signs else (
-                    note, Reason.UNCHECKED)
+                    f'its contents are not checked: {answer.why}', Reason.UNCHECKED)
                 logs.transition(LOG, logging.WARNING, '%s: %s', label, note, server=label)
                 self._note(server, note, reason)
 
@@ -258,7 +255,5 @@ class ContentsAudit:
                                       self._manager.storage.now())
 
 
-def _sum(one: Counts, other: Counts) -> Counts:
-    total = collections.Counter(dataclasses.asdict(one))
-    total.update(dataclasses.asdict(other))
-    return Counts(**total)
+def _sum(*parts: Counts) -> Counts:
+    return Counts(*map(sum, zip(*map(dataclasses.astuple, parts))))

@@ -18,9 +18,9 @@ import concurrent.futures
 import itertools
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import dns.exception
 import dns.name
@@ -45,6 +45,7 @@ from designate_pool.storage.reporting import audit_findings, gauges
 from designate_pool.storage.signing import zone_signing
 
 LOG = logging.getLogger(__name__)
+T = TypeVar('T')
 
 KIND = AuditKind.SIGNATURES
 #: Seconds to wait while the audit is off, and for which a page is claimed.
@@ -160,20 +161,10 @@ class SignatureAudit:
 
     def _ds_of(self, names: Sequence[str]) -> dict[str, Mapping[Endpoint, Sequence[str] | None]]:
         """The DS records of zones at each server of their parents, as far as they are asked, and answer in time."""
-        settings, end = self._manager.settings, time.monotonic() + PARENT_SECONDS
-        if not settings.parent_resolvers and not settings.parent_servers:
+        resolvers, servers = self._manager.settings.parent_resolvers, self._manager.settings.parent_servers
+        if not resolvers and not servers:
             return {}
-
-        def probe(name: str) -> Mapping[Endpoint, Sequence[str] | None]:
-            try:
-                return {} if time.monotonic() > end else parent_servers.probe_ds(
-                    name, settings.parent_resolvers, settings.parent_servers)
-            except BackendError as error:
-                LOG.debug('%s', error)
-                return {}
-
-        probes = {name: self._threads.submit(probe, name) for name in names}
-        return {name: future.result() for name, future in probes.items()}
+        return self._ask_parents(names, lambda name: parent_servers.probe_ds(name, resolvers, servers))
 
     def _verify_some(self, audit: Audit, workers: Sequence[ServerWorker], names: Mapping[str, str],
                      now: datetime) -> _Sample:
@@ -205,20 +196,29 @@ class SignatureAudit:
 
     def _notify_parents(self, names: Mapping[str, str]) -> None:
         """Tell the parents of zones, once in a round, that they are to change the DS (RFC 9859)."""
-        settings, end = self._manager.settings, time.monotonic() + PARENT_SECONDS
-        if not settings.parent_resolvers or not names:
+        resolvers = self._manager.settings.parent_resolvers
+        if not resolvers or not names:
             return
+        offering = [names[domain_id] for domain_id in sorted(self._manager.storage.read(zone_signing.offering,
+                                                                                        list(names)))]
+        told = self._ask_parents(offering, lambda name: parent_servers.notify_parent(name, resolvers))
+        for name, targets in told.items():
+            for target in targets:
+                LOG.info('%s was told that the DS of %s is to be changed', target, name)
 
-        def notify(name: str) -> None:
+    def _ask_parents(self, names: Sequence[str], ask_parent: Callable[[str], T]) -> dict[str, T]:
+        """What the parents of zones say, without those that are not asked in time or fail."""
+        end = time.monotonic() + PARENT_SECONDS
+
+        def answer(name: str) -> T | None:
             try:
-                for target in () if time.monotonic() > end else parent_servers.notify_parent(
-                        name, settings.parent_resolvers):
-                    LOG.info('%s was told that the DS of %s is to be changed', target, name)
+                return None if time.monotonic() > end else ask_parent(name)
             except BackendError as error:
                 LOG.debug('%s', error)
+                return None
 
-        concurrent.futures.wait([self._threads.submit(notify, names[domain_id]) for domain_id in sorted(
-            self._manager.storage.read(zone_signing.offering, list(names)))])
+        answers = {name: self._threads.submit(answer, name) for name in names}
+        return {name: said for name, future in answers.items() if (said := future.result()) is not None}
 
     def _show_expiries(self, started_at: datetime, interval: float) -> None:
         """Set the gauges by this round and the last one; other pool managers have the other pages of both."""
