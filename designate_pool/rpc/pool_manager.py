@@ -39,7 +39,7 @@ class PoolManagerClient:
                        spread: bool = False) -> None:
         """Many of the three casts above in one message, as ``action`` says; *spread*: a pool manager passes them on."""
         self._caller.cast(topic(pool_name, spread), context, 'change_domains',
-                          domains=list(domains), spread=spread)
+                          domains=list(domains), **({'spread': True} if spread else {}))
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
@@ -51,7 +51,8 @@ class PoolManagerClient:
                         spread: bool = False, to_all: bool = False) -> None:
         """Report the states of many domains and servers in one message, *to_all* pool managers or to one."""
         self._caller.cast(topic(pool_name, spread), context, 'update_statuses',
-                          results=list(results), spread=spread, to_all=to_all)
+                          results=list(results), **({'spread': True} if spread else {}),
+                          **({'to_all': True} if to_all else {}))
 
     def repeat_polls(self, context: Context, pool_name: str) -> None:
         """Poll again for all that is being polled for: a MiniDNS has started, perhaps after one that was killed."""

@@ -201,8 +201,8 @@ class SignatureAudit:
             return
         offering = [names[domain_id] for domain_id in sorted(self._manager.storage.read(zone_signing.offering,
                                                                                         list(names)))]
-        told = self._ask_parents(offering, lambda name: parent_servers.notify_parent(name, resolvers))
-        for name, targets in told.items():
+        notified = self._ask_parents(offering, lambda name: parent_servers.notify_parent(name, resolvers))
+        for name, targets in notified.items():
             for target in targets:
                 LOG.info('%s was told that the DS of %s is to be changed', target, name)
 
@@ -218,7 +218,7 @@ class SignatureAudit:
                 return None
 
         answers = {name: self._threads.submit(answer, name) for name in names}
-        return {name: said for name, future in answers.items() if (said := future.result()) is not None}
+        return {name: reply for name, future in answers.items() if (reply := future.result()) is not None}
 
     def _show_expiries(self, started_at: datetime, interval: float) -> None:
         """Set the gauges by this round and the last one; other pool managers have the other pages of both."""
