@@ -161,7 +161,9 @@ class ZoneLoader:
         return result
 
     def _pack_zone(self, head: ZoneHead, stage: int) -> packed_zone.PackedZone | None:
-        small_zone = None if head.is_held else self._small_zones[head.is_signed].call(
+        former = self._cache.latest(head.domain_id)
+        is_large = former is not None and former.records > BATCH_RECORDS
+        small_zone = None if head.is_held or is_large else self._small_zones[head.is_signed].call(
             [head.domain_id]).get(head.domain_id)
         if small_zone is not None and small_zone[0] == head.serial:
             return packed_zone.pack_zone(head, [small_zone[1]])
