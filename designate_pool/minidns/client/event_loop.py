@@ -1,4 +1,4 @@
-"""The I/O loop of all queries that MiniDNS sends: one UDP socket for each address family, and timers.
+"""The I/O loop of all queries that MiniDNS sends: a UDP socket for each server that has to reply, and timers.
 
 It has an operating system thread for itself, so that a reply is read at once, however busy the other threads are.  All
 of a query happens in this loop; nothing in it logs, counts or takes a lock.  Results are posted, and handled in batches
@@ -25,8 +25,7 @@ from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
-from designate_pool.minidns.client.sockets import (MAX_DATAGRAM, NativeSelector, TcpQuery, enable_icmp_errors,
-                                                   error_text, icmp_errors, udp_socket)
+from designate_pool.minidns.client.sockets import MAX_DATAGRAM, NativeSelector, TcpQuery, error_text, udp_socket
 from designate_pool.model import Reason
 from designate_pool.protocol import soa_query, tsig, wire
 
@@ -49,7 +48,8 @@ T = TypeVar('T')
 class PeerChannel:
     """The queries to one server (address and port): waiting, in flight, or over TCP.
 
-    :ivar sock: the UDP socket of the address's family
+    :ivar sock: a UDP socket that is connected to the server, so that it gets no others' datagrams, and is told of a
+        closed port; None while no query is pending
     :ivar pending: queries that may still get a reply, by message id
     :ivar queue: queries that wait to be sent
     :ivar in_flight: when datagrams were sent in the last second, without as many of the oldest as there were replies
@@ -57,22 +57,14 @@ class PeerChannel:
     :ivar tcp_queries: queries that have one
     """
 
-    sock: Any
     address: tuple[str, int]
+    sock: Any = None
     pending: dict[bytes, RetryingQuery] = dataclasses.field(default_factory=dict)
     queue: collections.deque[RetryingQuery] = dataclasses.field(default_factory=collections.deque)
     in_flight: collections.deque[float] = dataclasses.field(default_factory=collections.deque)
     tcp_queue: collections.deque[RetryingQuery] = dataclasses.field(default_factory=collections.deque)
     tcp_queries: dict[RetryingQuery, TcpQuery] = dataclasses.field(default_factory=dict)
     wake_at: float | None = None
-
-    def is_pending(self, quoted: bytes) -> bool:
-        """Whether *quoted* begins with a pending query, the same in id and in the case of the name's letters."""
-        query = self.pending.get(quoted[:2])
-        if query is None or query.message is None:
-            return False
-        length = 2 + len(query.sent_template)
-        return quoted[:length] == query.message[:length]
 
 
 class ClientLoop:
@@ -90,29 +82,15 @@ class ClientLoop:
         self._order = itertools.count()
         self._now = time.monotonic()
         self._stopping = False
-        self._sockets: dict[int, socket.socket] = {}
+        self._open_channels: dict[int, PeerChannel] = {}
         self._tcp_queries: dict[int, tuple[RetryingQuery, TcpQuery]] = {}
         self._selector: NativeSelector | None = None
         self._native: NativeThread | None = None
         self._task: LoopTask | None = None
 
     def start(self, runtime: Runtime) -> None:
-        """Open the sockets and start the loop.
-
-        :raises OSError: when a source address cannot be bound
-        """
         self._native = runtime.native('minidns-client', _dispatch_posts)
         self._selector = NativeSelector(self._native)
-        for family in (socket.AF_INET, socket.AF_INET6):
-            try:
-                sock = udp_socket(family, self._source_addresses.get(family), sockets=self._native.socket)
-            except OSError:
-                if family in self._source_addresses:
-                    raise
-                continue  # a host without this address family has no servers in it either
-            enable_icmp_errors(sock)
-            self._sockets[family] = sock
-            self._selector.watch(sock.fileno())
         self._task = self._native.spawn(self._run)
 
     def stop(self) -> None:
@@ -131,8 +109,8 @@ class ClientLoop:
             self._selector.close()
         for _, tcp_query in self._tcp_queries.values():
             tcp_query.close()
-        for sock in self._sockets.values():
-            sock.close()
+        for channel in self._open_channels.values():
+            channel.sock.close()
 
     def submit(self, work: Callable[..., None], *arguments: Any) -> None:
         """Have *work* done in the loop at once; from any thread."""
@@ -146,10 +124,7 @@ class ClientLoop:
         """Start a query; *at* is when its first try begins, None for now."""
         if query.peer.addresses:
             address = query.peer.addresses[0], query.peer.port
-            sock = self._sockets.get(socket.AF_INET6 if ':' in address[0] else socket.AF_INET)
-            if address not in self._channels and sock is not None:
-                self._channels[address] = PeerChannel(sock, address)
-            query.channel = self._channels.get(address)
+            query.channel = self._channels.setdefault(address, PeerChannel(address))
         self._apply(query, query.on_timer(self._now) if at is None else at)
 
     def run_timer_now(self, query: RetryingQuery) -> None:
@@ -199,9 +174,8 @@ class ClientLoop:
         for number in ready:
             if number in self._tcp_queries:
                 self._continue_tcp(number)
-        for sock in self._sockets.values():
-            if sock.fileno() in ready:
-                self._receive(sock)
+            elif number in self._open_channels:
+                self._receive(self._open_channels[number])
         for _ in range(len(self._work)):
             work, arguments = self._work.popleft()
             work(*arguments)
@@ -248,6 +222,8 @@ class ClientLoop:
                         self._close_tcp(query, channel)
                     if channel.queue or channel.tcp_queue:
                         self._ready[channel] = None
+                    elif not channel.pending:
+                        self._close(channel)
                 query.message, query.over_tcp = None, False
             if isinstance(step, float):
                 self._set_timer(query, step)
@@ -290,54 +266,67 @@ class ClientLoop:
                 signer = tsig.Signer(query.peer.key)
                 query.message, query.mac = signer.sign(query.message, int(time.time())), signer.mac
             channel.pending[message_id] = query
-        message = query.message
-        for attempt in (1, 2):
-            if query.message is not message:  # an ICMP error for another datagram has ended the try
-                return True
-            try:
-                channel.sock.sendto(message, channel.address)
-                break
-            except BlockingIOError:
-                return False
-            except OSError as error:
-                # It may be a pending ICMP error for an earlier datagram to another server; reading it clears it.
-                self._handle_icmp_errors(channel.sock)
-                if attempt == 2:
-                    self._apply(query, query.on_failure(error_text(error.errno), self._now))
-                    return True
+        try:
+            if channel.sock is None:
+                self._open(channel)
+            channel.sock.send(query.message)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self._end_tries(channel, error)
+            return True
         self._set_timer(query, query.on_sent(self._now))
         channel.in_flight.append(self._now)
         return True
 
-    def _receive(self, sock: socket.socket) -> None:
+    def _open(self, channel: PeerChannel) -> None:
+        assert self._selector is not None and self._native is not None
+        family = socket.AF_INET6 if ':' in channel.address[0] else socket.AF_INET
+        sock = udp_socket(family, self._source_addresses.get(family), sockets=self._native.socket)
+        try:
+            sock.connect(channel.address)
+        except OSError:
+            sock.close()
+            raise
+        channel.sock = sock
+        self._open_channels[sock.fileno()] = channel
+        self._selector.watch(sock.fileno())
+
+    def _close(self, channel: PeerChannel) -> None:
+        if channel.sock is not None:
+            assert self._selector is not None
+            del self._open_channels[channel.sock.fileno()]
+            self._selector.unwatch(channel.sock.fileno())
+            channel.sock.close()
+            channel.sock = None
+
+    def _receive(self, channel: PeerChannel) -> None:
         """Read the replies that have come, as many as others need not wait for."""
-        unix_time, count = int(time.time()), 0
-        while count < _MOST_RECEIVED:
+        unix_time = int(time.time())
+        for _ in range(_MOST_RECEIVED):
+            if channel.sock is None:  # that was the last
+                return
             try:
-                message, address = sock.recvfrom(MAX_DATAGRAM)
-            except OSError:  # there is no more, or an ICMP error
-                break
-            count += 1
-            channel = self._channels.get(address[:2])
-            query = None if channel is None else channel.pending.get(message[:2])
+                message = channel.sock.recv(MAX_DATAGRAM)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._end_tries(channel, error)
+                return
+            query = channel.pending.get(message[:2])
             reply = None if query is None else query.read_reply(message, unix_time)
-            if channel is not None and query is not None and reply is not None:
+            if query is not None and reply is not None:
                 if channel.in_flight:
                     channel.in_flight.popleft()
                 if channel.queue:
                     self._ready[channel] = None
                 self._apply(query, query.on_reply(reply, self._now))
-        if not count:  # the socket was ready, so there is an ICMP error; a send may have got it already
-            self._handle_icmp_errors(sock)
 
-    def _handle_icmp_errors(self, sock: socket.socket) -> None:
-        """End all tries to an address that an ICMP error says is unreachable: a host sends few of these a second."""
-        for address, number, quoted in icmp_errors(sock):
-            channel = self._channels.get(address[:2])
-            if channel is not None and channel.is_pending(quoted):
-                channel.in_flight.clear()
-                for query in list(channel.pending.values()):
-                    self._apply(query, query.on_failure(error_text(number), self._now))
+    def _end_tries(self, channel: PeerChannel, error: OSError) -> None:
+        """The server cannot be reached: a host sends few ICMP errors a second, so one ends all tries."""
+        channel.in_flight.clear()
+        for query in list(channel.pending.values()):
+            self._apply(query, query.on_failure(error_text(error.errno), self._now))
 
     def _ask_over_tcp(self, channel: PeerChannel, query: RetryingQuery) -> None:
         """Ask over TCP, unless the try ended while the query waited for a connection."""

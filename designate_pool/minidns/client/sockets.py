@@ -9,14 +9,10 @@ import contextlib
 import errno
 import os
 import socket
-import struct
 from typing import Any
 
 from designate_pool.concurrency import NativeThread
 
-# Linux socket options: queue ICMP errors, each with the datagram it is about (ip(7), ipv6(7)).
-_IP_RECVERR, _IPV6_RECVERR = 11, 25
-_EXTENDED_ERROR = struct.Struct('=IBBBBII')
 _BUFFER = 4 << 20
 #: Octets of the largest reply: our queries allow 512 over UDP, and a TSIG record may come on top.
 MAX_DATAGRAM = 4096
@@ -54,32 +50,6 @@ def bound_socket(family: int, kind: socket.SocketKind, host: str, port: int, reu
         sock.close()
         raise OSError(error.errno, f'{error.strerror}: {host} port {port}') from error
     return sock
-
-
-def enable_icmp_errors(sock: socket.socket) -> None:
-    """Queue ICMP errors for :func:`icmp_errors`; where the system cannot, a closed port looks like a silent one."""
-    with contextlib.suppress(OSError):
-        if sock.family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
-        else:
-            sock.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
-
-
-def icmp_errors(sock: socket.socket) -> list[tuple[Address, int, bytes]]:
-    """The queued ICMP errors: (destination, errno, as much of the datagram as the error quotes).
-
-    Anybody who guesses the ports can forge such an error; only who has seen the datagram can quote it.
-    """
-    results: list[tuple[Address, int, bytes]] = []
-    while len(results) < 4096:
-        try:
-            quoted, ancillary, _, address = sock.recvmsg(512, 512, socket.MSG_ERRQUEUE)
-        except OSError:
-            break
-        for _, _, data in ancillary:
-            if len(data) >= _EXTENDED_ERROR.size:
-                results.append((address, _EXTENDED_ERROR.unpack_from(data)[0], quoted))
-    return results
 
 
 def error_text(fd: int | None) -> str:

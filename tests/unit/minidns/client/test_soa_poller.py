@@ -17,10 +17,12 @@ import dns.rcode
 import pytest
 
 from designate_pool.minidns.acl import AllowedPeer
+from designate_pool.minidns.client import event_loop
 from designate_pool.minidns.client.event_loop import MAX_IN_FLIGHT, MOST_HELD, ClientLoop
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_poller import (POST_TRANSFER, AddressedResult, PollOrder, Recipient, SoaPoller,
                                                       ToCaller, ToPool)
+from designate_pool.minidns.client.sockets import udp_socket
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import tsig
 from designate_pool.protocol.soa_query import SoaReply
@@ -203,7 +205,7 @@ def test_an_answer_from_another_address_is_not_heard(polling: Polling) -> None:
     silent, peer = polling.server(lambda query, over_tcp: [])
     polling.ask(peer, schedule=RetrySchedule(0.4, 0, 0))
     query = wait_until(lambda: silent.queries, 'a query')[0]
-    port = polling._loop._sockets[socket.AF_INET].getsockname()[1]
+    port = polling._loop._channels[silent.host, silent.port].sock.getsockname()[1]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(soa_answer(query, 7).to_wire(), ('127.0.0.1', port))
     assert polling.result(peer).answer is Answer.TIMEOUT
@@ -218,16 +220,6 @@ def test_a_port_that_refuses_ends_the_try_at_once(polling: Polling, host: str) -
     assert (result.answer, result.error) == (Answer.TIMEOUT, 'connection refused')
     assert result.reason is Reason.UNREACHABLE
     assert time.monotonic() - started < patience(5)
-
-
-def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polling) -> None:
-    silent, peer = polling.server(lambda query, over_tcp: [])
-    before_it_is_sent_again = RetrySchedule(0.4, 0.01, 0)
-    polling.ask(peer, schedule=before_it_is_sent_again)
-    wait_until(lambda: silent.queries, 'a query')
-    silent.close()
-    polling._loop._sockets[socket.AF_INET].sendto(bytes(40), (silent.host, silent.port))
-    assert polling.result(peer).error == 'no answer within 0.4 s'
 
 
 def test_more_truncated_answers_than_connections_are_fetched_one_after_the_other(polling: Polling) -> None:
@@ -707,26 +699,48 @@ def test_names_of_many_lengths_on_two_servers(polling: Polling) -> None:
 class FullSocket:
     """A socket that has room for every second datagram only."""
 
-    def __init__(self, sock: Any, error: OSError) -> None:
+    def __init__(self, sock: Any, error: OSError, is_full: Iterator[bool]) -> None:
         self._sock = sock
         self._error = error
-        self._is_full = itertools.cycle([True, False])
+        self._is_full = is_full
 
-    def sendto(self, *arguments: Any) -> int:
+    def send(self, message: bytes) -> int:
         if next(self._is_full):
             raise self._error
-        return int(self._sock.sendto(*arguments))
+        return int(self._sock.send(message))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sock, name)
 
 
-@pytest.mark.parametrize('error', [BlockingIOError(), PermissionError(errno.EPERM, 'as the test says')])
-def test_what_cannot_be_sent_just_now_is_sent_later(polling: Polling, error: OSError) -> None:
-    for family, sock in polling._loop._sockets.items():
-        polling._loop._sockets[family] = FullSocket(sock, error)  # type: ignore[assignment]
+def fill_sockets(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+    is_full = itertools.cycle([True, False])
+    monkeypatch.setattr(event_loop, 'udp_socket', lambda *arguments, **options: FullSocket(
+        udp_socket(*arguments, **options), error, is_full))
+
+
+def test_what_cannot_be_sent_just_now_is_sent_later(polling: Polling, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_sockets(monkeypatch, BlockingIOError())
     _, peer = polling.server(serving(7))
     ask_of_many(polling, peer)
+
+
+def test_what_a_firewall_keeps_from_being_sent_is_tried_again(polling: Polling,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_sockets(monkeypatch, PermissionError(errno.EPERM, 'as the test says'))
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, schedule=RetrySchedule(30, 0.01, 1))
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(server.queries) == 1
+
+
+def test_a_socket_is_open_while_a_reply_is_awaited_only(polling: Polling) -> None:
+    silent, peer = polling.server(lambda query, over_tcp: [])
+    polling.ask(peer, schedule=RetrySchedule(0.4, 0, 0))
+    wait_until(lambda: silent.queries, 'a query')
+    assert len(polling._loop._open_channels) == 1
+    assert polling.result(peer).answer is Answer.TIMEOUT
+    assert not polling._loop._open_channels
 
 
 def test_a_silent_server_delays_no_other(polling: Polling) -> None:
