@@ -209,7 +209,7 @@ class AxfrInbound:
             return answer.rcode()
         try:
             self._take(message)
-        except (zonemd.MalformedRdata, IndexError, struct.error, dns.exception.DNSException):
+        except (wire.Malformed, IndexError, struct.error, dns.exception.DNSException):
             raise BackendError(why='the answer is not a DNS message') from None
         return None
 
@@ -221,7 +221,7 @@ class AxfrInbound:
         # The messages after the first need not repeat the question, but have no other (RFC 5936 section 2.2.1).
         asked = questions == 1 or not (questions or first)
         for _ in range(questions):
-            name, at = zonemd.name_at(message, at, names)
+            name, at = wire.name_at(message, at, names)
             asked = asked and name == self._apex and message[at:at + 4] == self._asked
             at += 4
         if not asked:
@@ -230,11 +230,11 @@ class AxfrInbound:
         if self._empty > MOST_EMPTY:
             raise BackendError(why=f'the transfer has more than {MOST_EMPTY} messages without records')
         for _ in self._turns.between(range(answers)):
-            owner, at = zonemd.name_at(message, at, names)
+            owner, at = wire.name_at(message, at, names)
             rtype, rclass, ttl, length = wire.RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             if at > len(message):
-                raise zonemd.MalformedRdata
+                raise wire.Malformed
             if self.ended:
                 raise BackendError(why='the transfer goes on after its end')
             if rclass != wire.IN:
@@ -243,7 +243,7 @@ class AxfrInbound:
         signature = None
         for _ in range(authorities + additional):
             begin = at
-            _, at = zonemd.name_at(message, at, names)
+            _, at = wire.name_at(message, at, names)
             rtype, _, _, length = wire.RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             signature = (begin, start, length) if rtype == wire.TSIG and at == len(message) else None

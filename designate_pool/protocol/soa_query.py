@@ -160,7 +160,7 @@ def _soa(message: bytes, question: bytes, flags: int) -> SoaReply:
     at, serials = 12 + len(question), []
     for _ in range(answers):
         record = wire.read_record(message, at)
-        if record.rtype == wire.SOA and record.rclass == wire.IN and wire.same_name(message, at, question[:-4]):
+        if record.rtype == wire.SOA and record.rclass == wire.IN and wire.name_at(message, at, {})[0] == question[:-4]:
             serials.append(soa_rdata.serial_at(message, record))
         at = record.end
     if not serials:  # a referral, or an answer from the zone above: no SOA, or a CNAME or DNAME

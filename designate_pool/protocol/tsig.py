@@ -135,7 +135,7 @@ def read(message: bytes, record: wire.WireRecord) -> TsigRecord:
         mac, at = _sized_field(message, at + 8, record.end)
         original_id, error = _TWO.unpack_from(message, at)
         other, at = _sized_field(message, at + 4, record.end)
-    except (dns.exception.DNSException, struct.error):
+    except struct.error:
         raise wire.Malformed from None
     if at != record.end:
         raise wire.Malformed
@@ -335,18 +335,14 @@ def _append(message: bytes, owner: dns.name.Name, rdata: bytes) -> bytes:
 
 
 def _name_at(message: bytes, at: int) -> tuple[dns.name.Name, int]:
-    """The name at an offset, and the offset after it; raises DNSException when there is none."""
-    try:
-        end = wire.skip_name(message, at, is_plain=True)
-    except wire.Malformed:  # or compressed
-        name, length = dns.name.from_wire(message, at)
-        return name, at + length
-    return _plain_name(message[at:end]), end
+    """The name at an offset, and the offset after it; raises Malformed when there is none."""
+    octets, after = wire.name_at(message, at, {})
+    return _name(octets), after
 
 
 @functools.lru_cache(1024)
-def _plain_name(octets: bytes) -> dns.name.Name:
-    """A name that is not compressed; few different ones come, again and again."""
+def _name(octets: bytes) -> dns.name.Name:
+    """A name; few different ones come, again and again."""
     return dns.name.from_wire(octets, 0)[0]
 
 

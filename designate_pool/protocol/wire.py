@@ -26,6 +26,10 @@ IN, ANY = 1, 255
 #: A pointer to the name in the question, which always stands at offset 12.
 TO_QUESTION = b'\xc0\x0c'
 
+#: The longest offset that a pointer can have.
+_POINTABLE = 0x4000
+#: Octets with letters in lower case.
+LOWER = bytes(octet + 32 if 65 <= octet <= 90 else octet for octet in range(256))
 _PLAIN = frozenset(b'abcdefghijklmnopqrstuvwxyz0123456789-_*/')
 _LENGTHS = {length: bytes((length,)) for length in range(1, 64)}
 
@@ -81,28 +85,36 @@ def read_record(message: bytes, at: int) -> WireRecord:
     return WireRecord(at, rtype, rclass, ttl, start, start + length)
 
 
-def same_name(message: bytes, at: int, name: bytes) -> bool:
-    """Whether the name at *at*, compressed or not, is *name* (plain wire form, lower case).
+def name_at(message: bytes, at: int, names: dict[int, bytes]) -> tuple[bytes, int]:
+    """The name at *at*, which may be compressed, as a whole name in lower case; and the offset after it.
 
-    :raises Malformed: when a pointer does not lead backwards or a name does not end
+    :param names: a cache of the message's names by offset
+    :raises Malformed: when it has no end, is too long, or a pointer does not point backwards
     """
-    labels = bytearray()
-    limit = at + 1
+    first, after, limit, whole = at, -1, at, b''
     try:
-        while length := message[at]:
-            if length >= 0xc0:
-                target = (length & 0x3f) << 8 | message[at + 1]
-                if target >= limit - 1:
-                    raise Malformed
-                at, limit = target, target + 1
-                continue
-            if length > 63 or len(labels) > 255 or at + 1 + length >= len(message):
+        while True:
+            begin = at
+            while 0 < (length := message[at]) < 64:
+                at += 1 + length
+            whole += message[begin:at].translate(LOWER)
+            if length == 0:
+                whole, after = whole + b'\0', after if after >= 0 else at + 1
+                break
+            target = (length & 0x3f) << 8 | message[at + 1]
+            if length < 0xc0 or target >= limit:
                 raise Malformed
-            labels += message[at:at + 1 + length]
-            at += 1 + length
+            after, at, limit = after if after >= 0 else at + 2, target, target
+            if (tail := names.get(target)) is not None:
+                whole += tail
+                break
     except IndexError:
         raise Malformed from None
-    return bytes(labels).lower() + b'\0' == name
+    if len(whole) > 255 or after > len(message):
+        raise Malformed
+    if first < _POINTABLE:
+        names[first] = whole
+    return whole, after
 
 
 def text_of(name: bytes) -> str:

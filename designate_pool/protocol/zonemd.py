@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
+from designate_pool.protocol import wire
+
 #: The scheme SIMPLE and the algorithm SHA-384 in a ZONEMD record (RFC 8976 sections 2.2.2 and 2.2.3).
 SIMPLE, SHA384 = 1, 1
 ZONEMD = 63
@@ -20,9 +22,6 @@ SIGNING = frozenset({46, 47, 48, 50, 51})
 BESIDE_SIGNING = frozenset({59, 60, 65534})
 
 _RRSIG = 46
-_LOWER = bytes(octet + 32 if 65 <= octet <= 90 else octet for octet in range(256))
-#: The longest offset that a pointer can have (RFC 1035 section 4.1.4).
-_POINTABLE = 0x4000
 #: How many owners a piece has.
 _OWNERS = 500
 _TAIL = struct.Struct('!HIH')
@@ -42,10 +41,6 @@ _IPSECKEY, _HIP, _AMTRELAY = 45, 55, 260
 KEPT_NAMES = frozenset({*_KEPT_NAMES, _IPSECKEY, _HIP, _AMTRELAY})
 
 
-class MalformedRdata(ValueError):
-    """The octets are not valid rdata."""
-
-
 class DigestedZone:
     """A zone's records, each once and in canonical form.
 
@@ -56,7 +51,7 @@ class DigestedZone:
     """
 
     def __init__(self, apex: bytes) -> None:
-        self.apex = apex.translate(_LOWER)
+        self.apex = apex.translate(wire.LOWER)
         self.types: set[int] = set()
         self.added = self.octets = 0
         self._owners: dict[bytes, list[tuple[bytes, int]]] = {}
@@ -163,8 +158,8 @@ def digest_in(rdata: bytes, serial: int) -> bytes | None:
 def canonical(rtype: int, message: bytes, start: int, end: int, names: dict[int, bytes]) -> bytes:
     """The rdata ``message[start:end]`` in canonical form (RFC 4034 section 6.2): names whole and in lower case.
 
-    :param names: see :func:`name_at`
-    :raises MalformedRdata: when it is not rdata of that type
+    :param names: see :func:`designate_pool.protocol.wire.name_at`
+    :raises wire.Malformed: when it is not rdata of that type
     """
     layout = _NAMES.get(rtype)
     if layout is None:
@@ -176,12 +171,12 @@ def canonical(rtype: int, message: bytes, start: int, end: int, names: dict[int,
             at += 1 + message[at]
         parts = [message[start:at]]
         for _ in range(name_count):
-            name, at = name_at(message, at, names)
+            name, at = wire.name_at(message, at, names)
             parts.append(name)
     except IndexError:
-        raise MalformedRdata from None
+        raise wire.Malformed from None
     if at > end:
-        raise MalformedRdata
+        raise wire.Malformed
     parts.append(message[at:end])
     return b''.join(parts)
 
@@ -205,39 +200,7 @@ def fold_names(rtype: int, rdata: bytes) -> bytes:
             at, count = at + 1 + rdata[at], count - (not rdata[at])
     except IndexError:  # no rdata of this type
         return rdata
-    return rdata[:start] + rdata[start:at].translate(_LOWER) + rdata[at:]
-
-
-def name_at(message: bytes, at: int, names: dict[int, bytes]) -> tuple[bytes, int]:
-    """The name at *at*, which may be compressed, as a whole name in lower case; and the offset after it.
-
-    :param names: a cache of the message's names by offset
-    :raises MalformedRdata: when it has no end, is too long, or a pointer does not point backwards
-    """
-    first, after, limit, whole = at, -1, at, b''
-    try:
-        while True:
-            begin = at
-            while 0 < (length := message[at]) < 64:
-                at += 1 + length
-            whole += message[begin:at].translate(_LOWER)
-            if length == 0:
-                whole, after = whole + b'\0', after if after >= 0 else at + 1
-                break
-            target = (length & 0x3f) << 8 | message[at + 1]
-            if length < 0xc0 or target >= limit:
-                raise MalformedRdata
-            after, at, limit = after if after >= 0 else at + 2, target, target
-            if (tail := names.get(target)) is not None:
-                whole += tail
-                break
-    except IndexError:
-        raise MalformedRdata from None
-    if len(whole) > 255 or after > len(message):
-        raise MalformedRdata
-    if first < _POINTABLE:
-        names[first] = whole
-    return whole, after
+    return rdata[:start] + rdata[start:at].translate(wire.LOWER) + rdata[at:]
 
 
 def _is_digest(keyed: bytes) -> bool:

@@ -118,7 +118,7 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
         for _ in range(authorities):
             record = wire.read_record(message, offset)
             if rtype == wire.IXFR and record.rtype == wire.SOA \
-                    and wire.same_name(message, offset, message[12:name_end].lower()):
+                    and wire.name_at(message, offset, {})[0] == message[12:name_end].lower():
                 client_serial = soa_rdata.serial_at(message, record)
             offset = record.end
         if rtype == wire.IXFR and client_serial is None:

@@ -14,8 +14,9 @@ import dns.zone
 import dns.zonetypes
 import pytest
 
-from designate_pool.protocol import zonemd
-from designate_pool.protocol.zonemd import DigestedZone, MalformedRdata
+from designate_pool.protocol import wire, zonemd
+from designate_pool.protocol.wire import Malformed
+from designate_pool.protocol.zonemd import DigestedZone
 from tests.fixtures.digests import add, contents
 
 #: RFC 8976, appendix A.1.
@@ -132,7 +133,7 @@ def test_names_out_of_a_compressed_message_come_whole() -> None:
     octets = answer.to_wire()
     found, known, at = DigestedZone(b'\7example\0'), dict[int, bytes](), 12 + 9 + 4
     for _ in range(int.from_bytes(octets[6:8], 'big')):
-        owner, at = zonemd.name_at(octets, at, known)
+        owner, at = wire.name_at(octets, at, known)
         rtype, ttl = int.from_bytes(octets[at:at + 2], 'big'), int.from_bytes(octets[at + 4:at + 8], 'big')
         end = at + 10 + int.from_bytes(octets[at + 8:at + 10], 'big')
         found.add(owner, rtype, ttl, zonemd.canonical(rtype, octets, at + 10, end, known))
@@ -167,12 +168,12 @@ def test_a_digest_counts_that_is_simple_sha384_and_of_the_serial() -> None:
 @pytest.mark.parametrize('octets', [b'', b'\3ab', b'\xc0', b'\xc0\0', b'\x40a\0', b'\1a\xc0\0', b'\x3f' + b'a' * 63,
                                     (b'\x3f' + b'a' * 63) * 4 + b'\0'])
 def test_what_is_no_name_is_refused(octets: bytes) -> None:
-    with pytest.raises(MalformedRdata):
-        zonemd.name_at(octets, 0, {})
+    with pytest.raises(Malformed):
+        wire.name_at(octets, 0, {})
 
 
 @pytest.mark.parametrize(('rtype', 'rdata'), [(2, b''), (15, b'\0'), (15, b'\0\x0a\3a'), (33, b'\0' * 6),
                                               (35, b'\0' * 4), (6, b'\0')])
 def test_what_is_no_rdata_of_its_type_is_refused(rtype: int, rdata: bytes) -> None:
-    with pytest.raises(MalformedRdata):
+    with pytest.raises(Malformed):
         zonemd.canonical(rtype, rdata, 0, len(rdata), {})
