@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import logging
-import queue
 import threading
 import time
 
@@ -29,8 +30,8 @@ LOG = logging.getLogger(__name__)
 #: Seconds for the serial, and for each message of a transfer.
 TIMEOUT = 5.0
 FIRST_RETRY_WAIT = 0.5
-#: Zones that are refreshed at the same time, and seconds between two looks for those that are due.
-_THREADS, _WATCH_PAUSE = 8, 0.1
+#: Zones that are refreshed at the same time.
+_THREADS = 8
 #: Seconds that transfers in progress get at a stop.
 GRACE = 1.0
 
@@ -91,55 +92,61 @@ class Refresher:
         self._retry = retry
         self._backoff = Backoff(FIRST_RETRY_WAIT, cap=retry)
         self._threads: list[threading.Thread] = []
-        self._queue: queue.SimpleQueue[HeldZone | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        #: Zones by when they are due; one whose time has been changed since is there once more.
+        self._due: list[tuple[float, int, HeldZone]] = []
+        self._order = itertools.count()
 
     def start(self) -> None:
-        self._queue = queue.SimpleQueue()
-        self._threads = [threading.Thread(target=self._run, args=(self._queue,), name=f'refresh-{number}', daemon=True)
+        due: list[tuple[float, int, HeldZone]] = []
+        self._due = due
+        self._threads = [threading.Thread(target=self._run, args=(due,), name=f'refresh-{number}', daemon=True)
                          for number in range(_THREADS)]
-        self._threads.append(threading.Thread(target=self._watch, args=(self._queue,), name='refresh-due', daemon=True))
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
         """Begin no other zone; a transfer that takes longer than :data:`GRACE` is abandoned."""
-        queued, self._queue = self._queue, queue.SimpleQueue()
-        for _ in self._threads:
-            queued.put(None)
+        with self._changed:
+            self._due = []
+            self._changed.notify_all()
         end = time.monotonic() + GRACE
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
 
     def refresh(self, zone: HeldZone, notified_serial: int | None = None) -> None:
         """Have *zone* refreshed soon, perhaps after a NOTIFY with a serial."""
-        with self._lock:
-            zone.notified_serial, zone.due_at = notified_serial, None
-            if zone.is_refreshing:
-                zone.refresh_again = True
-                return
-            zone.is_refreshing = True
-        self._queue.put(zone)
+        with self._changed:
+            zone.notified_serial = notified_serial
+            self._schedule(zone, time.monotonic())
 
-    def _run(self, zones: queue.SimpleQueue[HeldZone | None]) -> None:
-        while True:
-            zone = zones.get()
-            if zone is None or zones is not self._queue:
-                return
+    def _schedule(self, zone: HeldZone, at: float) -> None:
+        zone.due_at = at
+        heapq.heappush(self._due, (at, next(self._order), zone))
+        self._changed.notify()
+
+    def _run(self, due: list[tuple[float, int, HeldZone]]) -> None:
+        """Refresh zones that are due, until another list of them is in use."""
+        while (zone := self._next(due)) is not None:
             wait = self._try(zone)
-            with self._lock:
-                zone.is_refreshing, refresh_again, zone.refresh_again = False, zone.refresh_again, False
-                zone.due_at = time.monotonic() + wait
-            if refresh_again:
-                self.refresh(zone, zone.notified_serial)
+            with self._changed:
+                zone.is_refreshing = False
+                if due is self._due:
+                    self._schedule(zone, time.monotonic() + wait if zone.due_at is None else zone.due_at)
 
-    def _watch(self, zones: queue.SimpleQueue[HeldZone | None]) -> None:
-        while zones is self._queue:
-            now = time.monotonic()
-            for zone in self._zones.all():
-                if zone.due_at is not None and zone.due_at <= now:
-                    self.refresh(zone)
-            time.sleep(_WATCH_PAUSE)
+    def _next(self, due: list[tuple[float, int, HeldZone]]) -> HeldZone | None:
+        """Wait for a zone that is due; None at the end."""
+        with self._changed:
+            while due is self._due:
+                now = time.monotonic()
+                if not due or due[0][0] > now:
+                    self._changed.wait(due[0][0] - now if due else None)
+                    continue
+                at, _, zone = heapq.heappop(due)
+                if zone.due_at == at and not zone.is_refreshing and self._zones.get(zone.name) is zone:
+                    zone.due_at, zone.is_refreshing = None, True
+                    return zone
+        return None
 
     def _try(self, zone: HeldZone) -> float:
         """Refresh *zone*; the seconds until it is due again."""

@@ -1,4 +1,4 @@
-"""The zones of the server: in memory, and in files if it has a folder."""
+"""The zones of the server: in memory, and each in a file if it has a folder."""
 
 from __future__ import annotations
 
@@ -147,9 +147,8 @@ class HeldZone:
     :ivar fresh_at: when it was last known to have its primary's serial
     :ivar error: why the last try failed; None when it succeeded
     :ivar failures: tries that have failed since the last success
-    :ivar refresh_again: whether that thread is to start again when it is done
     :ivar is_forced: whether it is to be fetched whatever its serial
-    :ivar due_at: when it is to be refreshed next; None while it is refreshed
+    :ivar due_at: when it is to be refreshed next; None while it is refreshed, unless it is to be once more
     """
 
     name: dns.name.Name
@@ -160,7 +159,6 @@ class HeldZone:
     error: str | None = None
     failures: int = 0
     is_refreshing: bool = False
-    refresh_again: bool = False
     notified_serial: int | None = None
     is_forced: bool = False
     due_at: float | None = None
@@ -210,7 +208,7 @@ class ZoneTable:
             zone = self._zones.get(name)
             if zone is not None and (zone.primaries, zone.key) == (primaries, key):
                 return None
-            self._save_settings(name, primaries, key)
+            self._save(name, primaries, key, None if zone is None else zone.contents)
             if zone is None:
                 zone = self._zones[name] = HeldZone(name, primaries, key)
             else:
@@ -219,15 +217,15 @@ class ZoneTable:
         return zone
 
     def delete(self, name: dns.name.Name) -> bool:
-        """Delete a zone and its files; False when there is none.
+        """Delete a zone and its file; False when there is none.
 
-        :raises OSError: when its files cannot be deleted; then the zone is still there
+        :raises OSError: when its file cannot be deleted; then the zone is still there
         """
         with self._lock:
             if name not in self._zones:
                 return False
-            for path in self._paths(name):
-                path.unlink(missing_ok=True)
+            if self._folder is not None:
+                self._path(self._folder, name).unlink(missing_ok=True)
             del self._zones[name]
             self._update_keyring()
         return True
@@ -242,7 +240,7 @@ class ZoneTable:
         with self._lock:
             if self._zones.get(zone.name) is not zone:
                 return False
-            self._save_contents(zone, contents)  # first, so that a crash never takes back a serial that was served
+            self._save(zone.name, zone.primaries, zone.key, contents)  # first, so that a crash never takes back a serial that was served
             zone.contents, zone.fresh_at = contents, time.monotonic()
         return True
 
@@ -267,22 +265,25 @@ class ZoneTable:
         keys = [*self._keys, *(zone.key for zone in self._zones.values() if zone.key is not None)]
         self.keyring = {key.name: key for key in map(tsig.key_from, dict.fromkeys(keys))}
 
-    def _paths(self, name: dns.name.Name) -> tuple[pathlib.Path, ...]:
-        """The files of a zone, of settings and of contents; none without a folder."""
+    @staticmethod
+    def _path(folder: pathlib.Path, name: Name) -> pathlib.Path:
+        return folder / f'{hashlib.sha256(name.to_digestable()).hexdigest()}.json'
+
+    def _save(self, name: Name, primaries: tuple[Endpoint, ...], key: TsigKey | None,
+              contents: ZoneContents | None) -> None:
         if self._folder is None:
-            return ()
-        stem = hashlib.sha256(name.to_digestable()).hexdigest()
-        return self._folder / f'{stem}.json', self._folder / f'{stem}.zone'
-
-    def _save_settings(self, name: dns.name.Name, primaries: tuple[Endpoint, ...], key: TsigKey | None) -> None:
-        for path in self._paths(name)[:1]:
-            kept = None if key is None else {'name': key.name, 'algorithm': key.algorithm, 'secret': key.secret}
-            _write(path, json.dumps({'name': name.to_text(), 'key': kept,
-                                     'primaries': [dataclasses.asdict(primary) for primary in primaries]}))
-
-    def _save_contents(self, zone: HeldZone, contents: ZoneContents) -> None:
-        for path in self._paths(zone.name)[1:]:
-            _write(path, contents.zone.to_text(want_origin=True))
+            return
+        path = self._path(self._folder, name)
+        fresh = path.with_suffix('.new')
+        try:
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='utf-8') as file:
+                json.dump({'name': name.to_text(), 'key': key and dataclasses.asdict(key),
+                           'primaries': [dataclasses.asdict(primary) for primary in primaries],
+                           'contents': contents and contents.zone.to_text(want_origin=True)}, file)
+            fresh.replace(path)
+        except OSError:  # the disk is full
+            fresh.unlink(missing_ok=True)
+            raise
 
     def _read(self) -> list[HeldZone]:
         assert self._folder is not None
@@ -291,39 +292,17 @@ class ZoneTable:
         zones = []
         for path in sorted(self._folder.glob('*.json')):
             try:
-                settings = json.loads(path.read_text())
-                zone = HeldZone(dns.name.from_text(settings['name']),
-                                tuple(Endpoint(**primary) for primary in settings['primaries']),
-                                settings['key'] and TsigKey(**settings['key']))
+                saved = json.loads(path.read_text())
+                name = dns.name.from_text(saved['name'])
+                contents = saved['contents'] and ZoneContents(dns.zone.from_text(
+                    saved['contents'], name, relativize=False, check_origin=False))
+                zones.append(HeldZone(name, tuple(Endpoint(**primary) for primary in saved['primaries']),
+                                      saved['key'] and TsigKey(**saved['key']), contents))
             except (OSError, ValueError, LookupError, TypeError, dns.exception.DNSException) as error:
                 LOG.warning('a zone is lost: %s cannot be read (%s)', path, error)
-                continue
-            zone.contents = _read_contents(path.with_suffix('.zone'), zone.name)
-            zones.append(zone)
         return zones
 
 
 def text_of(name: dns.name.Name) -> str:
     """A name as text, with its final dot."""
     return name.to_text().lower()
-
-
-def _read_contents(path: pathlib.Path, name: dns.name.Name) -> ZoneContents | None:
-    if not path.exists():
-        return None
-    try:
-        return ZoneContents(dns.zone.from_file(str(path), name, relativize=False, check_origin=False))
-    except (OSError, ValueError, KeyError, dns.exception.DNSException) as error:
-        LOG.warning('zone %s is fetched again: %s cannot be read (%s)', name, path, error)
-        return None
-
-
-def _write(path: pathlib.Path, text: str) -> None:
-    fresh = path.with_suffix(path.suffix + '.new')
-    try:
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='utf-8') as file:
-            file.write(text)
-        fresh.replace(path)
-    except OSError:  # the disk is full
-        fresh.unlink(missing_ok=True)
-        raise

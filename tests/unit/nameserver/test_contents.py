@@ -117,29 +117,30 @@ def added(zones: ZoneTable) -> HeldZone:
 
 def test_a_file_that_could_not_be_written_is_not_left(zones: ZoneTable, tmp_path: pathlib.Path) -> None:
     zone = added(zones)
-    settings, = tmp_path.iterdir()
-    settings.with_suffix('.zone').mkdir()
+    path, = tmp_path.iterdir()
+    path.unlink()
+    path.mkdir()
     with pytest.raises(OSError):
         zones.replace(zone, CONTENTS)
-    assert {each.suffix for each in tmp_path.iterdir()} == {'.json', '.zone'}
+    assert list(tmp_path.iterdir()) == [path] and zone.contents is None
 
 
 def test_what_was_being_written_when_the_server_was_killed_is_removed(zones: ZoneTable, tmp_path: pathlib.Path) -> None:
     added(zones)
-    settings, = tmp_path.iterdir()
-    settings.with_suffix('.zone.new').write_text('@ 60 SOA ns1')
+    path, = tmp_path.iterdir()
+    path.with_suffix('.new').write_text('{"name": "exam')
     assert len(zones.load()) == 1
-    assert list(tmp_path.iterdir()) == [settings]
+    assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_zone_whose_files_cannot_be_deleted_is_there_until_they_can(zones: ZoneTable, tmp_path: pathlib.Path) -> None:
+def test_a_zone_whose_file_cannot_be_deleted_is_there_until_it_can(zones: ZoneTable, tmp_path: pathlib.Path) -> None:
     assert zones.replace(added(zones), CONTENTS)
-    contents, = tmp_path.glob('*.zone')
-    contents.unlink()
-    contents.mkdir()
+    path, = tmp_path.iterdir()
+    path.unlink()
+    path.mkdir()
     with pytest.raises(OSError):
         zones.delete(NAME)
-    contents.rmdir()
+    path.rmdir()
     assert zones.delete(NAME) and list(tmp_path.iterdir()) == [] and not zones.delete(NAME)
 
 
