@@ -25,10 +25,9 @@ from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
 from designate_pool.minidns.client.soa_poller import PollOrder, ResultSender, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.database_watch import ConfigReloader, DatabaseWatch, TsigGrants
-from designate_pool.minidns.notify_receiver import NotifyReceiver
 from designate_pool.minidns.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener, TcpLimits
-from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.server.query_handler import NotifyReceiver, QueryHandler
 from designate_pool.minidns.servers import HostAddresses, PoolServers, make_server_table
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packed_zone import PackedZone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -11,7 +12,6 @@ from designate_pool.errors import PoolError
 from designate_pool.logs import OutageLog, RateLimitedLog
 from designate_pool.minidns.acl import AllowedPeer, Refusal
 from designate_pool.minidns.database_watch import TsigGrants
-from designate_pool.minidns.notify_receiver import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.servers import PoolServers
@@ -19,16 +19,23 @@ from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.minidns.zones.packed_zone import PackedZone
-from designate_pool.model import CATALOG_ID, ZoneHead
+from designate_pool.model import CATALOG_ID, Master, ZoneHead
 from designate_pool.protocol import wire
 from designate_pool.storage.serving.zone_snapshot import Ahead
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import secondary_zones
 
 LOG = logging.getLogger(__name__)
 
 _KINDS = {wire.SOA: 'soa', wire.AXFR: 'axfr', wire.IXFR: 'ixfr'}
 #: A query, its refusal, a reply that needs no zone, or None for no reply.
 Parsed = Query | Refusal | bytes | None
+#: Names in NOTIFY messages a second that are looked up.  Anybody may send these, so more are dropped; a master repeats
+#: its own.
+RATE = 200
+
+#: The id of a domain, and its masters.
+Masters = tuple[str, Sequence[str]]
 
 
 class QueryHandler:
@@ -200,3 +207,50 @@ def count(query: Query, outcome: str) -> None:
     :param outcome: ``sent``, ``current``, ``by_tcp``, ``no_zone``, ``aborted`` by the server, or ``failed`` here
     """
     metrics.TRANSFERS.labels(query.metrics_label, _KINDS[query.rtype], outcome).inc()
+
+
+class NotifyReceiver:
+    """Answers NOTIFYs of masters of secondary zones (RFC 1996), and has the zones that they are about refreshed.
+
+    :param request: called with the id of each domain that one of its masters says has changed
+    :param clock: seconds, for the rate
+    """
+
+    def __init__(self, storage: Storage, pool_name: str, request: Callable[[str], object],
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._storage = storage
+        self._pool_name = pool_name
+        self._request = request
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._second, self._looked_up = 0, 0
+
+    def read_masters(self, names: Collection[str]) -> Mapping[str, Masters | None]:
+        """The masters of these zones, None for one that is no secondary one; without the names that are too many."""
+        second = int(self._clock())
+        with self._lock:
+            if second != self._second:
+                self._second, self._looked_up = second, 0
+            admitted = list(names)[:RATE - self._looked_up]
+            self._looked_up += len(admitted)
+        masters = self._storage.read(secondary_zones.masters, self._pool_name, admitted) if admitted else {}
+        return {name: masters.get(name) for name in admitted}
+
+    def answer(self, query: Query, masters_by_name: Mapping[str, Masters | None], now: int) -> bytes | Refusal | None:
+        """The reply; None for none.
+
+        The sender need not sign: it is believed only that it is worth while to ask its master.
+
+        :param masters_by_name: of :meth:`read_masters`
+        """
+        if query.name not in masters_by_name:
+            return None
+        entry = masters_by_name[query.name]
+        if entry is None:
+            return query.reply(wire.NOTAUTH, now)
+        domain_id, masters = entry
+        if query.address not in {Master.parse(master).endpoint.host for master in masters}:
+            return Refusal(query.reply(wire.REFUSED, now), query.address, '', 'no master',
+                           f'{query.address} notifies of {query.name} and is no master of it')
+        self._request(domain_id)
+        return query.reply(wire.NOERROR, now, wire.AA)

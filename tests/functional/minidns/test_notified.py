@@ -11,8 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.minidns.database_watch import TsigGrants
-from designate_pool.minidns.notify_receiver import RATE, NotifyReceiver
-from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.server.query_handler import RATE, NotifyReceiver, QueryHandler
 from designate_pool.minidns.servers import HostAddresses, PoolServers, make_server_table
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
