@@ -32,9 +32,9 @@ SEEN = {'metrics'}
 EDGES = {'config', 'rpc', 'storage', 'backends'}
 SERVICES = {'central', 'pool_manager', 'minidns', 'api', 'sink'}
 
-#: What of :mod:`designate_pool.protocol` needs the system: sockets, chance, its own way to read addresses.
+#: What of :mod:`designate_pool.protocol` needs the system: sockets, chance.
 WITH_SYSTEM = {'protocol.axfr_inbound', 'protocol.soa_exchange', 'protocol.soa_query', 'protocol.tcp_client',
-               'protocol.tls', 'protocol.zonefile.plain_rdata'}
+               'protocol.tls'}
 #: Files that decide with values: they import values, the protocol, and each other inside their room.  So does all of
 #: ``signing``, and of ``protocol`` but what is in WITH_SYSTEM.
 PURE = {

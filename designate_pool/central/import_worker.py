@@ -27,7 +27,7 @@ from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField, LostRace, PoolError
 from designate_pool.model import ChangeKind, Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
-from designate_pool.protocol.zonefile.reader import LONGEST_RECORD
+from designate_pool.protocol.zonefile import LONGEST_RECORD
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import recordsets, versions, zone_tasks
 

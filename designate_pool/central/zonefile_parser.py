@@ -26,9 +26,7 @@ from designate_pool.deadline import Turns
 from designate_pool.errors import InvalidField
 from designate_pool.protocol import rules, soa_rdata
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
-from designate_pool.protocol.zonefile import plain_rdata
-from designate_pool.protocol.zonefile.errors import MOST_MISTAKES, ZoneFileErrors, line_field
-from designate_pool.protocol.zonefile.reader import ZoneFileRecords
+from designate_pool.protocol.zonefile import MOST_MISTAKES, ZoneFileErrors, ZoneFileRecords, line_field, wire_of
 
 #: Records of a zone file, the SOA among them.
 MAX_RECORDS = 2_000_000
@@ -133,7 +131,7 @@ class ZoneFileContents:
         """
         usual, turns = self._domain.ttl, Turns()
         for name, rtype, (ttl, line, data, given_name) in self._read(ZoneFileErrors(InvalidField.of)):
-            rdatas = tuple([Rdata(rdata, plain_rdata.of(rtype, rdata)) if isinstance(rdata, str) else rdata
+            rdatas = tuple([Rdata(rdata, wire_of(rtype, rdata)) if isinstance(rdata, str) else rdata
                             for rdata in turns.between(rdatas_of(data))])
             yield WantedRecordSet(name, rtype, rdatas, None if ttl == usual else ttl, None, f'{line_field(line)}, ',
                                   given_name)

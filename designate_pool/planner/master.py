@@ -13,8 +13,7 @@ from designate_pool.errors import SourceError, WrongSource
 from designate_pool.model import some
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_text
-from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
-from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record
+from designate_pool.protocol.zonefile import Mistake, ZoneFileErrors, ZoneFileRecords, line_field, no_record
 
 #: RRsets that a warning names.
 MOST_TOLD = 5

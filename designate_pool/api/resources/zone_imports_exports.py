@@ -24,7 +24,7 @@ from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, 
 from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, write_zone, write_zone_file
 from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound
 from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
-from designate_pool.protocol.zonefile.reader import validated
+from designate_pool.protocol.zonefile import validated
 from designate_pool.storage import queries
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import zone_tasks

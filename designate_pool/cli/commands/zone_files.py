@@ -25,8 +25,7 @@ from designate_pool.planner.providers.pool_api import reason
 from designate_pool.planner.sources.zonefile import Expansion, LinePlaces, has_includes
 from designate_pool.protocol import rules, soa_rdata
 from designate_pool.protocol.names_and_rdata import normal_text
-from designate_pool.protocol.zonefile.errors import ZoneFileErrors
-from designate_pool.protocol.zonefile.reader import ZoneFileRecords, validated
+from designate_pool.protocol.zonefile import ZoneFileErrors, ZoneFileRecords, validated
 
 #: A zone file of a million records takes its time.
 IMPORT_SECONDS = 900.0

@@ -33,7 +33,7 @@ from designate_pool.model import PTR
 from designate_pool.protocol import rules, soa_rdata
 from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, PLAIN, given_name, lies_in, normal_name,
                                                      without_case)
-from designate_pool.protocol.zonefile import plain_rdata
+from designate_pool.protocol.zonefile import wire_of
 from designate_pool.storage.designate import source, target
 from designate_pool.storage.designate.source import Part, ZoneDetails
 from designate_pool.storage.designate.target import Copied
@@ -123,7 +123,7 @@ def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict
     """
     plain = PLAIN.get(rtype)
     if plain is not None and len(row.data) <= LONGEST.get(rtype, LONGEST_NAME) and plain(row.data):
-        text, wire = row.data, plain_rdata.of(rtype, row.data)
+        text, wire = row.data, wire_of(rtype, row.data)
     elif from_masters:
         try:
             text, wire = _parsed(rtype, row.data)

@@ -15,7 +15,7 @@ from designate_pool.planner import master
 from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_name
-from designate_pool.protocol.zonefile.reader import no_record
+from designate_pool.protocol.zonefile import no_record
 
 #: Stands for '/' of a zone's name in those of files; in normal form no name has it.
 SLASH = '%2F'

@@ -14,8 +14,7 @@ from designate_pool.central.zonefile_parser import RecordSetSpool
 from designate_pool.errors import InvalidField, SourceError
 from designate_pool.model import Domain
 from designate_pool.planner import master
-from designate_pool.protocol import soa_rdata
-from designate_pool.protocol.zonefile import reader
+from designate_pool.protocol import soa_rdata, zonefile
 
 ZONE = r'''
     $ORIGIN example.com.
@@ -119,7 +118,7 @@ def test_generate_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zonefile_parser, 'MAX_RECORDS', 100)
     soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
     assert 'more than 100 records' in refused(f'{soa}$GENERATE 1-65536 h$ A 192.0.2.1\n')
-    monkeypatch.setattr(reader, 'MOST_GENERATED', 50)
+    monkeypatch.setattr(zonefile, 'MOST_GENERATED', 50)
     assert 'line 2: one $GENERATE makes more than 50 records' in refused(f'{soa}$GENERATE 1-60 h$ A 192.0.2.1\n')
 
 

@@ -15,7 +15,7 @@ from designate_pool.central.validation.requests import NewDomain
 from designate_pool.cli.app import Shell
 from designate_pool.errors import PoolError
 from designate_pool.model import Pool
-from designate_pool.protocol.zonefile.reader import validated
+from designate_pool.protocol.zonefile import validated
 from tests.fixtures.hostile_files import FILES, zone_file
 from tests.fixtures.hostile_records import RECORDS
 from tests.fixtures.observed_central import BEGAN

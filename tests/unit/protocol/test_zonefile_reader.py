@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from designate_pool.central import zonefile_parser
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, PLAIN
-from designate_pool.protocol.zonefile import plain_rdata
-from designate_pool.protocol.zonefile.errors import ZoneFileErrors
-from designate_pool.protocol.zonefile.reader import ZoneFileRecords
+from designate_pool.protocol.zonefile import ZoneFileErrors, ZoneFileRecords, wire_of
 
 _LABEL = st.text('abcxyz0189_-', min_size=1, max_size=63)
 _NAME = st.builds(lambda star, labels: f'{star}{".".join(labels)}.', st.sampled_from(['', '*.']),
@@ -49,7 +47,7 @@ def test_the_wire_form_of_plain_data_is_that_of_dnspython(drawn: tuple[str, str]
     rtype, text = drawn
     assume(len(text) <= LONGEST.get(rtype, LONGEST_NAME) and PLAIN[rtype](text))
     parsed = dns.rdata.from_text('IN', rtype, text, relativize=False)
-    assert (parsed.to_text(), parsed.to_wire()) == (text, plain_rdata.of(rtype, text))
+    assert (parsed.to_text(), parsed.to_wire()) == (text, wire_of(rtype, text))
 
 
 _GROUPS = st.lists(st.sampled_from(['', '0', '0000', '00a', 'DB8', '2001', 'ffff', '12345', 'g', '192.0.2.1']),
@@ -96,7 +94,7 @@ def ours(text: str) -> Read:
         if isinstance(data, dns.rdata.Rdata):
             found.append((name, rtype, ttl, data.to_text(), data.to_wire() or b''))
         else:
-            text, wire = (data, plain_rdata.of(rtype, data)) if isinstance(data, str) else data
+            text, wire = (data, wire_of(rtype, data)) if isinstance(data, str) else data
             found.append((name, rtype, ttl, text, wire))
     return found
 

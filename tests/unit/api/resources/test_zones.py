@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.api.app import create_app
 from designate_pool.errors import BadInput, ServiceUnavailable
-from designate_pool.protocol.zonefile.reader import validated
+from designate_pool.protocol.zonefile import validated
 from tests.fixtures.observed_central import FIRST_SERIAL, POOL, POOL_ID, PoolManager
 
 

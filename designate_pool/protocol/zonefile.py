@@ -1,4 +1,4 @@
-"""The records of a zone file (RFC 1035 section 5, RFC 2308 section 4), one by one.
+"""The records of a zone file (RFC 1035 section 5, RFC 2308 section 4), one by one, and its mistakes.
 
 The invariant: the records are those that dnspython reads, or there is an error with the line.
 
@@ -13,7 +13,8 @@ import functools
 import ipaddress
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import dns.exception
@@ -30,11 +31,15 @@ from designate_pool.errors import BadInput, InvalidField
 from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, SINGLE, given_name, lies_in,
                                                      normal_name, parse_rdata, split_strings, why_not_ascii,
                                                      why_not_data)
-from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
 
 #: The result of converting rdata that is not plain text.
 T = TypeVar('T')
 
+#: How many mistakes are reported, and how many characters of a wrong line are shown.
+MOST_MISTAKES, _SHOWN = 20, 60
+
+#: Where a mistake is (``line 3``), and why it is one.
+Mistake = tuple[str, str]
 #: The most characters of a record, also of several lines; rdata of 65535 octets, each written as four characters, takes
 #: nearly all of them.  It is parsed as a whole, without a turn for others.
 LONGEST_RECORD = 300_000
@@ -72,7 +77,58 @@ _NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
 _NOTHING = re.compile(r'[ \t\r\n]*(?:;.*)?[\r\n]*').fullmatch
 #: Text in which parentheses have no meaning.
 _QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
+_STRINGS = re.compile('"([^"]*)"').findall
 _WHERE = re.compile(r'\A<string>:\d+: ')
+
+
+class ZoneFileErrors:
+    """The mistakes that were found in a zone file.
+
+    :param error: returns the error that reports them
+    :param most: after this many, the rest of the file is not read
+    """
+
+    def __init__(self, error: Callable[[Sequence[Mistake]], Exception], most: int = MOST_MISTAKES) -> None:
+        self._error = error
+        self._most = most
+        self._found: list[Mistake] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, where: str, why: str, line: str | None = None) -> None:
+        """Add a mistake.
+
+        :param line: the text of the line
+        :raises Exception: as :meth:`refuse`, when there are as many as the limit
+        """
+        self._found.append((where, why if line is None else f'{why}: {_shown(line)}'))
+        if len(self._found) >= self._most:
+            if self._most > 1:
+                self._found.append(('zone file', f'after {self._most} mistakes the rest was not read'))
+            self.refuse()
+
+    def mention(self, word: str) -> bool:
+        """Whether one of them is about a line that contains *word*."""
+        return any(word in why.upper().split() for _, why in self._found)
+
+    def refuse(self) -> None:
+        """Refuse the file because of the mistakes so far.
+
+        :raises Exception: when there are any
+        """
+        if self._found:
+            raise self._error(self._found) from None
+
+
+def line_field(number: int) -> str:
+    """The name of a line in errors."""
+    return f'line {number}'
+
+
+def _shown(line: str) -> str:
+    line = line.strip()
+    return repr(line if len(line) <= _SHOWN else f'{line[:_SHOWN]}…')
 
 
 class ZoneFileRecords(Generic[T]):
@@ -451,3 +507,40 @@ def _plain_owner(name: str, suffix: str) -> str:
         if not _OWNER(name):
             return ''
     return name if len(name) < LONGEST_NAME else ''
+
+
+def wire_of(rtype: str, text: str) -> bytes:
+    """The wire form (RFC 1035 sections 3.3 and 3.4, RFC 3596, RFC 2782) of *text* that an entry of
+    :data:`~designate_pool.protocol.names_and_rdata.PLAIN` matches.
+
+    The invariant: it is the wire form that dnspython makes, without the time that dnspython takes.
+    """
+    return _WIRE[rtype](text)
+
+
+def _name_wire(text: str) -> bytes:
+    return b''.join([bytes((len(label),)) + label for label in text.encode('ascii').split(b'.')])
+
+
+def _mx(text: str) -> bytes:
+    preference, _, exchange = text.partition(' ')
+    return struct.pack('!H', int(preference)) + _name_wire(exchange)
+
+
+def _srv(text: str) -> bytes:
+    priority, weight, port, target = text.split(' ')
+    return struct.pack('!HHH', int(priority), int(weight), int(port)) + _name_wire(target)
+
+
+def _txt(text: str) -> bytes:
+    return b''.join([bytes((len(string),)) + string.encode('ascii') for string in _STRINGS(text)])
+
+
+_WIRE: dict[str, Callable[[str], bytes]] = {
+    'A': lambda text: bytes(map(int, text.split('.'))),
+    'AAAA': lambda text: ipaddress.IPv6Address(text).packed,
+    'MX': _mx,
+    'SRV': _srv,
+    'TXT': _txt,
+    **{rtype: _name_wire for rtype in ('CNAME', 'DNAME', 'NS', 'PTR')},
+}

@@ -1,1 +1,0 @@
-"""Zone files (RFC 1035 section 5)."""
