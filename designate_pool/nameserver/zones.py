@@ -240,7 +240,8 @@ class ZoneTable:
         with self._lock:
             if self._zones.get(zone.name) is not zone:
                 return False
-            self._save(zone.name, zone.primaries, zone.key, contents)  # first, so that a crash never takes back a serial that was served
+            # First, so that a crash never takes back a serial that was served.
+            self._save(zone.name, zone.primaries, zone.key, contents)
             zone.contents, zone.fresh_at = contents, time.monotonic()
         return True
 

@@ -21,8 +21,8 @@ from dns.tsig import Key
 
 from designate_pool.backoff import Backoff
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError
-from designate_pool.model import Answer
+from designate_pool.errors import BackendError, BackendUnreachable
+from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.protocol.tcp_client import TcpPeer
@@ -72,6 +72,17 @@ def serial_over_tcp(peer: TcpPeer, name: str, seconds: float) -> int | None:
     return serial_in(peer.ask(soa_question(name), seconds), name)
 
 
+def reply_over_tcp(peer: TcpPeer, name: str, seconds: float) -> SoaReply:
+    """The reply to an SOA query over TCP.
+
+    :raises BackendError: when there is none to that question, or its signature is missing or wrong
+    """
+    reply = _reply_in(peer.ask(soa_question(name), seconds), name)
+    if reply is None or reply.truncated:
+        raise BackendUnreachable(why='no answer to the question', reason=Reason.TIMEOUT)
+    return reply
+
+
 def soa_question(name: str) -> dns.message.Message:
     """A query for the SOA of *name*, to send over TCP."""
     return dns.message.make_query(name, dns.rdatatype.SOA, flags=0)
@@ -82,12 +93,16 @@ def serial_in(answer: dns.message.Message, name: str) -> int | None:
 
     :raises BackendError: when it says neither
     """
-    reply = soa_query.read_reply(answer.wire or b'', soa_query.soa_query(wire.encode(name)))
+    reply = _reply_in(answer, name)
     if reply is None or reply.answer is Answer.BAD:
         why = dns.rcode.to_text(answer.rcode()) if reply is None else reply.error
         raise BackendError(why=f'the server does not say whether it has {name} ({why})',
                            reason=None if reply is None else reply.reason)
     return reply.serial
+
+
+def _reply_in(answer: dns.message.Message, name: str) -> SoaReply | None:
+    return soa_query.read_reply(answer.wire or b'', soa_query.soa_query(wire.encode(name)))
 
 
 @dataclasses.dataclass(slots=True)

@@ -24,10 +24,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
+from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
-from designate_pool.minidns.client.sockets import MAX_DATAGRAM, NativeSelector, TcpQuery, error_text, udp_socket
-from designate_pool.model import Reason
-from designate_pool.protocol import soa_query, tsig, wire
+from designate_pool.minidns.client.sockets import MAX_DATAGRAM, NativeSelector, error_text, udp_socket
+from designate_pool.model import Answer, Reason
+from designate_pool.protocol import soa_exchange, soa_query, tsig, wire
+from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.protocol.tcp_client import TcpPeer
 
 LOG = logging.getLogger(__name__)
 
@@ -53,8 +56,8 @@ class PeerChannel:
     :ivar pending: queries that may still get a reply, by message id
     :ivar queue: queries that wait to be sent
     :ivar in_flight: when datagrams were sent in the last second, without as many of the oldest as there were replies
-    :ivar tcp_queue: queries that wait for a connection
-    :ivar tcp_queries: queries that have one
+    :ivar tcp_queue: queries that wait to be asked over TCP
+    :ivar tcp_count: how many are being asked
     """
 
     address: tuple[str, int]
@@ -63,7 +66,7 @@ class PeerChannel:
     queue: collections.deque[RetryingQuery] = dataclasses.field(default_factory=collections.deque)
     in_flight: collections.deque[float] = dataclasses.field(default_factory=collections.deque)
     tcp_queue: collections.deque[RetryingQuery] = dataclasses.field(default_factory=collections.deque)
-    tcp_queries: dict[RetryingQuery, TcpQuery] = dataclasses.field(default_factory=dict)
+    tcp_count: int = 0
     wake_at: float | None = None
 
 
@@ -83,12 +86,13 @@ class ClientLoop:
         self._now = time.monotonic()
         self._stopping = False
         self._open_channels: dict[int, PeerChannel] = {}
-        self._tcp_queries: dict[int, tuple[RetryingQuery, TcpQuery]] = {}
         self._selector: NativeSelector | None = None
         self._native: NativeThread | None = None
+        self._runtime: Runtime | None = None
         self._task: LoopTask | None = None
 
     def start(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._native = runtime.native('minidns-client', _dispatch_posts)
         self._selector = NativeSelector(self._native)
         self._task = self._native.spawn(self._run)
@@ -107,8 +111,6 @@ class ClientLoop:
             self._native.stop()
         if self._selector is not None:
             self._selector.close()
-        for _, tcp_query in self._tcp_queries.values():
-            tcp_query.close()
         for channel in self._open_channels.values():
             channel.sock.close()
 
@@ -172,9 +174,7 @@ class ClientLoop:
 
     def _run_once(self, ready: list[int]) -> None:
         for number in ready:
-            if number in self._tcp_queries:
-                self._continue_tcp(number)
-            elif number in self._open_channels:
+            if number in self._open_channels:
                 self._receive(self._open_channels[number])
         for _ in range(len(self._work)):
             work, arguments = self._work.popleft()
@@ -218,8 +218,6 @@ class ClientLoop:
                 if channel is not None:
                     if query.message is not None:
                         del channel.pending[query.id]
-                    if query in channel.tcp_queries:
-                        self._close_tcp(query, channel)
                     if channel.queue or channel.tcp_queue:
                         self._ready[channel] = None
                     elif not channel.pending:
@@ -236,8 +234,11 @@ class ClientLoop:
             heapq.heappush(self._timers, (at, next(self._order), timer))
 
     def _send_queued(self, channel: PeerChannel) -> None:
-        while channel.tcp_queue and len(channel.tcp_queries) < MAX_TCP_QUERIES:
-            self._ask_over_tcp(channel, channel.tcp_queue.popleft())
+        while channel.tcp_queue and channel.tcp_count < MAX_TCP_QUERIES:
+            query = channel.tcp_queue.popleft()
+            if query.over_tcp and query.try_deadline is not None:  # otherwise the try has ended while it waited
+                channel.tcp_count += 1
+                self.post(self._start_over_tcp, (query, query.tries, query.try_deadline - self._now))
         while channel.in_flight and channel.in_flight[0] + FIRST_RESEND <= self._now:
             channel.in_flight.popleft()  # lost: it is no longer in the server's buffer
         while channel.queue and len(channel.in_flight) < MAX_IN_FLIGHT:
@@ -328,48 +329,29 @@ class ClientLoop:
         for query in list(channel.pending.values()):
             self._apply(query, query.on_failure(error_text(error.errno), self._now))
 
-    def _ask_over_tcp(self, channel: PeerChannel, query: RetryingQuery) -> None:
-        """Ask over TCP, unless the try ended while the query waited for a connection."""
-        if not query.over_tcp or query.message is None or query in channel.tcp_queries:
-            return
-        assert self._selector is not None and self._native is not None
-        try:
-            tcp_query = TcpQuery(self._native.socket, channel.address, query.message)
-        except OSError as error:
-            self._apply(query, query.on_failure(f'over TCP: {error_text(error.errno)}', self._now))
-            return
-        channel.tcp_queries[query] = tcp_query
-        self._tcp_queries[tcp_query.fileno()] = query, tcp_query
-        self._selector.watch(tcp_query.fileno(), writing=True)
-
-    def _continue_tcp(self, number: int) -> None:
-        query, tcp_query = self._tcp_queries[number]
-        channel, was_writing = query.channel, tcp_query.writing
-        assert self._selector is not None and channel is not None
-        try:
-            message = tcp_query.advance()
-        except OSError as error:
-            self._close_tcp(query, channel)
-            self._apply(query, query.on_failure(f'over TCP: {error_text(error.errno)}', self._now))
-            return
-        if message is None:
-            if tcp_query.writing is not was_writing:
-                self._selector.watch(number, tcp_query.writing)
-            return
-        self._close_tcp(query, channel)
-        reply = query.read_reply(message, int(time.time()), over_tcp=True) if message[:2] == query.id else None
-        if reply is None or reply.truncated:
-            self._apply(query, query.on_failure('over TCP: no answer to the question', self._now, Reason.TIMEOUT))
-        else:
-            self._apply(query, query.on_reply(reply, self._now))
-
-    def _close_tcp(self, query: RetryingQuery, channel: PeerChannel) -> None:
-        assert self._selector is not None
-        tcp_query = channel.tcp_queries.pop(query)
-        del self._tcp_queries[tcp_query.fileno()]
-        self._selector.unwatch(tcp_query.fileno())
-        tcp_query.close()
+    def _end_over_tcp(self, query: RetryingQuery, tries: int, reply: SoaReply) -> None:
+        channel = query.channel
+        channel.tcp_count -= 1
         self._ready[channel] = None
+        if query.over_tcp and query.tries == tries:  # otherwise its time was over
+            self._apply(query, query.on_failure(reply.error, self._now, reply.reason or Reason.UNREACHABLE)
+                        if reply.answer is Answer.TIMEOUT else query.on_reply(reply, self._now))
+
+    # What follows is called in the runtime's threads.
+
+    def _start_over_tcp(self, queries: list[tuple[RetryingQuery, int, float]]) -> None:
+        assert self._runtime is not None
+        for query in queries:
+            self._runtime.spawn(self._ask_over_tcp, *query, name='minidns-over-tcp')
+
+    def _ask_over_tcp(self, query: RetryingQuery, tries: int, seconds: float) -> None:
+        peer = TcpPeer(query.peer.addresses[0], query.peer.port, query.peer.key)
+        try:
+            reply = soa_exchange.reply_over_tcp(peer, query.name, seconds)
+        except BackendError as error:
+            kind = Answer.TIMEOUT if isinstance(error, BackendUnreachable) else Answer.BAD
+            reply = SoaReply(kind, error=f'over TCP: {error}', reason=error.reason)
+        self.submit(self._end_over_tcp, query, tries, reply)
 
 
 def _dispatch_posts(posts: list[tuple[Callable[[list[Any]], None], Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Non-blocking UDP sockets, queries over TCP, and a selector that waits for any of them.
+"""Non-blocking UDP sockets, and a selector that waits for any of them.
 
 The sockets are the runtime's (green or not), or the operating system's for a native thread.
 """
@@ -6,7 +6,6 @@ The sockets are the runtime's (green or not), or the operating system's for a na
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import socket
 from typing import Any
@@ -57,79 +56,30 @@ def error_text(fd: int | None) -> str:
     return os.strerror(fd or 0).lower()
 
 
-class TcpQuery:
-    """One query over TCP (RFC 7766): a connection that sends *message* and reads one reply.
-
-    :param sockets: the module ``socket``, green or not
-    :ivar writing: True while it connects or sends, False while it receives
-    """
-
-    __slots__ = ('writing', '_sock', '_unsent', '_received')
-
-    def __init__(self, sockets: Any, address: tuple[str, int], message: bytes) -> None:
-        family = socket.AF_INET6 if ':' in address[0] else socket.AF_INET
-        self._sock = sockets.socket(family, socket.SOCK_STREAM)
-        self._unsent = len(message).to_bytes(2, 'big') + message
-        self._received = b''
-        self.writing = True
-        self._sock.setblocking(False)
-        self._sock.connect_ex(address)  # the result is read when the socket becomes writable
-
-    def fileno(self) -> int:
-        return int(self._sock.fileno())
-
-    def advance(self) -> bytes | None:
-        """Send or receive what is possible now; the reply, or None while it is incomplete.
-
-        :raises OSError: when the connection has failed
-        """
-        try:
-            if self.writing:
-                error = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                if error:
-                    raise OSError(error, os.strerror(error))
-                self._unsent = self._unsent[self._sock.send(self._unsent):]
-                self.writing = bool(self._unsent)
-                return None
-            length = 2
-            if len(self._received) >= 2:
-                length += int.from_bytes(self._received[:2], 'big')
-            chunk = self._sock.recv(length - len(self._received))
-        except BlockingIOError:
-            return None
-        if not chunk:
-            raise ConnectionResetError(errno.ECONNRESET, 'the server closed the connection')
-        self._received += chunk
-        return self._received[2:] if len(self._received) == length > 2 else None
-
-    def close(self) -> None:
-        self._sock.close()
-
-
 class NativeSelector:
-    """Waits in a native thread until one of the sockets can be read or written, or :meth:`wake` is called.
+    """Waits in a native thread until one of the sockets can be read, or :meth:`wake` is called.
 
     :param native: gives the modules ``select`` and ``socket`` that are not green
     """
 
     def __init__(self, native: NativeThread) -> None:
         self._poll = native.select.poll()
-        self._reading, self._writing = native.select.POLLIN, native.select.POLLOUT
+        self._reading = native.select.POLLIN
         self._inner, self._outer = native.socket.socketpair()
         self._inner.setblocking(False)
         self._outer.setblocking(False)
         self._is_woken = False
         self.watch(self._inner.fileno())
 
-    def watch(self, fd: int, writing: bool = False) -> None:
-        """Wait for the socket with this file descriptor from now on, to write or to read it, not both."""
-        self._poll.register(fd, self._writing if writing else self._reading)
+    def watch(self, fd: int) -> None:
+        """Wait for the socket with this file descriptor from now on."""
+        self._poll.register(fd, self._reading)
 
     def unwatch(self, fd: int) -> None:
         self._poll.unregister(fd)
 
     def wait(self, seconds: float | None) -> list[int]:
-        """Wait; the file descriptors that may be read or written."""
+        """Wait; the file descriptors that may be read."""
         ready = [fd for fd, _ in self._poll.poll(None if seconds is None else seconds * 1000)]
         if self._inner.fileno() in ready:
             ready.remove(self._inner.fileno())

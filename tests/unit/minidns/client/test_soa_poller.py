@@ -228,7 +228,7 @@ def test_more_truncated_answers_than_connections_are_fetched_one_after_the_other
     polling.start_many(peer, 50)
     wait_until(lambda: len(polling.results) == 50, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS} and len(server.queries) == 100
-    assert not polling._loop._tcp_queries
+    assert not polling._loop._channels[peer.addresses[0], peer.port].tcp_count
 
 
 def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> None:
@@ -245,7 +245,7 @@ def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> Non
     over.set()
     assert (result.answer, result.error) == (Answer.TIMEOUT, 'no answer within 0.1 s')
     polling.settled()
-    assert not polling._loop._tcp_queries
+    assert not polling._loop._channels[peer.addresses[0], peer.port].tcp_count
 
 
 def test_what_is_ordered_at_the_end_is_started_and_its_result_is_told(polling: Polling) -> None:
@@ -282,7 +282,7 @@ def always(**facts: Any) -> Script:
     (always(rcode=dns.rcode.REFUSED), Answer.NO_ZONE, Reason.NO_ZONE, 'no such zone'),
     (always(flags=dns.flags.TC), Answer.TIMEOUT, Reason.TIMEOUT, 'over TCP: no answer to the question'),
     (lambda query, over_tcp: [] if over_tcp else always(flags=dns.flags.TC)(query, False), Answer.TIMEOUT,
-     Reason.UNREACHABLE, 'over TCP: connection reset by peer'),
+     Reason.UNREACHABLE, 'over TCP: connection failed: the server closed the connection'),
 ], ids=['REFUSED', 'truncated over TCP too', 'closes TCP'])
 def test_answers_that_are_no_serial(polling: Polling, script: Script, answer: Answer, reason: Reason,
                                     error: str) -> None:
