@@ -90,7 +90,8 @@ class PeriodicLoops:
         self._runtime = runtime
         self._stopping = threading.Event()
         self.serial_audit = SerialAudit(manager, runtime)
-        self._wakeable: dict[str, Wakeable] = {'due': manager.reconciler.due_timer, 'members': registry}
+        self._wakeable: dict[str, Wakeable] = {
+            'due': manager.reconciler.due_timer, 'undecided': manager.reconciler.undecided_timer, 'members': registry}
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
 

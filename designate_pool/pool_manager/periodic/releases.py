@@ -33,8 +33,9 @@ from designate_pool.storage.sql.entities import chunks
 from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
-#: Seconds between two looks, and between two in a pool without stages, which may have had some before.
-INTERVAL, WITHOUT_STAGES = 1.0, 60.0
+#: Seconds between two looks, and between two in a pool without stages, which may have had some before; and until it
+#: is noticed that such a pool has got some.
+INTERVAL, WITHOUT_STAGES, NOTICED = 1.0, 60.0, 5.0
 #: Zones that are verified at the same time: a server that does not answer holds up no other zone.
 WORKERS = 16
 
@@ -84,7 +85,7 @@ class Releases:
         if manager.pool.release_stages:
             self._rests_until = 0.0
         elif time.monotonic() < self._rests_until:
-            return INTERVAL
+            return NOTICED
         ids = dict.fromkeys(manager.storage.read(domain_store.released, manager.pool.name))
         self._verified = {key: value for key, value in self._verified.items() if key in ids}
         for part in chunks(ids):

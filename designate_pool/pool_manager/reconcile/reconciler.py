@@ -64,8 +64,10 @@ BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 CATALOG_PATIENCE = 5
 #: The resolution of the times at which due rows are looked for.
 SLOTS_PER_SECOND = 100
-#: Seconds after which an undecided domain is read and weighed again that waits for polls in flight.
+#: Seconds after which undecided domains are read and weighed again that wait for polls in flight.
 PAUSE = 0.2
+#: Seconds until it is looked whether there are any, although nothing has said so.
+IDLE_INTERVAL = 60.0
 #: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
 _POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
 
@@ -101,6 +103,7 @@ class Reconciler:
         self.due_timer = DueTimer()
         self.recent = RecentStates()
         self.undecided: set[str] = set()
+        self.undecided_timer = UndecidedTimer()
         self._catalog_rests_until = 0.0  # monotonic
 
     @contextlib.contextmanager
@@ -192,7 +195,9 @@ class Reconciler:
         polled = {state.domain.id for state in states if state.is_recalled and state.domain.id in weighed.undecided
                   and any(state.domain.id in worker.polls for worker in self.workers.values())}
         self.undecided.difference_update([report.domain_id for report in weighed.reports])
-        self.undecided.update(polled)
+        if polled:
+            self.undecided.update(polled)
+            self.undecided_timer.wake()
         self._to_weigh.put(*(key for key in weighed.undecided if key not in polled))
         if weighed.finished:
             self._storage.run(server_statuses.purge_domains, weighed.finished, members.tracked, self._storage.now())
@@ -206,7 +211,7 @@ class Reconciler:
         due = list(self.undecided)
         self.undecided.difference_update(due)
         self._to_weigh.put(*due)
-        return PAUSE
+        return IDLE_INTERVAL
 
     def _send_reports(self, reports: Sequence[Report]) -> None:
         try:
@@ -450,6 +455,15 @@ def _of_release(state: DomainState, who: tuple[Sequence[str], int, Sequence[str]
         dataclasses.replace(row, serial_number=before.serial) if not state.is_later(row.server_id)
         and row.serial_number is not None and newer(row.serial_number, before.serial) else row
         for row in state.rows.values()], *who)
+
+
+class UndecidedTimer(Wakeable):
+    """When undecided domains are weighed again."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait to be woken, and then for :data:`PAUSE`."""
+        super().wait(seconds)
+        time.sleep(PAUSE)
 
 
 class DueTimer(Wakeable):

@@ -30,6 +30,7 @@ from designate_pool.model import (Answer, Context, Domain, Outcome, PageRequest,
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic
+from designate_pool.pool_manager.reconcile.reconciler import PAUSE
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.protocol.soa_query import SoaReply
@@ -323,7 +324,7 @@ class ManagerProcess:
         for name, run in (('unsettled', loops.run_unsettled), ('probe', loops.run_probes),
                           # Nothing wakes these here.
                           ('due', lambda: min(loops.run_due(), periodic.UNSETTLED_INTERVAL)),
-                          ('undecided', self.manager.reconciler.weigh_undecided),
+                          ('undecided', lambda: min(self.manager.reconciler.weigh_undecided(), PAUSE)),
                           ('claims', self.manager.extend_claims), ('audit', loops.serial_audit.run),
                           ('members', lambda: min(loops.run_members(), periodic.UNSETTLED_INTERVAL)),
                           ('filling', loops._join_and_drain.run),

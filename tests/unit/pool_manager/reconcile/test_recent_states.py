@@ -79,11 +79,13 @@ def test_a_row_that_another_has_changed_is_read_again(pool: ScriptedPool) -> Non
 @all_needed
 def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool: ScriptedPool) -> None:
     domain, asked = begun(pool)
-    other = pool.new_manager('two')
+    other, timer = pool.new_manager('two'), pool.manager.reconciler.undecided_timer
     other.queue_results([pool.poll(asked[A])])
     other.queue_results([pool.poll(asked[B])])
+    assert not timer._woken.is_set()
     pool.manager.queue_results([pool.poll(asked[C])])
     assert pool.get(domain).status is Status.PENDING, 'it does not know of the others'
+    assert timer._woken.is_set()
     pool.manager.reconciler.weigh_undecided()
     assert pool.get(domain).status is Status.ACTIVE
 
