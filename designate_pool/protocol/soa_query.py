@@ -10,7 +10,6 @@ required signature, is *doubtful*: the caller repeats the query over TCP, where 
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import NamedTuple
 
@@ -23,11 +22,6 @@ from designate_pool.protocol import soa_rdata, tsig, wire
 _HEADS = {opcode: wire.HEADER.pack(0, opcode << 11 | flags, 1, 0, 0, 0)[2:]
           for opcode, flags in ((wire.QUERY, 0), (wire.NOTIFY, wire.AA))}
 _QUESTION = wire.QUESTION.pack(wire.SOA, wire.IN)
-#: Flags and counts of nearly every good answer: authoritative, one question, one answer; RA set or not.
-PLAIN_HEADERS = frozenset(bytes(((wire.QR | wire.AA) >> 8, low, 0, 1, 0, 1)) for low in (0x00, 0x80))
-#: How the record of such an answer begins: an owner that points to the question, the type SOA and the class IN; TTL and
-#: length of the rdata follow.
-RECORD_START = wire.TO_QUESTION + _QUESTION
 # The bit that makes a letter a capital; lengths of labels are below the letters.
 _CASE_BITS = bytes(0x20 if 97 <= octet <= 122 else 0 for octet in range(256))
 _NO_ZONE = {wire.REFUSED, wire.NXDOMAIN, wire.NOTAUTH}
@@ -80,10 +74,6 @@ def read_reply(message: bytes, template: bytes, key: Key | None = None, mac: byt
         are not forged
     """
     is_notify = template.startswith(_HEADS[wire.NOTIFY])
-    if key is None and not is_notify:
-        serial = _plain_serial(message, template if sent is None else sent)
-        if serial is not None:
-            return SoaReply(Answer.SERIAL, serial)
     flags = _flags(message, template, key)
     if flags is None:
         return None
@@ -107,26 +97,6 @@ def read_reply(message: bytes, template: bytes, key: Key | None = None, mac: byt
     if sent is None or is_signed:
         return reply
     return reply._replace(doubtful=key is not None or message[12:len(sent) + 2] != sent[10:])
-
-
-def _plain_serial(message: bytes, template: bytes) -> int | None:
-    """The serial in an answer of the usual form, as most are; None for any other, which is parsed in full."""
-    start = len(template) + 14
-    if message[2:8] not in PLAIN_HEADERS or not message.startswith(template[10:] + RECORD_START, 12):
-        return None
-    end = start + int.from_bytes(message[start - 2:start], 'big')
-    if end > len(message) or not _are_two_names(message[start:end - 20]):
-        return None
-    return int.from_bytes(message[end - 20:end - 16], 'big')
-
-
-@functools.lru_cache(1024)
-def _are_two_names(octets: bytes) -> bool:
-    """Whether the names of a SOA record end where its numbers begin; the zones of a pool have few different ones."""
-    try:
-        return wire.skip_name(octets, wire.skip_name(octets, 0)) == len(octets)
-    except wire.Malformed:
-        return False
 
 
 def _flags(message: bytes, template: bytes, key: Key | None) -> int | None:
