@@ -19,14 +19,13 @@ from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.service import Central
 from designate_pool.errors import SHARED, Forbidden, InvalidField
-from designate_pool.model import Context, Domain, PageRequest, Pool
+from designate_pool.model import Context, Domain, PageRequest
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.settings import ApiSettings
 from designate_pool.storage.sql.database import Storage
 
 #: For whole zones that are no zone file: these are held in memory.
 WHOLE_ZONE_LIMIT = 32 << 20
-_PAGE = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,13 +115,3 @@ def show_all(req: falcon.Request, entries: Iterable[Any]) -> Json:
     """A list that is not read in pages."""
     form = req.context.operation.answers[200]
     return {form.key: [form.entry.show(entry, req.prefix) for entry in entries], 'links': {'self': req.url}}
-
-
-def find_all_pools(central: Central, context: Context) -> list[Pool]:
-    """All pools, by name."""
-    pools: list[Pool] = []
-    while page := central.find_pools(context, marker=pools[-1].id if pools else None, limit=_PAGE):
-        pools += page
-        if len(page) < _PAGE:
-            break
-    return pools

@@ -7,7 +7,7 @@ import falcon
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
-from designate_pool.api.resources.base import Api, calls, find_all_pools
+from designate_pool.api.resources.base import Api, calls
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, TEXT, TEXTS, VERSIONED,
                                                AnswerForm, Json, ListAnswer, maybe, rows)
@@ -16,6 +16,7 @@ from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.views.zone_servers import SERVER_IDENTITY
 from designate_pool.errors import Conflict
 from designate_pool.model import Comparison, Reloaded, ServerReport, dashed
+from designate_pool.storage.zones import pools as pool_store
 
 _ONE = '/v2/servers/{server_id}'
 FILTERS = {'pool_id': RequestField(request_fields.identifier)}
@@ -78,7 +79,8 @@ OPERATIONS.add('POST', f'{_ONE}/drain', 'Drain a server: take it out of the pool
                 query=FILTERS)
 def list_servers(api: Api, req: falcon.Request, resp: falcon.Response) -> Json:
     pool_id, context = request.query(req).get('pool_id'), requester(req)
-    pools = find_all_pools(api.central, context) if pool_id is None else [api.central.get_pool(context, pool_id)]
+    pools = [pool for pool, _ in api.storage.read(pool_store.every)] if pool_id is None else [
+        api.central.get_pool(context, pool_id)]
     reports = [report for pool in pools for report in api.central.report_servers(context, pool.name)]
     return {'servers': [_reported(report, req.prefix) for report in reports], 'links': {'self': req.url}}
 

@@ -12,7 +12,7 @@ import falcon
 
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import envelope, request
-from designate_pool.api.resources.base import Api, find_all_pools
+from designate_pool.api.resources.base import Api
 from designate_pool.api.resources.zone_servers import explain_domain
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, Operations
@@ -22,6 +22,7 @@ from designate_pool.model import Audit, Context, Domain, Freeze, PageRequest, da
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import quotas
 
 HTML = 'text/html; charset=utf-8'
@@ -47,7 +48,7 @@ def answer_error(req: falcon.Request, resp: falcon.Response, error: PoolError, p
 def show_status(api: Api, req: falcon.Request, resp: falcon.Response) -> None:
     name, context = request.query(req).get('pool', api.pool_name), pool_requester(req)
     reports = api.central.report_servers(context, name)
-    pools = {pool.name: pool for pool in find_all_pools(api.central, context)}
+    pools = {pool.name: pool for pool, _ in api.storage.read(pool_store.every)}
     others = {other: (api.central.report_servers(context, other), len(api.storage.read(
         dashboard.in_error, other, FAILURES, context.scope))) for other in pools if other != name}
     freeze = Freeze.parse(pools[name].freeze) if name in pools else None
