@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.fixtures.mixed import MAKES, Mixed
 
 CATALOG = 'catalog.pool.example.'
 NAMES = [f'listed{number}.example.com.' for number in range(50)]
+POOL = {'manager': {'catalog_zone': CATALOG}}
 
 
 @pytest.fixture(scope='module')
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
-    folder = tmp_path_factory.mktemp('mixed')
-    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', manager={'catalog_zone': CATALOG}) as running:
-        running.import_all(NAMES)
-        running.wait_for_all()
-        yield running
-        running.stack.must_be_sound()
+def pool(pool: Mixed) -> Mixed:
+    pool.import_all(NAMES)
+    pool.wait_for_all()
+    return pool
 
 
 def test_from_the_control_channel_to_the_catalog_and_back(pool: Mixed) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,13 +16,7 @@ from testing.processes import wait_until
 from tests.fixtures.commands import wait
 from tests.fixtures.mixed import MAKES, Mixed
 
-
-@pytest.fixture(scope='module')
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
-    folder = tmp_path_factory.mktemp('mixed')
-    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', manager={'periodic_sync_interval': '3600'}) as running:
-        yield running
-        running.stack.must_be_sound()
+POOL = {'manager': {'periodic_sync_interval': '3600'}}
 
 
 @pytest.mark.parametrize('make', MAKES)

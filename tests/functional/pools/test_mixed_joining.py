@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.fixtures.mixed import MAKES, Mixed
 
 LATE = 'pdns'
 NAMES = [f'domain{number}.example.org.' for number in range(120)]
+POOL = {'makes': tuple(make for make in MAKES if make != LATE), 'manager': {'delete_zones_of_removed_servers': 'true'}}
 
 
 @pytest.fixture(scope='module')
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+def pool(pool: Mixed) -> Mixed:
     """With the domains, and then a server that comes late."""
-    folder = tmp_path_factory.mktemp('mixed')
-    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', makes=all_but(LATE),
-               manager={'delete_zones_of_removed_servers': 'true'}) as running:
-        running.import_all(NAMES)
-        running.wait_for_all()
-        joins(running, LATE)
-        yield running
-        running.stack.must_be_sound()
+    pool.import_all(NAMES)
+    pool.wait_for_all()
+    joins(pool, LATE)
+    return pool
 
 
 @pytest.mark.parametrize('make', MAKES)

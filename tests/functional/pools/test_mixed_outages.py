@@ -5,20 +5,12 @@ Three of the four servers are enough for a change to be ACTIVE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from testing.processes import wait_until
 from tests.fixtures.mixed import MAKES, Mixed
 
-
-@pytest.fixture(scope='module')
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
-    folder = tmp_path_factory.mktemp('mixed')
-    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', threshold=75) as running:
-        yield running
-        running.stack.must_be_sound()
+POOL = {'threshold': 75}
 
 
 @pytest.mark.parametrize('make', MAKES)

@@ -8,21 +8,12 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator
 
 import dns.xfr
 import pytest
 
 from testing.processes import patience, wait_until
 from tests.fixtures.mixed import MAKES, Mixed, for_all
-
-
-@pytest.fixture(scope='module')
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
-    folder = tmp_path_factory.mktemp('mixed')
-    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite') as running:
-        yield running
-        running.stack.must_be_sound()
 
 
 def test_create_change_and_delete(pool: Mixed) -> None:
