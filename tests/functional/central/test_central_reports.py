@@ -1,4 +1,4 @@
-"""What the pool managers report and read, on each database."""
+"""What the pool managers report and read."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
 from testing.databases import count_statements
 from tests.fixtures.central import WHO, WWW, Clock, create, rows, succeed
-
-pytestmark = pytest.mark.all_databases
 
 
 class TestReports:
@@ -41,6 +39,7 @@ class TestReports:
         assert rows(database, first) == [('192.0.2.1', 'NONE', 'ACTIVE'), ('192.0.2.2', 'NONE', 'ACTIVE'),
                                          ('192.0.2.9', 'ADD', 'PENDING')]
 
+    @pytest.mark.all_databases
     def test_records_across_the_wrap_of_serials(self, central: Central, database: Storage, clock: Clock) -> None:
         clock.now = 4294967000.0
         domain = create(central, 'example.com.', WWW)
@@ -69,6 +68,7 @@ class TestReports:
         assert counter.total() == 2, counter
         assert central.get_domain(WHO, domain.id) == first
 
+    @pytest.mark.all_databases
     def test_many_reports_are_few_statements(self, central: Central, database: Storage) -> None:
         made = [create(central, f'd{number}.example.') for number in range(30)]
         gone = [central.delete_domain(WHO, each.id) for each in made[20:]]
@@ -104,6 +104,7 @@ class TestReports:
 
 
 class TestForThePoolManager:
+    @pytest.mark.all_databases
     def test_what_it_reads(self, central: Central, database: Storage) -> None:
         made = sorted((create(central, f'd{number}.example.') for number in range(5)), key=lambda each: each.id)
         served = succeed(central, made[0])
@@ -136,6 +137,7 @@ class TestSerialsThatWereNeverIssued:
         assert central.raise_serial_above(WHO, domain.id, domain.serial + 1000) == after
         assert succeed(central, after).status is Status.ACTIVE
 
+    @pytest.mark.all_databases
     def test_the_farthest_is_reached_in_two_steps(self, central: Central) -> None:
         domain = create(central, 'example.com.', WWW)
         farthest = (domain.serial + HALF - 1) % SPACE

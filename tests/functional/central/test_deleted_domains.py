@@ -1,4 +1,4 @@
-"""Deleted domains that are restored, or purged, on each database."""
+"""Deleted domains that are restored, or purged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import pools as pool_store
 from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, contents, create, refused, started, succeed
 
-pytestmark = pytest.mark.all_databases
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 SERVER = new_id()
 
@@ -37,6 +36,7 @@ def listed(central: Central, who: Context = RED) -> list[str]:
     return [each.id for each in central.find_deleted_domains(who)]
 
 
+@pytest.mark.all_databases
 def test_a_restored_domain_is_as_it_was(central: Central, caller: Caller) -> None:
     domain = succeed(central, create(central, 'example.com.', WWW, who=RED))
     www, = central.find_recordsets(RED, domain.id, PageRequest({'name': 'www.example.com.'}))
@@ -87,6 +87,7 @@ def test_versions_are_shown_to_the_owner_of_their_time(central: Central) -> None
     assert kinds(WHO) == ['DELETE', 'CREATE']
 
 
+@pytest.mark.all_databases
 def test_twice_and_by_a_request_whose_answer_was_lost(central: Central) -> None:
     domain, serials = create(central, who=RED), []
     for _ in range(3):
@@ -176,6 +177,7 @@ def test_records_that_belong_to_a_zone_above_or_below_since(central: Central) ->
     central.restore_domain(RED, domain.id)
 
 
+@pytest.mark.all_databases
 def test_quotas_and_lists(database: Storage, caller: Caller, clock: Clock) -> None:
     for counts in (False, True):
         with started(database, caller, count_deleted_zones=counts, quota_zones=1) as central:

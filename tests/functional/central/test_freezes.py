@@ -24,7 +24,6 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains, versions
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused, started, succeed
 
-pytestmark = pytest.mark.all_databases
 ADMIN = Context(all_projects=True, user='admin')
 
 
@@ -94,6 +93,7 @@ def frozen(central: Central, database: Storage) -> Frozen:
     return Frozen(central, database)
 
 
+@pytest.mark.all_databases
 def test_servers_have_nothing_that_was_written_under_a_freeze(frozen: Frozen, clock: Clock, caller: Caller) -> None:
     central = frozen.central
     changed = succeed(central, frozen.zone('changed.example.'))

@@ -20,8 +20,6 @@ from designate_pool.storage.sql.schema import domains, records, recordsets, zone
 from designate_pool.storage.zones import versions
 from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, create, started
 
-pytestmark = pytest.mark.all_databases
-
 MOST = 1000
 
 
@@ -109,6 +107,7 @@ def test_a_new_domain_has_nothing_to_tell_but_its_present_serial(zone: Zone) -> 
     assert zone.since(serial) == []
 
 
+@pytest.mark.all_databases
 def test_random_changes_lead_from_every_serial_to_now(zone: Zone, clock: Clock) -> None:
     dice = random.Random(1995)
     held: dict[tuple[str, str], list[str]] = {}
@@ -146,6 +145,7 @@ def test_what_changes_the_soa_cuts_the_journal(zone: Zone, values: dict[str, obj
     assert zone.leads_from(cut)
 
 
+@pytest.mark.all_databases
 def test_serials_go_round(zone: Zone) -> None:
     def near_the_end(tx: Tx) -> None:
         tx.execute(sa.update(domains).where(domains.c.id == zone.id).values(serial=4294967294))
@@ -195,6 +195,7 @@ def test_name_servers_with_the_same_primary_leave_the_journal_as_it_is(zone: Zon
     assert zone.leads_from(first)
 
 
+@pytest.mark.all_databases
 def test_differences_of_several_zones_are_read_together(central: Central, database: Storage, clock: Clock) -> None:
     zones = [Zone(central, database, create(central, f'{label}.example.com.')) for label in 'abc']
     for number in range(1, 8):
@@ -212,6 +213,7 @@ def test_differences_of_several_zones_are_read_together(central: Central, databa
     assert database.read(versions.steps, spans, records - 1) is None
 
 
+@pytest.mark.all_databases
 def test_a_difference_longer_than_wanted_is_not_read(zone: Zone) -> None:
     first = zone.put('a.', '192.0.2.1')
     second = zone.put('b.', *(f'192.0.2.{number}' for number in range(1, 11)))
@@ -223,6 +225,7 @@ def test_a_difference_longer_than_wanted_is_not_read(zone: Zone) -> None:
     assert zone.database.read(versions.steps, [span], 9) == {span: zone.since(second)}
 
 
+@pytest.mark.all_databases
 def test_no_journal_is_longer_than_the_configuration_says(small: Central, database: Storage) -> None:
     zone = Zone(small, database, create(small, 'example.com.', WWW))
     for number in range(1, 60):
@@ -247,6 +250,7 @@ def test_a_change_larger_than_a_whole_journal_cuts_it(small: Central, database: 
     assert not zone.leads_from(large)
 
 
+@pytest.mark.all_databases
 def test_what_is_too_old_goes_and_the_rest_still_leads(zone: Zone, database: Storage, clock: Clock) -> None:
     old = [zone.put('a.', f'192.0.2.{number}') for number in range(1, 6)]
     clock.now += 3000
@@ -301,6 +305,7 @@ class History(Zone):
                 for name, rtype, ttl, data in rows}
 
 
+@pytest.mark.all_databases
 def test_contents_are_known_at_every_serial_whatever_changed_them(central: Central, database: Storage,
                                                                   clock: Clock) -> None:
     dice = random.Random(2038)

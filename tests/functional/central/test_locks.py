@@ -12,7 +12,6 @@ from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, RecordChange, RecordSet
 from tests.fixtures.central import WHO, contents, create, refused
 
-pytestmark = pytest.mark.all_databases
 RED, GUEST = Context(project_id='red'), Context(project_id='guest')
 A = {'name': 'new.example.com.', 'type': 'A', 'records': ['192.0.2.7']}
 #: What changes a zone, or its recordset www.

@@ -239,7 +239,6 @@ def states(central: Central, domain: Domain) -> list[str]:
     return sorted(f'{key.role} {key.state}' for key in central.dnssec.show(RED, domain.id).keys)
 
 
-@pytest.mark.all_databases
 def test_keys_live_from_the_first_signature_to_the_end_of_signing(central: Central, database: Storage,
                                                                   clock: Clock) -> None:
     domain = create(central, 'example.com.', *((f'host{number}.example.com.', 'A', ['192.0.2.1'])
@@ -296,7 +295,6 @@ def test_keys_live_from_the_first_signature_to_the_end_of_signing(central: Centr
     central.delete_domain(RED, domain.id)
 
 
-@pytest.mark.all_databases
 def test_a_restored_zone_is_signed_anew_with_its_keys(central: Central, database: Storage, clock: Clock) -> None:
     domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
     tags = {key.tag for key in central.dnssec.enable(RED, domain.id).keys}
@@ -607,7 +605,6 @@ def test_keys_with_which_a_zone_would_not_be_valid_are_refused(central: Central,
     assert refused(central.dnssec.import_keys, RED, domain.id, [same_tag]) == 'key_tag_present'
 
 
-@pytest.mark.all_databases
 def test_a_restored_database_signs_with_no_key_before_it_is_known_to_be_the_one_that_is_relied_on(
         central: Central, database: Storage, clock: Clock, tmp_path: pathlib.Path,
         monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1032,7 +1029,6 @@ def signals(central: Central, zone: Domain) -> dict[str, set[str]]:
     return told
 
 
-@pytest.mark.all_databases
 def test_keys_are_told_in_the_signed_zones_of_the_project_that_the_policy_names(
         central: Central, database: Storage, clock: Clock) -> None:
     blue = Context(project_id='blue', user='blue', may_nest=True)
@@ -1255,7 +1251,6 @@ def test_a_key_is_rolled_though_signatures_are_renewed_more_often_than_its_ttl(
         check(database, clock, domain)
 
 
-@pytest.mark.all_databases
 @pytest.mark.parametrize('ahead', [3 * 86400, 300 * 86400])
 def test_signatures_that_begin_in_the_future_are_renewed_when_the_clock_is_right_again(
         central: Central, database: Storage, clock: Clock, ahead: float) -> None:

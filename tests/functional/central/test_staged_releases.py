@@ -26,7 +26,6 @@ from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.zones import domains, versions
 from tests.fixtures.central import WHO, Caller, Clock, create, refused, started
 
-pytestmark = pytest.mark.all_databases
 ADMIN = Context(all_projects=True, user='admin')
 LAST = 3
 #: Serial and addresses of a zone, and whether it is in the catalog zone, for the servers of a stage.
@@ -179,6 +178,7 @@ def test_a_deletion_under_a_freeze_goes_on_though_there_are_no_stages_any_more(s
     assert (state.domain.action, state.domain.release_state, state.released) == (Action.DELETE, None, None)
 
 
+@pytest.mark.all_databases
 @pytest.mark.parametrize('verb', ['deletion', 'change'])
 @pytest.mark.parametrize('what', ['created', 'released', 'served'])
 def test_what_is_written_while_a_freeze_ends_is_released(staged: Staged, monkeypatch: pytest.MonkeyPatch, what: str,
@@ -353,6 +353,7 @@ def test_an_abort_waits_for_approval_where_changes_do(staged: Staged) -> None:
     assert staged.all_seen(zone) == [(staged.get(zone).serial, *former[1:])] * LAST
 
 
+@pytest.mark.all_databases
 def test_the_history_of_a_zone_that_is_always_released_is_cut(database: Storage, caller: Caller) -> None:
     with started(database, caller, history_records=10) as central:
         staged = Staged(central, database)

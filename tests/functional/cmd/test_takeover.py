@@ -135,7 +135,6 @@ def test_a_copy_has_what_designate_has(ours: Storage, designate: Storage, manage
     assert {(str(row.task), str(row.status)) for row in our_records.values()} == {('NONE', 'ACTIVE')}
 
 
-@pytest.mark.all_databases
 def test_a_copy_has_the_pool_and_the_lists(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> None:
         zone = theirs.insert_zone(tx, 'example.com.')
@@ -202,7 +201,6 @@ def test_nothing_is_copied_over_zones_that_servers_get_from_here(ours: Storage, 
     assert 'the servers of the pool default get its zones from here already (fake:127.0.0.1:53)' in errors
 
 
-@pytest.mark.all_databases
 def test_a_secondary_zone_is_copied_as_its_masters_had_it(ours: Storage, designate: Storage,
                                                           manage: Manage, tmp_path: pathlib.Path) -> None:
     def fill(tx: Tx) -> str:
@@ -323,7 +321,6 @@ def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(ours: Storage, 
     assert not rows(ours, schema.domains)
 
 
-@pytest.mark.all_databases
 def test_for_which_resources_records_are_there_is_copied(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str, str]:
         zone = theirs.insert_zone(tx, '2.0.192.in-addr.arpa.')
@@ -361,7 +358,6 @@ def test_for_which_resources_records_are_there_is_copied(ours: Storage, designat
     assert found() == {of_ptr, *(each for each in of_instances if '3333' in each[5])}
 
 
-@pytest.mark.all_databases
 def test_two_pools_are_copied_in_one_run(ours: Storage, designate: Storage, manage: Manage,
                                          tmp_path: pathlib.Path) -> None:
     silver = '5' * 32
@@ -481,7 +477,6 @@ def test_recordsets_go_with_a_zone_that_was_transferred(ours: Storage, designate
     assert manage('follow', '--once') == (0, '', '')
 
 
-@pytest.mark.all_databases
 def test_the_key_of_a_zone_goes_with_it(ours: Storage, designate: Storage, manage: Manage) -> None:
     def fill(tx: Tx, name: str) -> str:
         zone = theirs.insert_zone(tx, name)
@@ -504,7 +499,6 @@ def test_the_key_of_a_zone_goes_with_it(ours: Storage, designate: Storage, manag
     assert [row.resource_id for row in rows(ours, schema.tsigkeys).values()] == [zone]
 
 
-@pytest.mark.all_databases
 def test_entries_of_lists_that_are_here_already_stay(ours: Storage, designate: Storage, manage: Manage) -> None:
     """Where a pool of the database is in service, its lists are not Designate's alone."""
     zone = designate.run(theirs.insert_zone, 'example.com.')
