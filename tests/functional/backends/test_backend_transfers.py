@@ -42,17 +42,6 @@ def test_zone_is_transferred_and_follows(start: Start, primary: Primary) -> None
                    'it is listed with its serial')
 
 
-def test_transfer_and_notify_with_a_key(start: Start, keyed_primary: Primary) -> None:
-    keyed_primary.publish('example.com.', zone_text(7))
-    server = start(keys=[KEY])
-    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY)) as backend:
-        assert backend.create_domain(a_domain()).ok
-        assert not [finding for finding in backend.check() if 'TSIG' in finding.what or finding.serious]
-    wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
-    keyed_primary.publish('example.com.', zone_text(8))
-    wait_until(lambda: server.follows('example.com.', 8, key=KEY), 'the change is served')
-
-
 def test_lost_zones_are_created_again(start: Start, primary: Primary) -> None:
     primary.publish('example.com.', zone_text(3))
     server = start()

@@ -10,15 +10,19 @@ from typing import Any
 
 import pytest
 
-from designate_pool.cli.commands.zone_files import BATCH
+from designate_pool.cli.commands import zone_files
 
 Batch = Callable[..., tuple[int, dict[str, tuple[str, str]], str]]
 ZONE = '$ORIGIN {}\n@ 60 SOA ns1.example.net. hostmaster.example.net. 1 60 60 60 60\n'
+#: How many files are sent together.
+BATCH = 10
 
 
 @pytest.fixture
-def batch(run: Callable[..., Any]) -> Batch:
+def batch(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Batch:
     """The exit code, by the names of files their outcomes and messages, and what is on standard error."""
+    monkeypatch.setattr(zone_files, 'BATCH', BATCH)
+
     def batch(*words: str, **options: str) -> tuple[int, dict[str, tuple[str, str]], str]:
         ran = run('zone', 'import', 'batch', *words, '-f', 'csv', **options)
         return ran.code, {pathlib.Path(row['file']).name: (row['status'], row['message'])

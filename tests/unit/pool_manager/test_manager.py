@@ -111,30 +111,6 @@ def test_one_server_dead_at_delete_is_reported_at_the_threshold_and_finished_lat
     assert pool.rows(domain) == {}
 
 
-@pytest.mark.parametrize('order', [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
-def test_delete_then_create_of_a_name_with_casts_in_every_order(pool: ScriptedPool, order: tuple[int, ...]) -> None:
-    pool.lose_casts = True
-    first = pool.create()
-    going = pool.central.delete_domain(CONTEXT, first.id)
-    second = pool.create()
-    pool.lose_casts = False
-    casts = [lambda: pool.endpoint.create_domain(CONTEXT, first), lambda: pool.endpoint.delete_domain(CONTEXT, going),
-             lambda: pool.endpoint.create_domain(CONTEXT, second)]
-    for number in order:
-        casts[number]()
-        pool.deliver()
-    assert pool.get(first).status is Status.DELETED and pool.get(second).status is Status.ACTIVE
-    assert [pool.serial(server) for server in SERVERS] == [second.serial] * 3
-
-
-def test_a_server_that_lost_its_zones_gets_them_again_and_only_that_server(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    pool.servers[SERVERS[1]].zones.clear()
-    changed = pool.change(domain)
-    assert pool.serial(SERVERS[1]) == changed.serial
-    assert [len(pool.servers[server].calls) for server in SERVERS] == [1, 2, 1]
-
-
 def test_a_report_that_central_never_got_is_sent_again(pool: ScriptedPool, clock: Clock,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     def deaf(context: Context, reports: Any) -> None:
@@ -160,15 +136,6 @@ def test_polls_are_repeated_but_for_those_of_a_server_that_may_be_fetching(pool:
     later(pool, clock, 2)
     assert pool.get(domain).reported_serial == changed.serial
     assert not any(row.next_attempt_at for row in pool.rows(domain).values())
-
-
-def test_a_new_server_of_the_pool_is_given_every_domain_by_the_sweep(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    pool.storage.run(pool_servers.purge, SERVERS[2], [domain.id])
-    pool.servers[SERVERS[2]].zones.clear()
-    pool.sweep()
-    pool.deliver()
-    assert pool.serial(SERVERS[2]) == domain.serial
 
 
 WHERE = ('192.0.2.53', '192.0.2.54:5300')

@@ -34,38 +34,6 @@ def check(pool: ScriptedPool, domain: Domain) -> None:
     assert set(others) <= {Status.DELETED}
 
 
-@all_needed
-def test_after_the_deletion_twice(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    for _ in range(2):
-        pool.delete(domain)
-        assert [pool.serial(server) for server in SERVERS] == [None] * 3
-        restore(pool, domain)
-        check(pool, domain)
-
-
-@pytest.mark.parametrize('wiped', [False, True])
-def test_while_a_server_is_dead(pool: ScriptedPool, clock: Clock, wiped: bool) -> None:
-    domain = pool.create()
-    pool.servers[A].dead = True
-    pool.delete(domain)
-    assert pool.get(domain).status is Status.DELETED
-    for _ in range(2):
-        back = restore(pool, domain)
-        assert pool.get(domain).status is Status.ACTIVE
-        pool.delete(back)
-    back = restore(pool, domain)
-    if wiped:
-        pool.servers[A].zones.clear()
-    pool.servers[A].dead = False
-    pool.servers[A].calls.clear()
-    later(pool, clock, 400)
-    check(pool, domain)
-    assert [verb for verb, _ in pool.servers[A].calls] == ['create']
-    pool.delete(domain)
-    assert pool.rows(domain) == {} and [pool.serial(server) for server in SERVERS] == [None] * 3
-
-
 @pytest.mark.parametrize('again', [False, True], ids=['', 'deleted and restored again'])
 @all_needed
 def test_while_the_call_that_deletes_it_is_queued(pool: ScriptedPool, clock: Clock, again: bool) -> None:
@@ -84,16 +52,6 @@ def test_while_the_call_that_deletes_it_is_queued(pool: ScriptedPool, clock: Clo
     later(pool, clock, 3)
     check(pool, domain)
     assert [verb for verb, _ in pool.servers[A].calls] == ['create', 'delete', 'create']
-
-
-@all_needed
-def test_while_a_server_deletes_it(pool: ScriptedPool, clock: Clock) -> None:
-    domain = pool.create()
-    pool.servers[A].before_return = lambda: pool.central.restore_domain(CONTEXT, domain.id)
-    pool.delete(domain)
-    later(pool, clock, 3)
-    later(pool, clock, 3)
-    check(pool, domain)
 
 
 @all_needed
@@ -133,22 +91,6 @@ def test_between_reading_and_writing_the_rows_of_a_deletion(pool: ScriptedPool, 
     later(pool, clock, 400)
     check(pool, domain)
     assert begun and all('delete' not in [verb for verb, _ in server.calls] for server in pool.servers.values())
-
-
-@pytest.mark.parametrize('order', [(0, 1), (1, 0), (0,), (1,)])
-def test_with_casts_in_every_order(pool: ScriptedPool, order: tuple[int, ...], clock: Clock) -> None:
-    domain = pool.create()
-    pool.lose_casts = True
-    going = pool.central.delete_domain(CONTEXT, domain.id)
-    back = pool.central.restore_domain(CONTEXT, domain.id)
-    pool.lose_casts = False
-    for number in order:
-        pool.endpoint.update_domain(CONTEXT, (going, back)[number])
-        pool.deliver()
-    later(pool, clock, 400)
-    assert pool.get(domain).status is Status.ACTIVE
-    assert [pool.serial(server) for server in SERVERS] == [back.serial] * 3
-    assert all('delete' not in [verb for verb, _ in server.calls] for server in pool.servers.values())
 
 
 def test_what_polls_say_of_the_former_life_does_not_count(pool: ScriptedPool) -> None:

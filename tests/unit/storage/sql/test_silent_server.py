@@ -25,8 +25,8 @@ except ServiceUnavailable:
 '''
 
 
-@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
-@pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
+@pytest.mark.parametrize(('kind', 'concurrency'), [
+    ('mysql', 'eventlet'), ('postgresql', 'eventlet'), ('postgresql', 'threading')])
 def test_a_connection_is_not_waited_for_longer_than_the_patience(kind: str, concurrency: str) -> None:
     with socket.create_server(('127.0.0.1', 0)) as silent:
         url = f'{kind}://pool:secret@127.0.0.1:{silent.getsockname()[1]}/pool'
@@ -35,8 +35,9 @@ def test_a_connection_is_not_waited_for_longer_than_the_patience(kind: str, conc
     assert done.stdout == 'no answer\n', done.stderr
 
 
-@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
-@pytest.mark.parametrize('silence', ['nothing is answered', 'connections are accepted'])
+@pytest.mark.parametrize(('silence', 'concurrency'), [
+    ('nothing is answered', 'eventlet'), ('connections are accepted', 'eventlet'),
+    ('connections are accepted', 'threading')])
 def test_after_a_silent_host_the_next_one_is_tried(silence: str, concurrency: str) -> None:
     with contextlib.ExitStack() as end:
         first, following = (end.enter_context(socket.create_server(('127.0.0.1', 0), backlog=0)) for _ in range(2))
