@@ -321,30 +321,6 @@ def test_a_zone_file_is_imported_into_a_pool(place: Place) -> None:
     place.run('--cloud', 'olga', 'zone', 'delete', 'pooled.example')
 
 
-def test_a_zone_file_is_imported_and_exported(place: Place) -> None:
-    file = place.folder / 'example.net.zone'
-    file.write_text('$ORIGIN example.net.\n$TTL 60\n@ SOA ns1.example.org. a.example.net. 1 3600 600 86400 300\n'
-                    'www A 192.0.2.1\n')
-    zone = place.run('zone', 'import', str(file), '-f', 'json').json
-    assert zone['name'] == 'example.net.'
-    [task] = place.run('zone', 'import', 'list', '-f', 'json').json
-    assert (task['status'], task['zone_id']) == ('COMPLETE', zone['id'])
-    assert place.run('zone', 'import', 'show', task['id'][:8], '-f', 'json').json['zone_id'] == zone['id']
-    copy = place.folder / 'copy.zone'
-    place.run('zone', 'export', 'example.net', '--file', str(copy))
-    assert 'www.example.net. 60 IN A 192.0.2.1' in copy.read_text()
-    assert place.run('zone', 'export', 'example.net').out == copy.read_text()
-    place.run('zone', 'import', 'delete', task['id'])
-    assert place.run('zone', 'import', 'list', '-f', 'json').json == []
-    file.write_text(file.read_text() + 'www A 192.0.2.256\n')
-    assert 'line 5' in place.run('zone', 'import', str(file), code=1).err
-    file.write_text(file.read_text() + 'mx MX mail\n')
-    told = place.run('zone', 'import', str(file), code=1).err.splitlines()
-    assert told[0].endswith('was not imported:')
-    assert told[1].startswith('line 5: ') and told[1].endswith(": 'www A 192.0.2.256'.")
-    assert told[2].startswith('line 6: ') and told[2].endswith(": 'mx MX mail'.")
-
-
 def test_an_import_tells_which_name_servers_it_did_not_keep(place: Place) -> None:
     file = place.folder / 'servers.zone'
     file.write_text('$ORIGIN example.biz.\n@ 60 SOA ns1.example.org. a.example.org. 1 3600 600 86400 300\n'

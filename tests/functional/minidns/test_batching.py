@@ -1,32 +1,22 @@
-"""Zones and differences that are requested at the same time are read in one batch, each as if it were read alone."""
+"""Zones that are requested at the same time are read in one batch, each as if it were read alone."""
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import dns.message
-import dns.query
-import dns.rdatatype
-import dns.rrset
-import dns.xfr
 import pytest
 
-from designate_pool.central.service import Central
 from designate_pool.minidns.service import MiniDns
-from designate_pool.minidns.zones import ixfr
 from designate_pool.minidns.zones import loader as minidns_zones
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records
-from designate_pool.storage.zones import versions
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_zone
-from tests.fixtures.central import WHO, Clock, create
-from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer, zone_of
+from tests.functional.minidns.conftest import LocalMiniDns, transfer, zone_of
 
 NAMES = [f'z{number}.example.' for number in range(20)]
 
@@ -62,11 +52,6 @@ def database(sqlite: Storage) -> Storage:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
     yield from held_up(monkeypatch, zone_snapshot, 'small_zones')
-
-
-@pytest.fixture
-def differences(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    yield from held_up(monkeypatch, versions, 'steps')
 
 
 def add(storage: Storage, text: str, *names: str) -> list[str]:
@@ -133,82 +118,3 @@ def test_keys_are_read_in_chunks_that_are_small_enough(
     assert minidns_zones._read_in_chunks(sqlite, small, sizes) == {
         key: None if key in alone else size for key, size in sizes.items()}
     assert read == batches
-
-
-class Changed:
-    """Some domains of 12 hosts with a host more than a MiniDNS told before, and one of *hosts* with as many more.
-
-    :ivar since: their ids and former serials, by name
-    """
-
-    def __init__(self, minidns: LocalMiniDns, central: Central, clock: Clock, hosts: int = 12) -> None:
-        names = {**{f'z{number}.example.org.': 12 for number in range(8)}, 'large.example.org.': hosts}
-        created = [create(central, name, *((f'host{number}.{name}', 'A', ['192.0.2.1']) for number in range(count)))
-                   for name, count in names.items()]
-        self.since = {domain.name: (domain.id, domain.serial) for domain in created}
-        (self.endpoint,) = minidns.start(PLAIN).endpoints
-        self.was = {name: transfer(self.endpoint, name) for name in self.since}
-        clock.now += 60
-        for domain in created:
-            new = [f'new{number}.{domain.name}' for number in range(names[domain.name] - 11)]
-            central.apply_changes(WHO, domain.id,
-                                  [{'name': name, 'type': 'A', 'records': ['192.0.2.2']} for name in new])
-        self.service = minidns.start(PLAIN)
-        (self.endpoint,) = self.service.endpoints
-
-    def brought(self, name: str) -> bool:
-        """Whether a server that has the former serial is brought to the present one by what it asks for, and by less
-        than the whole zone."""
-        zone = copy.deepcopy(self.was[name])
-        query = dns.message.make_query(name, 'IXFR')
-        query.authority.append(dns.rrset.from_text(name, 0, 'IN', 'SOA', f'. . {self.since[name][1]} 0 0 0 0'))
-        answer = dns.query.tcp(query, self.endpoint.host, 10, self.endpoint.port, one_rr_per_rrset=True)
-        with dns.xfr.Inbound(zone, dns.rdatatype.IXFR, self.since[name][1]) as inbound:
-            assert inbound.process_message(answer)
-        assert zone == transfer(self.endpoint, name)
-        return len(answer.answer) < len(zone.nodes)
-
-
-def ask_all_since(changed: Changed, reads: Reads) -> dict[str, bool]:
-    """What has changed in the zones, asked for as in :func:`ask_for_all`."""
-    first, *others = changed.since
-    with ThreadPoolExecutor(len(changed.since)) as clients:
-        asked = {first: clients.submit(changed.brought, first)}
-        wait_until(lambda: reads.batches, 'one is read')
-        asked |= {name: clients.submit(changed.brought, name) for name in others}
-        waiting = changed.service._listener._query_handler._zone_loader._steps
-        wait_until(lambda: len(waiting._next.keys) == len(others), 'the others wait')
-        reads.go.set()
-        return {name: each.result(20) for name, each in asked.items()}
-
-
-def spans_of(reads: Reads) -> list[list[tuple[str, int]]]:
-    """Of the differences that were read, domain and former serial."""
-    return [[span[:2] for span in batch] for batch in reads.batches]
-
-
-def test_differences_that_are_asked_for_meanwhile_are_one_reading(minidns: LocalMiniDns, central: Central, clock: Clock,
-                                                                  differences: Reads) -> None:
-    changed = Changed(minidns, central, clock)
-    assert all(ask_all_since(changed, differences).values())
-    first, *others = changed.since.values()
-    assert spans_of(differences) == [[first], sorted(others)]
-
-
-def test_a_long_difference_among_them_is_read_by_itself(minidns: LocalMiniDns, central: Central, clock: Clock,
-                                                        differences: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    changed = Changed(minidns, central, clock, hosts=100)
-    monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 80)
-    alone = []
-    read = versions.steps
-
-    def steps(tx: Tx, spans: Collection[versions.Span], most: int) -> Any:
-        if most == ixfr.MAX_RECORDS:
-            alone.extend(span[:2] for span in spans)
-        return read(tx, spans, most)
-
-    monkeypatch.setattr(versions, 'steps', steps)
-    assert all(ask_all_since(changed, differences).values())
-    first, *others = changed.since.values()
-    assert spans_of(differences)[:2] == [[first], sorted(others)]
-    assert alone == [changed.since['large.example.org.']]

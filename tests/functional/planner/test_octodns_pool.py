@@ -6,14 +6,12 @@ import pathlib
 import re
 
 import pytest
-from octodns.provider.plan import Plan
-from octodns.record import Create, Record
+from octodns.record import Record
 from octodns.zone import Zone
 
 from designate_pool import errors
 from designate_pool.octodns_provider import DesignatePoolProvider
-from testing.processes import free_port
-from tests.functional.planner.conftest import RECORDS, OctodnsPool
+from tests.functional.planner.conftest import OctodnsPool
 
 
 def totals(log: str) -> str:
@@ -40,27 +38,6 @@ def test_a_zone_is_planned_made_served_and_the_second_round_is_empty(octodns_poo
     again = octodns_pool.sync('--doit')
     assert totals(again) == '0' and 'No changes were planned' in again
     assert octodns_pool.zone(name)['serial'] == zone['serial']
-
-
-def test_many_changes_of_a_zone_are_one_request_at_one_serial(octodns_pool: OctodnsPool) -> None:
-    name = 'many.example.com.'
-    octodns_pool.filled(name)
-    writes = octodns_pool.writes()
-    changed = RECORDS.replace('alias:\n  type: CNAME\n  value: www.{zone}', 'alias:\n  type: A\n  value: 192.0.2.5')
-    changed = changed.replace('old:\n  type: A\n  value: 192.0.2.9', 'old:\n  type: CNAME\n  value: www.{zone}')
-    changed = changed.replace('_sip._tcp', '_sips._tcp').replace('ttl: 60', 'ttl: 90')
-    octodns_pool.write(name, changed)
-    assert totals(octodns_pool.sync('--doit')) == '7'
-    assert octodns_pool.writes() == writes + 1
-    octodns_pool.zone(name)
-    assert octodns_pool.served(f'alias.{name}', 'A') == ['192.0.2.5']
-    assert octodns_pool.served(f'old.{name}', 'CNAME') == [f'www.{name}']
-    assert octodns_pool.served(f'_sip._tcp.{name}', 'SRV') == []
-    assert totals(octodns_pool.sync('--doit')) == '0'
-    octodns_pool.write(name)
-    assert totals(octodns_pool.sync('--doit')) == '7'
-    octodns_pool.zone(name)
-    assert octodns_pool.served(f'alias.{name}', 'CNAME') == [f'www.{name}']
 
 
 def test_the_pool_can_be_dumped_and_what_was_dumped_is_what_is_there(octodns_pool: OctodnsPool) -> None:
@@ -158,15 +135,6 @@ def test_a_name_without_a_final_dot_is_written_and_is_no_reason_to_delete(octodn
         assert octodns_pool.served(f'www.{name}', 'CNAME') == [f'{value.rstrip(".")}.']
 
 
-def test_a_pool_that_is_away_is_an_error_in_words_and_never_an_empty_zone(octodns_pool: OctodnsPool) -> None:
-    octodns_pool.write('away.example.com.')
-    octodns_pool.configure('away.example.com.', url=f'http://127.0.0.1:{free_port()}')
-    for arguments in ((), ('--doit', '--force')):
-        failed = octodns_pool.run('octodns-sync', *arguments)
-        assert failed.returncode != 0
-        assert 'connection refused' in failed.stderr.splitlines()[-1]
-
-
 def test_a_zone_that_somebody_else_changes_meanwhile_is_not_changed(octodns_pool: OctodnsPool) -> None:
     name = 'race.example.com.'
     zone_id = octodns_pool.stack.create_zone(name)['id']
@@ -184,18 +152,6 @@ def test_a_zone_that_somebody_else_changes_meanwhile_is_not_changed(octodns_pool
     assert again is not None and again.change_counts == {'Create': 1, 'Delete': 1, 'Update': 0}
     provider.apply(again)
     assert provider.plan(desired) is None
-
-
-def test_what_the_pool_refuses_is_told_and_nothing_is_made(octodns_pool: OctodnsPool) -> None:
-    name = 'refused.example.com.'
-    provider = DesignatePoolProvider('pool', url=octodns_pool.stack.url)
-    desired = Zone(name, [])
-    for label, rtype, value in (('www', 'A', '192.0.2.1'), ('www', 'CNAME', 'a.example.net.')):
-        desired.add_record(Record.new(desired, label, {'type': rtype, 'ttl': 60, 'value': value}))
-    plan = Plan(Zone(name, []), desired, [Create(record) for record in desired.records], False)
-    with pytest.raises(errors.PoolError, match='CNAME'):
-        provider.apply(plan)
-    assert name not in octodns_pool.names()
 
 
 def test_the_example_runs(octodns_pool: OctodnsPool, tmp_path: pathlib.Path) -> None:

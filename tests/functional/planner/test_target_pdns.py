@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 import subprocess
 import time
@@ -191,20 +190,6 @@ def test_a_zone_is_never_served_without_its_records(server: PowerDns, provider: 
     assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
     assert not server.query('x.below.example.com.', 'A').answer
     assert server.query('x.below.example.com.', 'A').authority[0].name.to_text() == 'below.example.com.'
-
-
-def test_a_new_zone_that_a_proxy_finds_too_large_is_filled_in_parts(server: PowerDns, provider: PdnsProvider,
-                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = provider._server._ask_once
-
-    def through_proxy(verb: str, path: str, deadline: Deadline, body: object = None) -> PdnsAnswer:
-        if len(json.dumps(body)) > 20000:
-            return PdnsAnswer(413, None, '413 Request Entity Too Large')
-        return whole(verb, path, deadline, body)
-
-    monkeypatch.setattr(provider._server, '_ask_once', through_proxy)
-    bring(provider, a_zone(many(500), 7))
-    assert server.serial('example.com.') == 7
 
 
 def test_a_new_zone_has_the_records_that_are_not_refused(server: PowerDns, provider: PdnsProvider) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 import pytest
 
-from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Reason, Report,
-                                  ServerStatus, Status, utcnow)
-from designate_pool.pool_manager.reconcile import domain_state, row_transitions
+from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Reason, ServerStatus,
+                                  Status, utcnow)
+from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import MOMENT, DomainState, RecentStates
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
-from designate_pool.storage.sql.database import Tx
 from testing.databases import count_statements
 from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed, held_up, later
 
@@ -130,27 +128,6 @@ def unheard_change(pool: ScriptedPool) -> tuple[Domain, PollResult]:
 
 
 @all_needed
-def test_a_change_that_was_missed_is_begun_without_reading(pool: ScriptedPool,
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    domain, result = unheard_change(pool)
-    read: list[str] = []
-    read_states = domain_state.read
-
-    def recording(tx: Tx, pool_name: str, domain_ids: Sequence[str],
-                  server_ids: Collection[str]) -> dict[str, DomainState]:
-        read.extend(domain_ids)
-        return read_states(tx, pool_name, domain_ids, server_ids)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(domain_state, 'read', recording)
-        patched.setattr(pool.manager.reconciler, 'weigh', lambda states: None)
-        pool.manager.queue_results([result])
-    assert not read and {each.server_id for each in pool.asked} == {B, C}
-    pool.deliver()
-    assert pool.get(domain).status is Status.ACTIVE
-
-
-@all_needed
 def test_a_change_that_was_missed_replaces_nothing_that_another_has_written(pool: ScriptedPool) -> None:
     domain, result = unheard_change(pool)
     row = pool.rows(domain)[C, Action.UPDATE]
@@ -202,19 +179,3 @@ def test_what_is_kept_is_no_newer_for_being_used() -> None:
     assert recent.get('a', NOW + MOMENT) is None
     recent.put([used], NOW + MOMENT)
     assert recent.get('a', NOW + MOMENT) is None, 'it was dropped before it was put back'
-
-
-def test_no_more_rows_than_allowed_are_kept() -> None:
-    recent = RecentStates(most_rows=5)
-    for domain_id in 'abc':
-        recent.put([state(domain_id, 2)], NOW)
-    assert [recent.get(each, NOW) is None for each in 'abc'] == [True, False, False]
-
-
-def test_a_report_is_not_repeated_for_what_is_kept() -> None:
-    recent = RecentStates()
-    recent.put([state('a', 1)], NOW)
-    recent.note_reports([Report('a', Action.UPDATE, 1, Outcome.SUCCESS, 7),
-                         Report('b', Action.UPDATE, 1, Outcome.SUCCESS, 7)])
-    found = recent.get('a', NOW)
-    assert found is not None and found.domain.reported_serial == 7
