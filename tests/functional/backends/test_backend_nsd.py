@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 import dns.rcode
 import pytest
 
-from designate_pool.model import Endpoint, Reason, TsigKey
+from designate_pool.model import Endpoint, Reason
 from designate_pool.testing import NOWHERE, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig, a_domain, opened
 from designate_pool.testing.contract import ChannelContract
 from testing.asking import Asked
 from testing.nsd import Nsd, tls_files
 from testing.processes import binary, free_port, listens, running, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.rigs import ETC, KEY, ProcessRig, example_servers, put_in
+from tests.fixtures.rigs import ETC, ProcessRig, example_servers, put_in
 
 Start = Callable[..., Nsd]
 Keys = Callable[[str], pathlib.Path]
@@ -154,18 +154,6 @@ def test_check_finds_a_pattern_that_fetches_from_elsewhere(nsd: Start) -> None:
     assert finding.what == (f'the pattern elsewhere has zones transferred from 127.0.0.1:{port}, which is none of the'
                             ' primaries')
     assert not finding.serious
-
-
-def test_check_finds_a_tsig_key_that_is_missing_or_another(nsd: Start) -> None:
-    server = nsd(keys=[KEY])
-    pattern = server.pattern([NOWHERE], KEY.name)
-    for key, said in [(KEY, None), (TsigKey('other.example.', KEY.algorithm, KEY.secret), 'NSD has no TSIG key other'),
-                      (TsigKey(KEY.name, KEY.algorithm, 'YW5vdGhlcg=='), 'NSD has another secret or algorithm'),
-                      (TsigKey(KEY.name, 'hmac-sha512', KEY.secret), 'NSD has another secret or algorithm')]:
-        with opened(server.server([NOWHERE], tsig_key=key, pattern=pattern)) as backend:
-            findings = backend.check()
-        assert [each.what.startswith(str(said)) for each in findings] == ([True] if said else [])
-        assert key.secret not in str(findings)
 
 
 def test_tls_is_spoken_on_the_socket_too_where_an_address_stands_first(nsd: Start, nsd_keys: Keys) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from designate_pool import errors
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Context, Outcome, PageRequest, RecordChange, Status
+from designate_pool.model import Action, Outcome, PageRequest, RecordChange, Status
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from testing.databases import count_statements
@@ -129,26 +129,6 @@ class TestDomains:
         again = central.delete_domain(WHO, second.id)
         third = create(central)
         assert (third.generation, third.serial) == (5, again.serial + 1)
-
-    def test_others_domains_do_not_exist(self, central: Central) -> None:
-        mine, other = Context(project_id='mine'), Context(project_id='other')
-        domain = create(central, who=mine)
-        assert domain.project_id == 'mine'
-        for ask in (central.get_domain, central.delete_domain, central.find_recordsets,
-                    central.server_statuses):
-            with pytest.raises(errors.DomainNotFound):
-                ask(other, domain.id)
-        with pytest.raises(errors.DomainNotFound):
-            central.update_domain(other, domain.id, {'ttl': 1})
-        assert central.find_domains(other) == []
-        for who in (mine, WHO, Context(project_id='other', all_projects=True)):
-            assert [each.id for each in central.find_domains(who)] == [domain.id]
-
-    def test_an_id_of_nothing(self, central: Central) -> None:
-        nothings: list[Any] = ['', 'x', '0' * 32, "'; --", 'a\0', None, 7]
-        for given in nothings:
-            with pytest.raises(errors.DomainNotFound):
-                central.get_domain(WHO, given)
 
 
 class TestFinding:

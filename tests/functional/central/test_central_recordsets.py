@@ -83,16 +83,6 @@ class TestRecordSets:
         assert [row for row in rows(database, domain) if row[2] == 'ACTIVE'] == [('192.0.2.1', 'NONE', 'ACTIVE')]
         assert {row[2] for row in rows(database, domain)} == {'ACTIVE', 'DELETED'}
 
-    def test_what_is_made_from_the_pool_is_not_for_users(self, central: Central) -> None:
-        domain = create(central)
-        for each in central.find_recordsets(WHO, domain.id):
-            with pytest.raises(errors.ManagedRecordSet):
-                central.update_recordset(WHO, domain.id, each.id, {'ttl': 5})
-            with pytest.raises(errors.ManagedRecordSet):
-                central.delete_recordset(WHO, domain.id, each.id)
-        with pytest.raises(errors.ManagedRecordSet):
-            central.create_recordset(WHO, domain.id, {'name': 'example.com.', 'type': 'NS', 'records': ['a.example.']})
-
     @pytest.mark.all_databases
     def test_many_changes_have_one_serial_and_one_cast(self, central: Central, database: Storage,
                                                        caller: Caller) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from designate_pool.model import Context, ServerState, Status
-from tests.unit.state_machines.cluster import NAMES, RESERVE, SERVERS, Cluster, simulated_pool
+from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster, simulated_pool
 from tests.unit.state_machines.invariants import Invariants
 from tests.unit.state_machines.machine import database
 from tests.unit.state_machines.simulation import Fate, SimulatedClock
@@ -236,15 +236,6 @@ def test_a_zone_is_deleted_and_another_created_while_a_server_is_out_of_the_conf
     mixed_cluster.ask('create', NAMES[1])
     mixed_cluster.live(15)
     mixed_cluster.change_members('section', FIRST)
-
-
-def test_a_server_joins_and_another_is_drained(mixed_cluster: Cluster) -> None:
-    mixed_cluster.change_members('section', RESERVE)
-    mixed_cluster.live(20)
-    mixed_cluster.change_members('drain', FIRST)
-    mixed_cluster.live(20)
-    assert mixed_cluster.states()[RESERVE] == 'active' and mixed_cluster.states()[FIRST] == 'removed'
-    assert NAME not in mixed_cluster.servers[FIRST].zones and NAME in mixed_cluster.servers[RESERVE].zones
 
 
 def test_a_change_of_which_no_manager_has_heard_is_fetched_by_all_servers_but_one(cluster: Cluster) -> None:

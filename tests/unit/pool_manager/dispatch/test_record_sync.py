@@ -140,23 +140,6 @@ def is_settled(pool: FedPool, domain: Domain) -> bool:
     return pool.get(domain).status is Status.ACTIVE and pool.row(domain).status is Outcome.SUCCESS
 
 
-def test_create_change_and_delete(pool: FedPool) -> None:
-    domain = pool.create()
-    assert is_settled(pool, domain)
-    assert pool.there() == [f'{NAME} 3600 NS ns1.example.org.']
-    assert pool.served_serial() == domain.serial
-
-    changed = pool.apply(domain, f'www.{NAME} A 192.0.2.1, 192.0.2.2', f'a.{NAME} CNAME www.{NAME}')
-    assert is_settled(pool, domain)
-    assert pool.there() == [f'a.{NAME} 3600 CNAME www.{NAME}', f'{NAME} 3600 NS ns1.example.org.',
-                            f'www.{NAME} 3600 A 192.0.2.1, 192.0.2.2']
-    assert (pool.served_serial(), pool.get(domain).reported_serial) == (changed.serial, changed.serial)
-
-    pool.delete(domain)
-    assert pool.get(domain).status is Status.DELETED
-    assert pool.fed.provider.zone(NAME) is None
-
-
 def test_it_counts_only_when_what_was_applied_is_read_back(pool: FedPool, clock: Clock) -> None:
     domain = pool.create()
     pool.fed.provider.behave('apply', 'lie')
