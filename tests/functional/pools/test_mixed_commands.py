@@ -19,7 +19,7 @@ from tests.fixtures.mixed import MAKES, Mixed
 POOL = {'manager': {'periodic_sync_interval': '3600'}}
 
 
-@pytest.mark.parametrize('make', MAKES)
+@pytest.mark.parametrize('make', ['bind9', 'nsd'])
 def test_nothing_is_sent_to_a_server_in_maintenance_and_it_catches_up_afterwards(pool: Mixed, make: str) -> None:
     name = f'{make}.rest.example.com.'
     others = [each for each in MAKES if each != make]
@@ -55,7 +55,7 @@ def test_nothing_is_sent_to_a_server_in_maintenance_and_it_catches_up_afterwards
     assert make == 'pdns' or told(server.log[log:], name), 'PowerDNS does not log what it is told'
 
 
-@pytest.mark.parametrize('make', MAKES)
+@pytest.mark.parametrize('make', ['knot', 'pdns'])
 def test_an_emptied_server_is_compared_and_mended(pool: Mixed, make: str) -> None:
     names = [f'resync{number}.{make}.example.com.' for number in range(5)]
     for name in names:
@@ -71,7 +71,7 @@ def test_an_emptied_server_is_compared_and_mended(pool: Mixed, make: str) -> Non
     pool.stack.command('server', 'resync', pool.ids[make], '--fix', wait(60))
 
 
-@pytest.mark.parametrize('make', MAKES)
+@pytest.mark.parametrize('make', ['bind9', 'pdns'])
 def test_extra_zones_are_deleted_only_when_they_are_as_many_as_was_said(pool: Mixed, make: str) -> None:
     if make == 'bind9':  # without statistics it cannot list its zones
         pool.change_sections({make: pool.section(make, statistics_url=pool.servers[make].statistics_url)})
