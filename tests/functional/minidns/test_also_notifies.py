@@ -33,7 +33,7 @@ def notify(service: MiniDns, *where: str) -> None:
 def give_key(minidns: LocalMiniDns) -> None:
     """As an administrator gives one out through the API."""
     key = StoredTsigKey(new_id(), GIVEN, KEY.algorithm, KeyScope.POOL, new_id(), 1, utcnow(), utcnow())
-    minidns.storage.run(tsigkeys.TSIGKEYS.insert, key, {'secret': KEY.secret})
+    minidns.storage.run(tsigkeys.TSIGKEYS.write, key, {'secret': KEY.secret})
 
 
 def test_each_is_notified_and_nobody_polled(minidns: LocalMiniDns) -> None:

@@ -236,7 +236,7 @@ def test_visitors_who_take_their_time_keep_no_server_waiting(minidns: LocalMiniD
     domain_id = minidns.storage.run(insert_big_zone, 20000)
     given = dataclasses.replace(KEY, name='given.example.com.')
     key = StoredTsigKey(new_id(), given.name, given.algorithm, KeyScope.ZONE, domain_id, 1, utcnow(), utcnow())
-    minidns.storage.run(tsigkeys.TSIGKEYS.insert, key, {'secret': given.secret})
+    minidns.storage.run(tsigkeys.TSIGKEYS.write, key, {'secret': given.secret})
     service = minidns.start(tcp_limits=TcpLimits(4), hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     wait_until(lambda: service._tsig_grants.grants, 'the key is known')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Iterator
@@ -40,7 +41,7 @@ def url_of(database: Storage) -> str:
 
 def add(storage: Storage, name: str, secret: str) -> StoredTsigKey:
     key = StoredTsigKey(new_id(), name, 'hmac-sha256', KeyScope.ZONE, new_id(), 1, utcnow(), utcnow())
-    storage.run(tsigkeys.TSIGKEYS.insert, key, {'secret': secret})
+    storage.run(tsigkeys.TSIGKEYS.write, key, {'secret': secret})
     return key
 
 
@@ -60,7 +61,7 @@ def test_rows_in_clear_stay_readable_and_are_encrypted_by_the_rotation(
     changed = add(opened(OLD), 'sealed.', 'c2VhbGVk')
     assert revealed(opened(OLD)) == {**{f'clear{number}.': 'Y2xlYXI=' for number in range(3)}, 'sealed.': 'c2VhbGVk'}
     assert 'c2VhbGVk' not in written(plain)['sealed.']
-    opened(OLD).run(tsigkeys.TSIGKEYS.save, changed, {'secret': 'Y2hhbmdlZA=='})
+    opened(OLD).run(tsigkeys.TSIGKEYS.write, dataclasses.replace(changed, version=2), {'secret': 'Y2hhbmdlZA=='})
     assert revealed(opened(OLD))['sealed.'] == 'Y2hhbmdlZA=='
     before = revealed(opened(OLD))
 

@@ -35,6 +35,7 @@ def test_the_mode_of_one_that_is_there_stays(tmp_path: pathlib.Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize(('newest', 'begins'), [(5, True), (5 + 2 ** 31 - 1, True), (5 + 2 ** 31, False)])
-def test_a_journal_that_reaches_back_half_of_all_serials_has_no_order(newest: int, begins: bool) -> None:
-    assert versions._reaches(5, 5, newest) is begins
+@pytest.mark.parametrize(('newest', 'leads'), [(6, True), (5 + 2 ** 31 - 1, True), (5 + 2 ** 31, False)])
+def test_a_journal_that_reaches_back_half_of_all_serials_has_no_order(newest: int, leads: bool) -> None:
+    steps = versions._steps_since(versions.Span('d' * 32, 5, newest), 5, 300, [(1, newest, 5, None, b'', b'')])
+    assert bool(steps) is leads
