@@ -18,7 +18,9 @@ import dns.tsig
 import pytest
 from oslo_config import cfg
 
+from designate_pool import __version__
 from designate_pool.cmd.manage import app as program
+from designate_pool.cmd.programs import daemons, webhook
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.testing import opened
 from testing import warm
@@ -319,3 +321,22 @@ def test_it_ends_when_every_server_is_silent(tmp_path: pathlib.Path) -> None:
 def first_line(result: tuple[int, str]) -> tuple[int, str]:
     code, printed = result
     return code, printed.splitlines()[0]
+
+
+PROGRAMS = [*(('programs.daemons', name) for name in daemons.PROGRAMS),
+            *((module,) for module in ('programs.nameserver', 'programs.sync', 'programs.webhook', 'manage.app'))]
+
+
+@pytest.mark.parametrize('program', PROGRAMS, ids=' '.join)
+def test_version_and_help(program: tuple[str, ...]) -> None:
+    version = warm.run(f'designate_pool.cmd.{program[0]}', *program[1:], '--version')
+    assert (version.returncode, version.stdout.split()[-1], version.stderr) == (0, __version__, '')
+    shown = warm.run(f'designate_pool.cmd.{program[0]}', *program[1:], '--help')
+    _, sentence, *_ = shown.stdout.split('\n\n')
+    assert shown.returncode == 0
+    assert sentence[0].isupper() and sentence.endswith('.')
+
+
+def test_the_webhook_takes_a_ttl_as_the_command_does() -> None:
+    assert webhook._parser().parse_args(['--ttl', '1h']).ttl == 3600
+    assert webhook._parser().parse_args([]).ttl == 300

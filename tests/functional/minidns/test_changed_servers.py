@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import itertools
@@ -9,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 
 import dns.message
 import dns.name
@@ -17,14 +19,23 @@ import dns.tsig
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.central.service import Central
 from designate_pool.errors import BadConfiguration, InvalidField
+from designate_pool.minidns.acl import TsigGrant
+from designate_pool.minidns.database_watch import LEAST, SOON, DatabaseWatch, TsigGrants
 from designate_pool.minidns.servers import HostAddresses
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Context, Domain, Endpoint, Outcome, PollRequest, Pool, Server, TsigKey, new_id
+from designate_pool.model import Context, Domain, Endpoint, Outcome, PollRequest, Pool, Server, TsigKey, new_id, utcnow
+from designate_pool.runtime import Threads
+from designate_pool.storage.serving import watched
+from designate_pool.storage.serving.watched import Watched
+from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pools
+from testing.databases import count_statements
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_big_zone
 from tests.fixtures.answering import Scripted, soa_answer
+from tests.fixtures.central import WHO, Clock
 from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, WRONG, LocalMiniDns, a_pool, ask, keyring, transfer,
                                                zone_of)
 from tests.functional.minidns.test_connections import dial, framed
@@ -364,3 +375,166 @@ def test_a_wrong_secret_is_logged_once_and_again_when_it_has_worked_in_between(
         assert refusals(caplog) == [line] * count
         assert ask(endpoint, key=KEY).rcode() == dns.rcode.NOERROR
     assert KEY.secret not in caplog.text and WRONG.secret not in caplog.text
+
+
+HOUR = 3600
+
+
+class KnownKeys:
+    """The keys that a MiniDNS knows, once it has looked."""
+
+    def __init__(self, database: Storage) -> None:
+        self._grants = TsigGrants(database)
+        self._watch = DatabaseWatch(database, 'default', [self._grants.follow])
+
+    def grants(self) -> dict[str, TsigGrant]:
+        self._watch.look()
+        return {name.to_text(): grant for name, grant in self._grants.grants.items() if isinstance(name, dns.name.Name)}
+
+    def secrets(self) -> dict[str, bytes]:
+        """By the names of the keys."""
+        return {name: grant.key.secret.rstrip(b'.') for name, grant in self.grants().items()}
+
+
+@pytest.fixture
+def known_keys(database: Storage) -> KnownKeys:
+    return KnownKeys(database)
+
+
+def make(central: Central, name: str, secret: bytes = b'first') -> str:
+    pool_id = central.find_pools(WHO)[0].id
+    return central.tsigkeys.create(WHO, {'name': name, 'algorithm': 'hmac-sha256', 'scope': 'POOL',
+                                         'resource_id': pool_id, 'secret': encoded(secret)}).id
+
+
+def encoded(secret: bytes) -> str:
+    return base64.b64encode(secret.ljust(32, b'.')).decode()
+
+
+def test_a_rotation_by_a_clock_that_is_behind_is_seen(central: Central, known_keys: KnownKeys, clock: Clock) -> None:
+    key = make(central, 'old.')
+    clock.now += HOUR
+    make(central, 'other.')
+    clock.now -= HOUR
+    assert known_keys.secrets() == {'old.': b'first', 'other.': b'first'}
+    central.tsigkeys.update(WHO, key, {'secret': encoded(b'second')})
+    assert known_keys.secrets() == {'old.': b'second', 'other.': b'first'}
+
+
+def test_a_key_in_the_place_of_another_is_seen(central: Central, known_keys: KnownKeys, clock: Clock) -> None:
+    clock.now += HOUR
+    make(central, 'newest.')
+    clock.now -= HOUR
+    key = make(central, 'lost.')
+    assert set(known_keys.secrets()) == {'newest.', 'lost.'}
+    central.tsigkeys.delete(WHO, key)
+    make(central, 'found.')
+    assert set(known_keys.secrets()) == {'newest.', 'found.'}
+
+
+def test_a_key_of_a_pool_is_one_of_it_by_its_new_name(central: Central, known_keys: KnownKeys) -> None:
+    make(central, 'key.')
+    assert [each.pool_name for each in known_keys.grants().values()] == ['default']
+    central.update_pool(WHO, {'id': central.find_pools(WHO)[0].id, 'name': 'renamed'})
+    assert [each.pool_name for each in known_keys.grants().values()] == ['renamed']
+
+
+@pytest.mark.all_databases
+def test_keys_that_have_not_changed_are_not_read(central: Central, known_keys: KnownKeys, database: Storage) -> None:
+    make(central, 'key.')
+    known_keys.grants()
+    with count_statements(database) as counter:
+        known_keys.grants()
+    assert counter.total() == 1 and 'secret' not in next(iter(counter))
+
+
+SECONDARY = {'name': 'example.com.', 'masters': ['192.0.2.1']}
+
+
+def is_due(database: Storage, clock: Clock, pool_name: str = 'default') -> bool:
+    return database.read(watched.look, pool_name, datetime.fromtimestamp(clock(), timezone.utc)).has_due_refresh
+
+
+@pytest.mark.all_databases
+def test_a_secondary_zone_is_due_until_it_is_claimed_and_when_the_claim_has_ended(central: Central, database: Storage,
+                                                                                  clock: Clock) -> None:
+    assert not is_due(database, clock)
+    central.create_domain(WHO, SECONDARY)
+    assert is_due(database, clock) and not is_due(database, clock, 'silver')
+    central.claim_refreshes(WHO, 'default', 60, 1)
+    assert not is_due(database, clock)
+    clock.now += 61
+    assert is_due(database, clock)
+
+
+@pytest.mark.all_databases
+def test_a_pool_that_is_not_there_has_no_reloads(central: Central, database: Storage, clock: Clock) -> None:
+    found = [database.read(watched.look, name, datetime.fromtimestamp(clock(), timezone.utc)).reloads
+             for name in ('default', 'silver')]
+    assert found == [0, None]
+
+
+def test_a_follower_that_fails_is_told_again_and_does_not_keep_it_from_others(
+        database: Storage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level('INFO')
+    told: list[Watched] = []
+
+    def fails_once(found: Watched) -> None:
+        told.append(found)
+        if len(told) == 1:
+            raise RuntimeError('the keys cannot be read')
+
+    others: list[Watched] = []
+    watch = DatabaseWatch(database, 'default', [fails_once, others.append])
+    watch.look()
+    assert 'the keys cannot be read' in caplog.text and len(others) == 1
+    watch.look()
+    assert len(told) == len(others) == 2 and 'can be read from the database again' in caplog.text
+
+
+def test_one_that_is_not_done_is_told_again_soon(database: Storage) -> None:
+    assert DatabaseWatch(database, 'default', [lambda found: None, lambda found: True], 60.0).look() == 60.0
+    assert DatabaseWatch(database, 'default', [lambda found: None, lambda found: False], 60.0).look() == SOON
+
+
+@pytest.mark.all_databases
+def test_a_refresh_is_waited_for_and_while_it_is_under_way_so_is_its_end(central: Central, database: Storage,
+                                                                         clock: Clock) -> None:
+    watch = DatabaseWatch(database, 'default', [], 60.0)
+    clock.now += 30
+    domain = central.create_domain(WHO, SECONDARY)
+    clock.now -= 30
+    assert 20 < watch.look() <= 30
+    assert DatabaseWatch(database, 'silver', [], 60.0).look() == 60.0
+    assert DatabaseWatch(database, 'default', [], 10.0).look() == 10.0
+    central.refresh_domain(WHO, domain.id)
+    clock.now += 30
+    assert watch.look() == SOON
+    central.claim_refreshes(WHO, 'default', 60, 1)
+    assert watch.look() == SOON
+    central.delete_domain(WHO, domain.id)
+    assert watch.look() == 60.0
+
+
+def test_what_is_due_later_is_told_of_then(
+        central: Central, database: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock.now = time.time() + 1
+    central.create_domain(WHO, SECONDARY)
+    monkeypatch.setattr(database, 'now', utcnow)
+    due: list[bool] = []
+    watch = DatabaseWatch(database, 'default', [lambda found: due.append(found.has_due_refresh)], 3600.0)
+    watch.start(Threads())
+    wait_until(lambda: True in due, 'it is due')
+    watch.stop()
+
+
+def test_many_changes_are_not_as_many_looks(database: Storage) -> None:
+    looks: list[Watched] = []
+    watch = DatabaseWatch(database, 'default', [looks.append], 3600.0)
+    watch.start(Threads())
+    wait_until(lambda: looks, 'it has begun')
+    began = datetime.now(timezone.utc)
+    while len(looks) < 4:
+        watch.wake()
+    assert datetime.now(timezone.utc) - began >= timedelta(seconds=2 * LEAST)
+    watch.stop()

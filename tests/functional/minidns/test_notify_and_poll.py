@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
+import pathlib
+from collections.abc import Callable
 from typing import Any
 
+import dns.message
+import dns.query
+import dns.rcode
+import dns.xfr
+import dns.zone
 import pytest
 
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id
-from designate_pool.storage.sql.database import Tx
+from designate_pool.model import (Context, Domain, KeyScope, Outcome, PollRequest, Server, StoredTsigKey, TsigKey,
+                                  new_id, utcnow)
+from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains
+from designate_pool.storage.zones import tsigkeys
+from testing.bind import Named
+from testing.minidns import MiniDnsProcess
 from testing.processes import wait_until
 from testing.rows import default_pool_id
-from testing.zones import insert_zone
-from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import LocalMiniDns, transfer
+from testing.zones import EXAMPLE, insert_zone
+from tests.fixtures.answering import Answers, Scripted, soa_answer
+from tests.functional.minidns.conftest import KEY, LocalMiniDns, keyring, transfer, zone_of
 
 
 def scripted_server(minidns: LocalMiniDns, serial: int, **options: Any) -> tuple[Scripted, Server, MiniDns]:
@@ -125,3 +137,101 @@ def test_what_a_server_has_of_a_domain_that_moves_is_for_the_pool_of_the_server(
         ((pool, (result,)),) = wait_until(lambda: minidns.pool_manager.batches, 'it is confirmed unasked')
         assert (pool, result.server_id, result.domain_id, result.status) == (
             'default', server.id, moved, Outcome.SUCCESS)
+
+
+GIVEN = 'given-out.example.com.'
+
+
+def acknowledging(query: dns.message.Message, over_tcp: bool) -> Answers:
+    return [soa_answer(query, 7)]
+
+
+def notify(service: MiniDns, *where: str) -> None:
+    service.notify_and_poll(Context(), 'default', [
+        PollRequest('d1', 'example.com.', 7, each, poll=False) for each in where], 5, 0.05, 3)
+
+
+def give_key(minidns: LocalMiniDns) -> None:
+    """As an administrator gives one out through the API."""
+    key = StoredTsigKey(new_id(), GIVEN, KEY.algorithm, KeyScope.POOL, new_id(), 1, utcnow(), utcnow())
+    minidns.storage.run(tsigkeys.TSIGKEYS.write, key, {'secret': KEY.secret})
+
+
+def test_each_is_notified_and_nobody_polled(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
+    with contextlib.ExitStack() as stack:
+        there = [stack.enter_context(contextlib.closing(Scripted(acknowledging, host)))
+                 for host in ('127.0.0.1', '::1')]
+        notify(service, f'127.0.0.1:{there[0].port}', f'[::1]:{there[1].port}')
+        for each in there:
+            wait_until(each.notifies, 'it is notified')
+            assert each.notifies()[0].question[0].name.to_text() == 'example.com.' and not each.polls()
+    assert not minidns.pool_manager.results
+
+
+@pytest.mark.parametrize('key', [KEY.name, GIVEN])
+def test_one_with_a_key_is_notified_with_it(minidns: LocalMiniDns, key: str) -> None:
+    give_key(minidns)
+    service = minidns.start()
+    wait_until(lambda: service._tsig_grants.grants, 'the keys are read')
+    ring = keyring(dataclasses.replace(KEY, name=key))
+    with contextlib.closing(Scripted(acknowledging, keyring=ring)) as there:
+        notify(service, f'127.0.0.1:{there.port} key {key.upper()}')
+        wait_until(there.notifies, 'it is notified')
+        assert there.notifies()[0].had_tsig
+
+
+def test_without_its_key_nothing_is_sent(minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
+    service = minidns.start()
+    with contextlib.closing(Scripted(acknowledging)) as there:
+        for _ in range(2):
+            notify(service, f'127.0.0.1:{there.port} key nobody.example.com.', f'127.0.0.1:{there.port}')
+        wait_until(there.notifies, 'the other is')
+        assert not there.notifies()[0].had_tsig
+    assert [each.message for each in caplog.records if each.levelno >= logging.WARNING] == [
+        f'127.0.0.1:{there.port} is not notified: there is no TSIG key nobody.example.com.']
+
+
+def test_what_is_no_such_place(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
+    for where in ('ns1.example.com', '192.0.2.1 key', '192.0.2.1 with k.', '192.0.2.1:0', ''):
+        with pytest.raises(InvalidField):
+            notify(service, where)
+
+
+@pytest.mark.parametrize(('concurrency', 'host', 'key'), [('threading', '127.0.0.1', KEY), ('eventlet', '::1', None)],
+                         ids=['TSIG', 'IPv6'])
+def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_poll(
+        request: pytest.FixtureRequest, sqlite: Storage, url: str, tmp_path: pathlib.Path,
+        named: Callable[..., Named], concurrency: str, host: str, key: TsigKey | None) -> None:
+    minidns = MiniDnsProcess(tmp_path, url, [], concurrency, host)
+    request.addfinalizer(minidns.stop)
+    with_key = f'key "{key.name}"' if key else ''
+    bind = named(host=host, keys=[key] if key else [], statements=f'''
+        zone "example.com" {{ type secondary; file "example.db"; masterfile-format text;
+                              primaries {{ {host} port {minidns.port} {with_key}; }}; }};
+        ''' + (f'server {host} {{ keys {{ "{key.name}"; }}; }};' if key else ''))
+    minidns.servers.append({'id': 'e' * 32, 'driver': 'bind9', 'host': host, 'port': bind.port,
+                            'tsig_key': key and [key.name, key.algorithm, key.secret]})
+    minidns.start()
+    domain_id = sqlite.read(lambda tx: tx.execute(domains.select()).one().id)
+
+    def poll(serial: int, retry_interval: float) -> None:
+        minidns.cast('notify_and_poll', pool_name='default', timeout=30, retry_interval=retry_interval, max_retries=1,
+                     requests=[PollRequest(domain_id, 'example.com.', serial, 'e' * 32)])
+
+    # BIND was there first and may have given up on its primary; the NOTIFY calls it back.
+    poll(7, 60)
+    wait_until(lambda: bind.serial('example.com') == 7, 'BIND serves the zone')
+    wait_until(lambda: minidns.results(), 'MiniDNS knows')
+    assert {result.status for result in minidns.results()} == {Outcome.SUCCESS}
+
+    sqlite.run(lambda tx: tx.execute(domains.update().values(serial=8)) and None)
+    poll(8, 3600)  # no timed poll confirms it
+    wait_until(lambda: [each for each in minidns.results() if each.serial_number == 8], 'the change is confirmed')
+    assert bind.serial('example.com') == 8
+    transferred = dns.zone.Zone('example.com.', relativize=False)
+    query, _ = dns.xfr.make_query(transferred)
+    dns.query.inbound_xfr(bind.host, transferred, query, port=bind.port, timeout=10)
+    assert transferred == zone_of(EXAMPLE.replace(' 7 3600', ' 8 3600'))
+    assert minidns.stop() == 0 and 'Traceback' not in minidns.log, minidns.log

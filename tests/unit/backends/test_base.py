@@ -1,4 +1,4 @@
-"""What the base class makes of whatever a driver does."""
+"""What the base class makes of whatever a driver does; the fake driver, drivers of other packages, and options."""
 
 from __future__ import annotations
 

@@ -1,16 +1,26 @@
-"""What MiniDNS makes of replies."""
+"""SOA queries and what is made of replies, SOA records, and keys."""
 
 from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
 
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdata
 import dns.rrset
 import pytest
 
-from designate_pool.model import Answer, Reason
-from designate_pool.protocol import soa_query, tsig, wire
+from designate_pool.config import values
+from designate_pool.deadline import Deadline
+from designate_pool.model import TSIG_ALGORITHMS, Answer, Domain, Reason, RecordSet, TsigKey, ZoneHead
+from designate_pool.protocol import soa_exchange, soa_query, soa_rdata, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.protocol.tcp_client import key_of
+from designate_pool.storage.queries import whole_recordset
 from tests.unit.minidns.values import KEY, NOW, OTHER_KEY, SOA_TEXT
 
 TEMPLATE = soa_query.soa_query(wire.wire_of('example.com.'))
@@ -194,3 +204,118 @@ def test_a_notify_may_be_refused_without_its_question(rcode: int) -> None:
 
 def test_an_answer_to_a_query_does_not_acknowledge_a_notify() -> None:
     assert soa_query.read_reply(reply(SOA).to_wire(), NOTIFY_TEMPLATE) is None
+
+
+TIMERS = {'ttl': 300, 'serial': 7, 'refresh': 3600, 'retry': 600, 'expire': 86400, 'minimum': 900}
+
+
+@pytest.mark.parametrize('email', ['hostmaster@example.com', 'first.last@Example.com', 'a$b@ex$ample.com',
+                                   'a@exa;mple.com', 'a@exa mple.com', r'a@b\046c.com'])
+def test_all_forms_say_the_same(email: str) -> None:
+    head = ZoneHead('d1', 'example.com.', 'default', email, name_servers=('ns1.example.com.',), **TIMERS)
+    domain = Domain('d1', 'example.com.', 'p1', 'default', email, **TIMERS)
+
+    text = soa_rdata.text(head, 'ns1.example.com.')
+
+    parsed = dns.rdata.from_text('IN', 'SOA', text)
+    assert parsed.to_text() == text
+    assert parsed.to_wire() == soa_rdata.encode(head)
+    managed = whole_recordset(RecordSet('example.com.', 'SOA', managed=True), domain, 'ns1.example.com.')
+    assert [record.data for record in managed.records] == [text]
+
+
+NAMES = [f'zone-{number}.example.com.' for number in range(20)]
+
+
+class SlowServer:
+    """Answers only when it has got nothing for a while, as one that cannot keep up; counts what it has not answered.
+
+    :ivar most: queries that it had at once
+    """
+
+    def __init__(self) -> None:
+        self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._sock.bind(('127.0.0.1', 0))
+        self._sock.settimeout(0.1)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.port = self._sock.getsockname()[1]
+        self.most = self.asked = 0
+
+    def __enter__(self) -> SlowServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join(10)
+        self._sock.close()
+
+    def _run(self) -> None:
+        held: list[tuple[bytes, tuple[str, int]]] = []
+        while not self._stopping.is_set():
+            try:
+                held.append(self._sock.recvfrom(65535))
+                self.most, self.asked = max(self.most, len(held)), self.asked + 1
+            except TimeoutError:
+                for octets, address in held:
+                    self._sock.sendto(_answer(octets), address)
+                held.clear()
+
+
+def _answer(octets: bytes) -> bytes:
+    answer = dns.message.make_response(dns.message.from_wire(octets))
+    name = answer.question[0].name
+    answer.flags |= dns.flags.AA
+    answer.answer.append(dns.rrset.from_text(name, 60, 'IN', 'SOA', 'ns.example. admin.example. 7 1 1 1 60'))
+    return answer.to_wire()
+
+
+@pytest.fixture
+def server() -> Iterator[SlowServer]:
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(SlowServer())
+
+
+@pytest.mark.parametrize('most', [1, 4])
+def test_a_server_gets_no_more_queries_at_once_than_it_may(server: SlowServer, most: int) -> None:
+    names = NAMES[:4 * most]
+    said = soa_exchange.ask('127.0.0.1', server.port, None, names, Deadline(60), resend=60, most_in_flight=most)
+    assert {name: reply and reply.serial for name, reply in said.items()} == dict.fromkeys(names, 7)
+    assert (server.most, server.asked) == (most, len(names))
+
+
+SECRET = 'c2VjcmV0'
+
+
+@pytest.mark.parametrize('algorithm', [*TSIG_ALGORITHMS, 'HMAC-MD5.SIG-ALG.REG.INT', 'HMAC-SHA256.'])
+def test_configuration_planner_and_minidns_know_the_same_algorithms(algorithm: str) -> None:
+    configured = values.make_key('Key.Example', algorithm, SECRET)
+    assert configured.name == 'key.example.'
+    assert tsig.key_from(configured) == key_of('key.example.', SECRET, algorithm)
+
+
+@pytest.mark.parametrize(('key', 'part'), [
+    (TsigKey('k.', 'hmac-rot13', SECRET), 'algorithm'),
+    # Truncated ones: BIND signs those by hmac-sha256 and cuts the MAC, NSD, Knot and PowerDNS do not know them.
+    (TsigKey('k.', 'hmac-sha256-128', SECRET), 'algorithm'), (TsigKey('k.', 'hmac-sha512-256', SECRET), 'algorithm'),
+    (TsigKey('k.', 'gss-tsig', SECRET), 'algorithm'), (TsigKey('k..', 'hmac-sha256', SECRET), 'name'),
+    (TsigKey('k.', 'hmac-sha256', f'{SECRET}!'), 'secret'), (TsigKey('k.', 'hmac-sha256', ''), 'secret')])
+def test_what_makes_no_key_is_told_without_its_secret(key: TsigKey, part: str) -> None:
+    with pytest.raises(tsig.InvalidKey, match=f'the {part} of the TSIG key') as caught:
+        tsig.key_from(key)
+    assert caught.value.part == part and SECRET not in str(caught.value)
+    with pytest.raises(ValueError, match=part):
+        values.make_key(key.name, key.algorithm, key.secret)
+
+
+@pytest.mark.parametrize(('one', 'other', 'equal'), [
+    ('c2VjcmV0', 'c2VjcmV0', True), ('c2VjcmV0', 'b3RoZXI=', False), ('abc', 'abc', False),
+    ('', 'c2VjcmV0', False), ('a key with ä', 'c2VjcmV0', False)])
+def test_secrets_are_equal_when_both_decode_to_the_same(one: str, other: str, equal: bool) -> None:
+    assert tsig.same_secret(one, other) is equal
+
+
+@pytest.mark.parametrize('algorithm', ['hmac-md5', 'HMAC-MD5.SIG-ALG.REG.INT', 'hmac-md5.sig-alg.reg.int.'])
+def test_an_algorithm_with_two_names_has_one_plain_name(algorithm: str) -> None:
+    assert tsig.plain_algorithm(algorithm) == 'hmac-md5'

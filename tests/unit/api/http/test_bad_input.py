@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
+import socket
 import string
+import subprocess
+import sys
 import uuid
 
 import falcon.testing
 import pytest
+import requests
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from designate_pool import model
 from designate_pool.api.app import create_app
+from designate_pool.api.http.cross_site import CrossSiteGuard
+from designate_pool.api.http.limits import PLACE, RequestLimits, network_of
+from designate_pool.api.http.server import ApiServer
 from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Endpoint
+from designate_pool.rpc.serializer import FEW, pack, unpack
 from designate_pool.settings import ApiSettings
+from testing.processes import wait_until
 from tests.fixtures.observed_central import POOL, SERVER_IDS, PoolManager, observed_central
 
 NIL = str(uuid.UUID(int=0))
@@ -253,3 +265,214 @@ def test_any_address_is_answered(send, path, query, method):
 def test_any_query_is_answered(send, query):
     for path in (PATHS[0], RECORDSETS):
         assert_answered(send('GET', path, params=query))
+
+
+HERE = '127.0.0.1:9001'
+FOLLOWED = {'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'navigate', 'Sec-Fetch-Dest': 'document'}
+
+
+class Client:
+    """Sends requests through the guard.
+
+    :ivar passed: how many the application got
+    """
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self._client = falcon.testing.TestClient(CrossSiteGuard(self._app, ['dns.example.com']))
+
+    def _app(self, environ, start_response):
+        self.passed += 1
+        start_response('204 No Content', [])
+        return []
+
+    def send(self, method: str, **headers: str) -> falcon.testing.Result:
+        return self._client.simulate_request(method, '/v2/zones', headers={'Host': HERE, **headers})
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+@pytest.mark.parametrize('headers, told', [
+    ({'Host': 'rebound.example.net:9001'}, 'Host says rebound.example.net:9001'),
+    *(({'Host': host}, 'Host says') for host in (
+        '127.0.0.1.example.net', 'localhost.example.net:9001', 'notlocalhost:9001', 'rebound.example.net',
+        'rebound.example.net.:9001', '[::1].example.net', '[::1]example.net:9001', '127.0.0.1:9001.example.net',
+        '127.0.0.1.example.net.', 'localhost:x', 'localhost:9001:9001', '[::1', 'localhost@example.net',
+        'example.net, localhost', '[2001:db8::1', ':9001')),
+    ({'Host': 'rebound.example.net', 'Origin': 'http://rebound.example.net'}, 'Host says'),
+    ({'Host': 'rebound.example.net:9001', 'Origin': 'http://rebound.example.net:9001', 'Sec-Fetch-Site': 'same-origin'},
+     'Host says'),
+    ({'Origin': 'https://example.net'}, 'Origin says https://example.net'),
+    *(({'Origin': origin}, 'Origin says') for origin in (
+        'http://127.0.0.1:8000', 'null', 'http://[', '', 'http://[::1]:9001', 'http://127.0.0.1.:9001',
+        'http://127.0.0.1', f'http://{HERE} http://example.net')),
+    *(({'Sec-Fetch-Site': site}, 'Sec-Fetch-Site says') for site in ('cross-site', 'same-site', 'Cross-Site', '')),
+    ({**FOLLOWED, 'Sec-Fetch-Dest': 'iframe'}, 'Sec-Fetch-Site says'),
+], ids=str)
+def test_what_comes_from_elsewhere(client: Client, headers: dict, told: str) -> None:
+    for method in ('GET', 'POST', 'DELETE'):
+        answer = client.send(method, **headers)
+        assert (answer.status_code, answer.json['type'], told in answer.json['message']) == (403, 'forbidden', True)
+        assert answer.headers['X-Openstack-Request-Id'] == answer.json['request_id']
+    assert client.passed == 0
+
+
+@pytest.mark.parametrize('headers', [
+    {}, {'Host': 'localhost:9001'}, {'Host': 'LOCALHOST.:9001'}, {'Host': 'pool.localhost'}, {'Host': '[::1]:9001'},
+    {'Host': '192.0.2.1'}, {'Host': 'DNS.example.com:9001'}, {'Host': socket.gethostname()},
+    {'Origin': f'http://{HERE}'}, {'Sec-Fetch-Site': 'same-origin'}, {'Host': '[2001:db8::1]'}, {'Host': '127.0.0.1.'},
+    {'Content-Type': 'application/json'},
+], ids=str)
+def test_what_comes_from_here_or_from_no_page(client: Client, headers: dict) -> None:
+    assert {client.send(method, **headers).status_code for method in ('GET', 'POST', 'DELETE')} == {204}
+
+
+@pytest.mark.parametrize('headers', [FOLLOWED, {'Sec-Fetch-Site': 'none'}], ids=str)
+def test_a_link_from_elsewhere_may_be_followed_and_nothing_sent_with_it(client: Client, headers: dict) -> None:
+    assert client.send('GET', **headers).status_code == 204
+    assert {client.send(method, **headers).status_code for method in ('POST', 'DELETE')} == {403}
+
+
+@pytest.mark.parametrize('kind', ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'Text/Plain'])
+def test_no_form_of_a_page_is_taken(client: Client, kind: str) -> None:
+    for method in ('POST', 'DELETE'):
+        answer = client.send(method, **{'Content-Type': kind})
+        assert (answer.status_code, answer.json['type']) == (415, 'unsupported_content_type')
+    assert client.passed == 0
+
+
+SCRIPT = """
+import designate_pool
+from designate_pool import runtime
+runtime.patch()
+import io, json, sys, threading, time
+import falcon, falcon.testing
+from designate_pool.api.http import request
+from designate_pool.api.operation_registry import operations
+from designate_pool.model import Action, Outcome, Report
+from designate_pool.rpc.serializer import pack, unpack
+
+changes = [{'name': f'h{number}.example.com.', 'type': 'A', 'records': ['192.0.2.1']} for number in range(8000)]
+body = json.dumps({'changes': changes}).encode()
+ended, turns = [], [0]
+
+def wait():
+    while not ended:
+        turns[0] += 1
+        time.sleep(0)
+
+threading.Thread(target=wait).start()
+time.sleep(0)
+def took(work, *arguments, **options):
+    before = turns[0]
+    found = work(*arguments, **options)
+    told.append(turns[0] - before)
+    return found
+
+told = []
+environ = falcon.testing.create_environ(method='POST', body=body, headers={'Content-Type': 'application/json'})
+req = falcon.Request(environ)
+req.context.operation = next(each for each in operations() if each.name == 'change_zone')
+given = took(request.body, req, 1 << 25)
+assert given['changes'] == changes
+values = [Report('d' * 32, Action.UPDATE, 1, Outcome.SUCCESS, number) for number in range(8000)]
+packed = took(pack, values)
+assert took(unpack, packed) == values
+ended.append(True)
+print(json.dumps(told))
+"""
+
+
+def test_others_have_their_turns_while_a_large_body_is_read_and_sent_on() -> None:
+    ran = subprocess.run([sys.executable, '-W', 'ignore', '-c', SCRIPT], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    read, packed, unpacked = json.loads(ran.stdout)
+    assert read >= 16 and packed >= 8 and unpacked >= 8
+
+
+@pytest.mark.parametrize('count', [FEW, FEW + 1])
+def test_long_lists_come_out_as_they_went_in(count: int) -> None:
+    reports = [model.Report('d' * 32, model.Action.UPDATE, 1, model.Outcome.SUCCESS, serial) for serial in range(count)]
+    packed = pack({'reports': reports})
+    assert unpack(json.loads(json.dumps(packed))) == {'reports': reports}
+    assert count == FEW or max(map(len, packed['reports']['v'])) < 200_000, 'in pieces'
+
+
+def nothing(environ, start_response):
+    start_response('204 No Content', [])
+    return []
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_start_stop_and_start_again(host):
+    server = ApiServer(nothing, Endpoint(host, 0), ApiSettings(threads=2, waits=0))
+    for _ in range(2):
+        server.start()
+        assert requests.get(f'http://{server.endpoint}/').status_code == 204
+        taken = server.endpoint
+        server.stop()
+        with pytest.raises(requests.ConnectionError):
+            requests.get(f'http://{taken}/', timeout=2)
+    server.stop()
+
+
+class Caller:
+    """Calls the application of :class:`RequestLimits`, which calls *during* with the place of each request."""
+
+    def __init__(self, total: int, per_client: int, during=lambda place: None) -> None:
+        self._during = during
+        self.limits = RequestLimits(self._app, ApiSettings(threads=total, threads_per_client=per_client))
+
+    def _app(self, environ, start_response):
+        self._during(environ[PLACE])
+        start_response('200 OK', [])
+        return [b'done']
+
+    def call(self, address='192.0.2.1'):
+        answer = []
+        body = b''.join(self.limits({'REMOTE_ADDR': address}, lambda *arguments: answer.extend(arguments)))
+        return answer[0], dict(answer[1]), body
+
+
+def test_more_than_the_total_wait_and_who_has_left_makes_room() -> None:
+    def during(place):
+        if not waiting:
+            waiting.append(threads.submit(caller.call, '192.0.2.2'))
+            wait_until(lambda: len(caller.limits.counts) == 2, 'the second waits')
+            assert not waiting[0].done()
+            place.assign_to(None)
+            assert waiting[0].result(10)[0] == '200 OK'
+
+    waiting: list[concurrent.futures.Future] = []
+    caller = Caller(1, 1, during)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        assert caller.call()[0] == '200 OK'
+    assert caller.call()[0] == '200 OK' and not caller.limits.counts
+
+
+def test_who_has_too_many_is_told_when_to_come_again() -> None:
+    refused: list[tuple[str, dict[str, str], bytes]] = []
+    caller = Caller(2, 1, lambda place: refused.append(caller.call()))
+    assert caller.call()[0] == '200 OK'
+    ((status, headers, body),) = refused
+    assert (status, headers['Retry-After']) == ('429 Too Many Requests', '1') and b'over_limit' in body
+
+
+def test_an_error_of_the_application_gives_the_place_back() -> None:
+    def during(place):
+        raise ZeroDivisionError
+
+    caller = Caller(1, 1, during)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            caller.call()
+
+
+@pytest.mark.parametrize('address, network', [
+    ('192.0.2.1', '192.0.2.1'), ('::ffff:192.0.2.1', '192.0.2.1'), ('2001:db8::1:2', '2001:db8::/64'),
+    ('fe80::1%eth0', 'fe80::/64'), ('localhost', 'localhost'), ('', '')])
+def test_an_address_of_a_network_is_all_of_it(address: str, network: str) -> None:
+    assert network_of(address) == network

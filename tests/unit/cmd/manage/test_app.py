@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Collection, Iterator
 
 import pytest
 from oslo_config import cfg
 
+from designate_pool import backends
+from designate_pool.backends.base import Backend
 from designate_pool.cmd.manage import app as program
+from designate_pool.cmd.manage import config_check
+from designate_pool.cmd.manage.config_check import ConfigReport
+from designate_pool.concurrency import Runtime
+from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow
+from designate_pool.runtime import Inline, Threads
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import pools
 from testing.databases import upgraded_sqlite
+from tests.fixtures.answering import Scripted, soa_answer
 
 #: Runs a command; its exit code, what it printed, and what it said of errors.
 Manage = Callable[..., tuple[int, str, str]]
@@ -118,3 +132,101 @@ def test_pools_are_made_changed_and_deleted(manage: Manage) -> None:
     assert [line.split()[0] for line in manage('pool', 'list')[1].splitlines()] == ['default', 'silver']
     assert manage('pool', 'delete', 'silver') == (0, '', '')
     assert [line.split()[0] for line in manage('pool', 'list')[1].splitlines()] == ['default']
+
+
+Check = Callable[..., ConfigReport]
+
+
+@pytest.fixture
+def answering() -> Iterator[Scripted]:
+    """Answers every question over DNS, as servers and as MiniDNS."""
+    server = Scripted(lambda query, over_tcp: [soa_answer(query, 0, rcode=5)])
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def check(tmp_path: pathlib.Path, answering: Scripted) -> Check:
+    """Check a pool of one ``fake`` for each of the dicts of options."""
+    url = upgraded_sqlite(tmp_path / 'pool.sqlite')
+
+    def check(*options: dict[str, str], runtime: Runtime | None = None, call_timeout: float = 5.0, database: str = url,
+              about_files: tuple[Finding, ...] = (), pool: str = 'default') -> ConfigReport:
+        servers = tuple(Server(new_id(), 'fake', answering.host, answering.port, call_timeout=call_timeout,
+                               primaries=(Endpoint(answering.host, answering.port),), options=each)
+                        for each in options)
+        drivers: dict[str, Backend] = {server.id: backends.build(server) for server in servers}
+        return config_check.check(Pool(pool, servers=servers), drivers, list(about_files), database, 5.0,
+                                  runtime or Threads())
+
+    return check
+
+
+def test_the_trouble_of_one_server_is_told_beside_the_health_of_another(check: Check) -> None:
+    report = check({}, {'on_create': 'refuse'}, runtime=Inline())
+    assert not report.ok
+    fine, refusing = report.servers
+    assert fine.findings == ()
+    assert 'no zone can be added' in refusing.findings[0].what
+    first, what, advice = refusing.text().splitlines()
+    assert first == f'{refusing.name}:' and what.startswith('  error: no zone') and advice.startswith('    -> ')
+
+
+def test_a_driver_that_keeps_no_deadline_is_not_waited_for(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def wait_for_the_end(self: Backend, names: Collection[str]) -> list[Finding]:
+        ended.wait(60)
+        return []
+
+    monkeypatch.setattr(backends.driver_class('fake'), 'check', wait_for_the_end)
+    try:
+        report = check({}, call_timeout=0.1)
+    finally:
+        ended.set()
+    assert 'has not ended within' in report.servers[0].findings[0].what and not report.ok
+
+
+def test_the_drivers_do_not_log_what_is_told(check: Check, caplog: pytest.LogCaptureFixture) -> None:
+    check({'on_ping': 'unreachable'})
+    assert [record for record in caplog.records if record.name.startswith('designate_pool')] == []
+
+
+def test_a_pool_that_is_not_in_the_database(check: Check, tmp_path: pathlib.Path) -> None:
+    url = upgraded_sqlite(tmp_path / 'pool.sqlite')
+    with contextlib.closing(Storage(url)) as storage:
+        for name in ('gold', 'silver'):
+            storage.run(pools.insert, Pool(name, new_id()), utcnow())
+    assert check({}, pool='silver').ok
+    report = check({}, pool='sliver')
+    assert not report.ok
+    assert report.database.findings == (Finding(
+        'there is no pool sliver (there are: default, gold, silver)',
+        "correct [service:pool_manager] pool_name, or run 'designate-pool-manage pool create sliver'"),)
+
+
+def test_a_database_that_is_not_there_yet_is_not_made(check: Check, tmp_path: pathlib.Path) -> None:
+    report = check({}, database=f'sqlite:///{tmp_path}/none/new.sqlite')
+    assert report.ok and 'database upgrade' in report.database.findings[0].advice
+    report = check({}, database=f'sqlite:///{tmp_path}/new.sqlite')
+    assert report.ok and len(report.database.findings) == 1 and not os.path.exists(tmp_path / 'new.sqlite')
+
+
+def test_a_database_at_another_revision(check: Check, tmp_path: pathlib.Path) -> None:
+    url = f'sqlite:///{tmp_path}/old.sqlite'
+    migrate.upgrade(url)
+    migrate.downgrade(url, '-1')
+    report = check({}, database=url)
+    assert report.ok
+    assert [migrate.head() in finding.what for finding in report.database.findings] == [True]
+    migrate.upgrade(url)
+    assert check({}, database=url).database.findings == ()
+
+
+@pytest.mark.parametrize('url', ['mysql://pool:hush@127.0.0.1:1/pool', 'postgresql://pool:hush@127.0.0.1:1/pool',
+                                 'oracle://pool:hush@127.0.0.1:1/pool'])
+def test_a_database_that_cannot_be_used(check: Check, url: str) -> None:
+    report = check({}, database=url, call_timeout=0.2)
+    assert not report.ok
+    (finding,) = report.database.findings
+    assert 'it cannot be used: ' in finding.what and 'hush' not in report.text() and '\n' not in finding.what
