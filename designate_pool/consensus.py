@@ -161,7 +161,7 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
             status = (Outcome.SUCCESS if len(agreed) >= k else
                       Outcome.ERROR if len(failed) > spare else None)
             serial = domain.serial if status else None
-        return Verdict(status, serial, None, k, len(servers), agreed, behind, failed, tuple(resting))
+        return Verdict(status, serial, None, k, len(servers), agreed, behind, failed)
     failed = tuple(server for server in behind if has_failed(mine[server], domain.least_serial, domain.serial))
     # A server that served the serial and then failed a poll is behind, but the serial that it served still counts here:
     # what was reported is not withdrawn.
@@ -172,7 +172,7 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
         status, serial = Outcome.SUCCESS, consensus
     elif len(failed) > spare and not is_reached(domain, domain.least_serial):
         status, serial = Outcome.ERROR, domain.serial
-    return Verdict(status, serial, consensus, k, len(servers), agreed, behind, failed, tuple(resting))
+    return Verdict(status, serial, consensus, k, len(servers), agreed, behind, failed)
 
 
 def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], threshold_percentage: int,

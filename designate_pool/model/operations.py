@@ -64,7 +64,6 @@ class Verdict:
     :ivar agreed: ids of the servers that have done what is due
     :ivar behind: ids of the servers that have not
     :ivar failed: ids of those in *behind* whose row is in ERROR
-    :ivar resting: ids of the servers that do not count now: they are in maintenance or still joining
     """
 
     status: Outcome | None
@@ -75,7 +74,6 @@ class Verdict:
     agreed: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
-    resting: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

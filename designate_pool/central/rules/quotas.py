@@ -82,17 +82,17 @@ class Allowance:
         """A project's quotas, cached for :data:`CACHED`."""
         if not project_id:
             return self._nobody
-        return self._cached(self._cache, project_id, lambda: self.read(tx, project_id))
+        return self._cached(self._cache, self.read, tx, project_id)
 
     def server_limits(self, tx: Tx, pool_id: str) -> Sequence[ServerLimit]:
         """What a pool's servers do not take of a zone, cached for :data:`CACHED`."""
-        return self._cached(self._server_limits, pool_id, lambda: _limits_of_servers(tx, pool_id))
+        return self._cached(self._server_limits, _limits_of_servers, tx, pool_id)
 
-    def _cached(self, cache: dict[str, tuple[datetime, T]], key: str, read: Callable[[], T]) -> T:
+    def _cached(self, cache: dict[str, tuple[datetime, T]], read: Callable[[Tx, str], T], tx: Tx, key: str) -> T:
         now = self._clock()
         read_at, value = cache.get(key, (None, None))
         if read_at is None or value is None or not timedelta(0) <= now - read_at < CACHED:
-            value = read()
+            value = read(tx, key)
             if len(cache) >= _CACHE_SIZE:
                 cache.clear()
             cache[key] = now, value

@@ -188,7 +188,7 @@ def actor_text(actor: Actor) -> str:
 
 
 def _said(actor: Actor) -> dict[str, str]:
-    return {name: value for name, value in actor.values.items() if value}
+    return {name: value for name in Actor.__slots__ if (value := getattr(actor, name))}
 
 
 def actor_of(text: str | None) -> Actor:
