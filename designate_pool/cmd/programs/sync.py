@@ -8,6 +8,7 @@ logged and tried at the next run, and all else is applied.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import pathlib
@@ -137,16 +138,32 @@ class SyncRuns:
         engine = SyncEngine(self.setup)
         if self._dry_run:
             return engine.sync(force=force)
-        pools = {target_id: Client(target.url, settings=ApiConnection(token=target.token))
-                 for target_id, target in self.setup.providers.items() if force and isinstance(target, PoolProvider)}
-        before = set[tuple[str, str]]().union(*(waiting(api, zone) for api in pools.values() for zone in force))
+        pools, before = dict[str, Client](), set[tuple[str, str]]()
+        for target_id, target in self.setup.providers.items() if force else ():
+            if isinstance(target, PoolProvider):
+                with _alone(target_id, skip_unsafe):
+                    api = Client(target.url, settings=ApiConnection(token=target.token))
+                    before.update(*(waiting(api, zone) for zone in force))
+                    pools[target_id] = api
         report = engine.sync(dry_run=False, force=force, skip_unsafe=skip_unsafe)
         for part in report.results:
             if part.zone in force and part.target_id in pools and (
                     part.applied_before or part.result is not None and part.result.ok):
-                approve_forced(pools[part.target_id], part.zone, before, time.monotonic() + PLANNING_SECONDS,
-                               sys.stderr)
+                with _alone(part.target_id, skip_unsafe):
+                    approve_forced(pools[part.target_id], part.zone, before, time.monotonic() + PLANNING_SECONDS,
+                                   sys.stderr)
         return report
+
+
+@contextlib.contextmanager
+def _alone(target_id: str, others_go_on: bool) -> Iterator[None]:
+    """Log that the API of a target cannot be asked, where the run goes on for others; else that is its error."""
+    try:
+        yield
+    except CliError as error:
+        if not others_go_on:
+            raise
+        LOG.error('%s: %s', target_id, error)
 
 
 def run_repeatedly(run: Callable[[], object], interval: float, min_event_interval: float, hasten: threading.Event,

@@ -124,6 +124,15 @@ class TestLoop:
         runs.repeat()
         assert '192.0.2.101' not in git.target(), 'it was not forced'
 
+    def test_a_pool_that_does_not_answer_keeps_no_other_target_from_a_forced_change(
+            self, git: Repository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+        monkeypatch.chdir(git.path)
+        git.change('sync.yaml', 'zones:\n', '  away: {class: pool, url: "http://127.0.0.1:9"}\nzones:\n')
+        git.change('sync.yaml', '[out]', '[out, away]')
+        SyncRuns('sync.yaml', [f'{ZONE}.'], False).repeat()
+        assert '192.0.2.1' in git.target()
+        assert 'away: ' in caplog.text
+
     def test_at_the_start_and_then_again_and_again(self, git: Repository, loop: Callable[..., Loop]) -> None:
         running = loop('--interval', '1', '--min-event-interval', '0.1')
         running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')
