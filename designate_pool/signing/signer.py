@@ -7,7 +7,8 @@ same; signatures of RRsets that have not changed are kept.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
 from designate_pool.protocol.names_and_rdata import type_number
@@ -22,13 +23,15 @@ _OWNED = struct.Struct('!HHI')
 
 
 def sign_change(apex: str, changed: Mapping[str, Collection[str]], soa: ZoneRecord, keys: KeySet, times: Validity,
-                denial: str, around: Neighbours, due: Collection[tuple[str, str]] = ()) -> SignedDifference:
+                denial: str, around: Neighbours, due: Collection[tuple[str, str]] = (),
+                between: Callable[[Iterable[Any]], Iterable[Any]] = iter) -> SignedDifference:
     """What a change does to the signed records of a zone, which are signed with the same *denial* already.
 
     :param changed: the names and types of the RRsets that were added or removed, or have other data or another TTL;
         of names without types, what is not signed yet
     :param soa: the new one, which is signed in any case
     :param due: the names and types of RRsets that get new signatures though they have not changed
+    :param between: gives others their turns between these
     """
     change = _Change(soa, _Signing(apex, keys, times), denial, around)
     change.look_at({apex, *changed})
@@ -43,7 +46,7 @@ def sign_change(apex: str, changed: Mapping[str, Collection[str]], soa: ZoneReco
     for name in change.names:
         change.sign(name, at_apex if name == apex else changed.get(name, ()))
     change.sign_links()
-    change.renew({*due}.difference((record.name, record.covered) for record in change.gone))
+    change.renew({*due}.difference((record.name, record.covered) for record in change.gone), between)
     return SignedDifference(change.gone, change.added)
 
 
@@ -162,14 +165,14 @@ class _Change:
                 if rtype in signed:
                     self.added += self.signing.signatures(name, rtype, *rrsets[rtype])
 
-    def renew(self, due: Collection[tuple[str, str]]) -> None:
+    def renew(self, due: Collection[tuple[str, str]], between: Callable[[Iterable[Any]], Iterable[Any]]) -> None:
         """Sign RRsets anew, by name and type, that have not changed."""
         names = {name for name, _ in due}
         stored = list(self.around.signed_at(names))
         rrsets = chain.group([*self.around.rrsets_at(names),
                               *(record.record for record in stored if record.type != RRSIG)])
         self.gone += [record for record in stored if (record.name, record.covered) in due]
-        for name, rtype in due:
+        for name, rtype in between(due):
             self.added += self.signing.signatures(name, rtype, *rrsets[name][rtype])
 
     def sign_links(self) -> None:

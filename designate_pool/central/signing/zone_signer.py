@@ -285,7 +285,8 @@ def _sign_change(tx: Tx, entry: JournalEntry, gone: Sequence[ZoneRecord], added:
     changed = _changed_types(tx, entry, zone, [*gone, *added], now)
     change = signer.sign_change(
         domain.name, changed, soa, zone_keys, Validity(seconds - INCEPTION, seconds + policy.validity, policy.jitter),
-        zone.state.denial, around, _due_types(tx, zone, most, seconds) if entry.kind is ChangeKind.SIGNING else ())
+        zone.state.denial, around, _due_types(tx, zone, most, seconds) if entry.kind is ChangeKind.SIGNING else (),
+        Turns().between)
     if defects := verifier.verify_change(domain.name, change, changed, soa, around, seconds, policy.refresh,
                                          Turns().between):
         LOG.error('the change of %s to serial %d is refused, since its signatures are wrong: %s', domain.name,

@@ -22,6 +22,7 @@ from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.central.signing import key_events, parent_ds, zone_signer
+from designate_pool.deadline import Turns
 from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Endpoint, KeyRole, Outcome, Pool, Report,
                                   Server, SignedDifference, SigningKey, SigningState, Status, ZoneRecord)
 from designate_pool.pool_manager.server_registry import write_servers
@@ -751,6 +752,26 @@ def test_signatures_of_zones_are_renewed_together_and_a_zone_that_cannot_be_keep
     for zone in zones:
         if zone is not lost:
             check(database, clock, zone)
+
+
+def test_others_have_their_turns_while_signatures_are_renewed(central: Central, database: Storage, clock: Clock,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = create(central, 'example.com.', *((f'host{number}.example.com.', 'A', ['192.0.2.1'])
+                                               for number in range(60)), who=RED)
+    central.dnssec.enable(RED, domain.id)
+    lived(central, clock, domain, 1)
+    done: list[str] = []
+    make = signer.signers_of
+
+    def signers_of(*arguments: Any) -> Any:
+        done.append('signed')
+        return make(*arguments)
+
+    monkeypatch.setattr(signer, 'signers_of', signers_of)
+    monkeypatch.setattr(Turns, 'give', lambda turns: done.append('turn'))
+    lived(central, clock, domain, 12 * 86400)
+    assert done.count('signed') > 60
+    assert max(len(run) for run in ' '.join(done).split('turn')) < 20 * len('signed ')
 
 
 def test_the_ds_of_a_rolled_key_is_not_confirmed_before_it_is_offered(central: Central, database: Storage,
