@@ -87,7 +87,7 @@ class SyncRuns:
         report = self._run(self._forced_now(), skip_unsafe=True)
         applied: dict[str, list[ApplyResult]] = {}
         for result in report.results:
-            if result.is_unsafe:
+            if result.is_unsafe and not self._dry_run:
                 LOG.error('%s Not applied. If it is meant: designate-pool apply --yes %s --target %s --force %s '
                           '--config %s', result.dangers[0], result.zone, result.target_id, result.zone, self.path)
             elif result.result is not None:

@@ -133,6 +133,16 @@ class TestLoop:
         assert '192.0.2.1' in git.target()
         assert 'away: ' in caplog.text
 
+    def test_a_dry_run_does_not_tell_that_what_is_unsafe_was_not_applied(
+            self, git: Repository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+        monkeypatch.chdir(git.path)
+        caplog.set_level('INFO')
+        git.write(f'zones/{ZONE}.zone', HOSTS)
+        SyncRuns('sync.yaml', [], False).repeat()
+        git.write(f'zones/{ZONE}.zone', 'host100 300 A 192.0.2.100\n')
+        SyncRuns('sync.yaml', [], True).repeat()
+        assert 'Unsafe' in caplog.text and 'Not applied' not in caplog.text
+
     def test_at_the_start_and_then_again_and_again(self, git: Repository, loop: Callable[..., Loop]) -> None:
         running = loop('--interval', '1', '--min-event-interval', '0.1')
         running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')
