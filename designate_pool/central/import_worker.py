@@ -147,8 +147,13 @@ class ImportWorker:
                 new, contents = zonefile_parser.parse(_lines([zone_files.get(task.id, b'')]), limits)
             except (PoolError, UnicodeDecodeError):  # the error is found again when it is run by itself
                 continue
-            sets = list(itertools.islice(contents, _MOST_RECORDS + 1))
-            if sum(len(recordset.rdatas) for recordset in sets) <= _MOST_RECORDS:
+            sets, records = list[WantedRecordSet](), 0
+            for recordset in contents:
+                records += len(recordset.rdatas)
+                if records > _MOST_RECORDS:
+                    break
+                sets.append(recordset)
+            else:
                 new = dataclasses.replace(new, pool_id=task.pool_id, attributes=task.attributes)
                 zones.append(NewZone(domain_id, new, sets, task.request_id, versions.actor_of(task.actor)))
                 read[domain_id] = task, contents

@@ -221,6 +221,22 @@ def test_one_that_is_deleted_meanwhile_comes_to_nothing(central: Central, tasks:
     assert sorted(each.name for each in central.find_domains(RED)) == ['z0.example.', 'z2.example.']
 
 
+def test_of_a_tiny_file_with_many_records_no_more_are_made_than_show_that(
+        central: Central, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, begun, wanted = list[Any](), list[int](), zonefile_parser.WantedRecordSet
+
+    def noted_set(name: str, rtype: str, rdatas: tuple[Any, ...], *others: Any) -> Any:
+        made.extend(rdatas)
+        return wanted(name, rtype, rdatas, *others)
+
+    monkeypatch.setattr(zonefile_parser, 'WantedRecordSet', noted_set)
+    monkeypatch.setattr(ImportWorker, '_import', lambda worker, task, claim: begun.append(len(made)))
+    lines = [f'$GENERATE 1-250 h{number} A 192.0.2.$' for number in range(20)]
+    tasks.store_imports(Context(), [zone_file('many.example.', *lines), zone_file('few.example.')])
+    central.imports.run_next(import_worker.SMALL)
+    assert len(begun) == 1 and 1000 < begun[0] < 1500
+
+
 @pytest.mark.all_databases
 def test_many_take_as_many_statements_as_a_few(central: Central, database: Storage, tasks: ZoneTaskStore) -> None:
     statements: list[str] = []
