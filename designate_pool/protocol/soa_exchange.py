@@ -77,7 +77,11 @@ def reply_over_tcp(peer: TcpPeer, name: str, seconds: float) -> SoaReply:
 
     :raises BackendError: when there is none to that question, or its signature is missing or wrong
     """
-    reply = _reply_in(peer.ask(soa_question(name), seconds), name)
+    answer = peer.ask(soa_question(name), seconds)
+    if answer.rcode() == dns.rcode.NOTAUTH and peer.key is not None and not answer.had_tsig:
+        # It may be the key that the server does not accept, as PowerDNS says without a word of its own.
+        raise BackendError(why='the answer is not signed (NOTAUTH)', reason=Reason.NOT_SIGNED)
+    reply = _reply_in(answer, name)
     if reply is None or reply.truncated:
         raise BackendUnreachable(why='no answer to the question', reason=Reason.TIMEOUT)
     return reply

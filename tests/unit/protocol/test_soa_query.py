@@ -12,15 +12,18 @@ import dns.message
 import dns.rcode
 import dns.rdata
 import dns.rrset
+import dns.tsig
 import pytest
 
 from designate_pool.config import values
 from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError
 from designate_pool.model import TSIG_ALGORITHMS, Answer, Domain, Reason, RecordSet, TsigKey, ZoneHead
 from designate_pool.protocol import soa_exchange, soa_query, soa_rdata, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
-from designate_pool.protocol.tcp_client import key_of
+from designate_pool.protocol.tcp_client import TcpPeer, key_of
 from designate_pool.storage.queries import whole_recordset
+from tests.fixtures.answering import Answers, Scripted
 from tests.unit.minidns.values import KEY, NOW, OTHER_KEY, SOA_TEXT
 
 TEMPLATE = soa_query.soa_query(wire.wire_of('example.com.'))
@@ -319,3 +322,17 @@ def test_secrets_are_equal_when_both_decode_to_the_same(one: str, other: str, eq
 @pytest.mark.parametrize('algorithm', ['hmac-md5', 'HMAC-MD5.SIG-ALG.REG.INT', 'hmac-md5.sig-alg.reg.int.'])
 def test_an_algorithm_with_two_names_has_one_plain_name(algorithm: str) -> None:
     assert tsig.plain_algorithm(algorithm) == 'hmac-md5'
+
+
+def test_over_tcp_a_key_that_is_refused_unsigned_is_no_lack_of_the_zone() -> None:
+    key = dns.tsig.Key('transfer.', 'c2VjcmV0', 'hmac-sha256')
+
+    def refuse(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = dns.message.make_response(dns.message.make_query('example.com.', 'SOA', flags=0, id=query.id))
+        answer.set_rcode(dns.rcode.NOTAUTH)
+        return [answer]
+
+    with contextlib.closing(Scripted(refuse, keyring={key.name: key})) as server:
+        with pytest.raises(BackendError, match=r'the answer is not signed \(NOTAUTH\)') as error:
+            soa_exchange.reply_over_tcp(TcpPeer(server.host, server.port, key), 'example.com.', 5)
+    assert error.value.reason is Reason.NOT_SIGNED
