@@ -32,8 +32,7 @@ from benchmarks.system import DATABASES, System, Watch, names
 from benchmarks.tiny_zones import SERIAL, TEXT
 from designate_pool.central import zonefile_parser
 from designate_pool.model import Endpoint
-from designate_pool.storage.sql.schema import domains
-from designate_pool.storage.sql.schema import records as records_table
+from designate_pool.storage.sql.schema import domains, records as records_table
 from testing.knot import Knotd
 from testing.processes import wait_until
 

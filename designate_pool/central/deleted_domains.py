@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from designate_pool.central import events, recordset_changes, zone_moves
-from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import name_ownership, plans, pools, recordset_edits, zone_names
+from designate_pool.central.rules import domains as rules, name_ownership, plans, pools, recordset_edits, zone_names
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation import requests
@@ -28,11 +27,8 @@ from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import recordsets
-from designate_pool.storage.zones import secondary_zones as schedule
-from designate_pool.storage.zones import versions, zone_shares
+from designate_pool.storage.zones import (domains, pools as pool_store, recordsets, secondary_zones as schedule,
+                                          versions, zone_shares)
 from designate_pool.storage.zones.zone_ancestry import Neighbour
 
 

@@ -9,10 +9,8 @@ from typing import Any
 
 from designate_pool.central import deleted_domains, events, recordset_changes, secondary_zones, zone_moves
 from designate_pool.central.events import DomainTransition
-from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import journal, name_ownership
-from designate_pool.central.rules import plans as plan_rules
-from designate_pool.central.rules import recordset_edits, reverts, status, zone_shares
+from designate_pool.central.rules import (domains as rules, journal, name_ownership, plans as plan_rules,
+                                          recordset_edits, reverts, status, zone_shares)
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import parent_ds, signed_zones
@@ -26,9 +24,8 @@ from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, nameserver_updates, plans, pools, recordsets
-from designate_pool.storage.zones import secondary_zones as schedule
-from designate_pool.storage.zones import versions, zone_tasks, zone_transfers
+from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets,
+                                          secondary_zones as schedule, versions, zone_tasks, zone_transfers)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 

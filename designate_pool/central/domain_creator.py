@@ -20,8 +20,7 @@ from designate_pool.call_combiner import MOST_RECORDS, RequestCombiner
 from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.recordset_changes import InsertionParts, insertions
-from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import name_ownership, pools, recordset_edits, zone_names
+from designate_pool.central.rules import domains as rules, name_ownership, pools, recordset_edits, zone_names
 from designate_pool.central.rules.quotas import Allowance, Growth
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
@@ -33,9 +32,7 @@ from designate_pool.protocol.rules import ServerLimit, refused_zone
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Dialect, Storage, Tx
-from designate_pool.storage.zones import domains, recordsets
-from designate_pool.storage.zones import secondary_zones as schedule
-from designate_pool.storage.zones import versions, zone_ancestry
+from designate_pool.storage.zones import domains, recordsets, secondary_zones as schedule, versions, zone_ancestry
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

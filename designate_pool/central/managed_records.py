@@ -23,9 +23,7 @@ from designate_pool.errors import BadInput, DuplicateDomain, InvalidField, NotFo
 from designate_pool.model import PTR, Action, Context, Domain, FloatingIp, ManagedRecord, RecordSet, Status, new_id
 from designate_pool.protocol.rules import ServerLimit
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import managed_records as store
-from designate_pool.storage.zones import recordsets
+from designate_pool.storage.zones import domains, managed_records as store, recordsets
 
 #: For how long the time of a resource's last event is kept.
 EVENTS_KEPT = timedelta(days=1)

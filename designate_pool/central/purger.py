@@ -23,9 +23,8 @@ from designate_pool.storage.reporting import purge
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.entities import chunks
-from designate_pool.storage.zones import domains, nameserver_updates, plans
-from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import quotas, versions, zone_tasks
+from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools as pool_store, quotas, versions,
+                                          zone_tasks)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 LOG = logging.getLogger(__name__)

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from designate_pool.call_combiner import MOST_RECORDS
 from designate_pool.central import events, transactions
-from designate_pool.central.rules import domains as domain_rules
-from designate_pool.central.rules import name_ownership, plans, recordset_edits, zone_shares
+from designate_pool.central.rules import domains as domain_rules, name_ownership, plans, recordset_edits, zone_shares
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance, deleting_project
 from designate_pool.central.rules.recordset_edits import RecordSetEdits

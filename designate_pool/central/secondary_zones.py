@@ -21,9 +21,7 @@ import dns.rdatatype
 from designate_pool.backoff import Backoff
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.recordset_changes import recordsets_around, write_contents
-from designate_pool.central.rules import domains as domain_rules
-from designate_pool.central.rules import journal as journals
-from designate_pool.central.rules import plans, recordset_edits
+from designate_pool.central.rules import domains as domain_rules, journal as journals, plans, recordset_edits
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.transactions import refuse_frozen
@@ -41,8 +39,7 @@ from designate_pool.serial import newer
 from designate_pool.storage import queries
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, recordsets
-from designate_pool.storage.zones import secondary_zones as schedule
+from designate_pool.storage.zones import domains, recordsets, secondary_zones as schedule
 
 #: Seconds between refreshes, whatever a SOA says; four weeks, as BIND has it.
 LONGEST_INTERVAL = 2419200

@@ -47,12 +47,9 @@ from designate_pool.storage import queries
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains as domain_store
-from designate_pool.storage.zones import plans as plan_store
-from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import quotas as quota_store
-from designate_pool.storage.zones import recordsets as recordset_store
-from designate_pool.storage.zones import zone_transfers as transfer_store
+from designate_pool.storage.zones import (domains as domain_store, plans as plan_store, pools as pool_store,
+                                          quotas as quota_store, recordsets as recordset_store,
+                                          zone_transfers as transfer_store)
 
 LOG = logging.getLogger(__name__)
 #: A request with more records is parsed beside the others (``runtime.compute``); these take some milliseconds.

@@ -23,11 +23,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from designate_pool.central import events, recordset_changes, transactions
-from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import journal
-from designate_pool.central.rules import plans as plan_rules
-from designate_pool.central.rules import pools as pool_rules
-from designate_pool.central.rules import recordset_edits
+from designate_pool.central.rules import (domains as rules, journal, plans as plan_rules, pools as pool_rules,
+                                          recordset_edits)
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.rules.scheduler import POOL_ID, Scheduler
@@ -39,8 +36,7 @@ from designate_pool.protocol.rules import of_servers
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, plans, pools, recordsets
-from designate_pool.storage.zones import secondary_zones as schedule
+from designate_pool.storage.zones import domains, plans, pools, recordsets, secondary_zones as schedule
 
 
 def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, scheduler: Scheduler, allowance: Allowance,

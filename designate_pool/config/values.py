@@ -10,8 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
-from dns import exception as dns_exception
-from dns import name as dns_name
+from dns import exception as dns_exception, name as dns_name
 
 from designate_pool.model import Endpoint, Option, TsigKey
 from designate_pool.protocol import tsig

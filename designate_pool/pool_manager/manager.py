@@ -32,8 +32,7 @@ from designate_pool.pool_manager.reconcile.reconciler import WHO, Reconciler
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.settings import PoolManagerSettings
-from designate_pool.storage.operations import pool_servers as server_store
-from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.operations import pool_servers as server_store, server_statuses
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)

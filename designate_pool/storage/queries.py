@@ -19,11 +19,8 @@ from designate_pool.model.differences import RecordDifference
 from designate_pool.protocol import soa_rdata
 from designate_pool.storage.operations import server_statuses as statuses
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains as domain_store
-from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import recordsets as recordset_store
-from designate_pool.storage.zones import versions as version_store
-from designate_pool.storage.zones import zone_shares
+from designate_pool.storage.zones import (domains as domain_store, pools as pool_store, recordsets as recordset_store,
+                                          versions as version_store, zone_shares)
 
 T = TypeVar('T')
 #: Name, type, TTL (None for the zone's) and data of a record.

@@ -35,8 +35,7 @@ from designate_pool.model import Answer
 from designate_pool.nameserver.faults import Faults
 from designate_pool.nameserver.server import Responder as ServerResponder
 from designate_pool.nameserver.zones import ZoneTable
-from designate_pool.planner.sources import axfr as axfr_source
-from designate_pool.planner.sources import server_config as reader
+from designate_pool.planner.sources import axfr as axfr_source, server_config as reader
 from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsServer

@@ -11,8 +11,7 @@ from typing import Any
 
 import dns.serial
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, ZoneState, judge
 from designate_pool.backoff import Backoff

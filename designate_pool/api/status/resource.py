@@ -22,8 +22,7 @@ from designate_pool.model import Audit, Context, Domain, Freeze, PageRequest, da
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import quotas
+from designate_pool.storage.zones import pools as pool_store, quotas
 
 HTML = 'text/html; charset=utf-8'
 #: A page may load its own style and script, and itself again; nothing from other sites.

@@ -30,8 +30,7 @@ from designate_pool.model import (Action, ChangeKind, Context, Domain, PageReque
                                   StoredPlan, new_id)
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import plans as store
+from designate_pool.storage.zones import domains, plans as store
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')

@@ -21,8 +21,7 @@ from designate_pool.protocol.rules import ServerLimit, from_json
 from designate_pool.storage import queries
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import quotas as store
+from designate_pool.storage.zones import domains, quotas as store
 
 T = TypeVar('T')
 UNLIMITED = -1

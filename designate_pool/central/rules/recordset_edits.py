@@ -18,8 +18,7 @@ from designate_pool.central.validation.requests import KEEP, WantedRecordSet
 from designate_pool.deadline import Turns
 from designate_pool.errors import (BadInput, DuplicateRecordSet, InvalidField, Locked, ManagedRecordSet,
                                    RecordSetNotFound)
-from designate_pool.model import Domain, Record, RecordSet, Status, Task
-from designate_pool.model import new_ids as make_ids
+from designate_pool.model import Domain, Record, RecordSet, Status, Task, new_ids as make_ids
 from designate_pool.protocol import rules
 from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.protocol.rules import ServerLimit, Violation

@@ -14,8 +14,7 @@ from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, Statu
 from designate_pool.protocol import tsig
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, pools
-from designate_pool.storage.zones import tsigkeys as store
+from designate_pool.storage.zones import domains, pools, tsigkeys as store
 
 
 def _check(tx: Tx, new: StoredTsigKey, old: StoredTsigKey | None) -> None:

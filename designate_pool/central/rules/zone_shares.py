@@ -23,8 +23,7 @@ from designate_pool.errors import BadInput, DomainBeingDeleted, DomainNotFound, 
 from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneShare, names
 from designate_pool.storage.queries import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, zone_ancestry
-from designate_pool.storage.zones import zone_shares as store
+from designate_pool.storage.zones import domains, zone_ancestry, zone_shares as store
 
 #: Up to the last label with an underscore (RFC 8552) or asterisk: it speaks for the name below which it is.
 _PREFIX = re.compile(r'^(?:(?:\\.|[^\\.])+\.)*(?:\*|_(?:\\.|[^\\.])*)\.')

@@ -25,8 +25,7 @@ from designate_pool.central.validation import fields
 from designate_pool.errors import DomainBeingDeleted, Forbidden, InvalidField, Locked, NotFound, Refused
 from designate_pool.model import Context, Domain, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import zone_transfers as store
+from designate_pool.storage.zones import domains, zone_transfers as store
 
 #: Random octets of a key; it has 16 characters, capital letters and digits.
 _KEY_OCTETS = 10

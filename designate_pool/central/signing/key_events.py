@@ -15,8 +15,7 @@ from designate_pool import logs
 from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.managed_records import ManagedChange
-from designate_pool.central.rules import domains as domain_rules
-from designate_pool.central.rules import journal
+from designate_pool.central.rules import domains as domain_rules, journal
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import parent_ds, zone_signer

@@ -26,9 +26,7 @@ from designate_pool.settings import SigningPolicy
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import managed_records as store
-from designate_pool.storage.zones import pools, recordsets
+from designate_pool.storage.zones import domains, managed_records as store, pools, recordsets
 
 _PLUGIN = {'plugin': 'dnssec'}
 _RESOURCE, _SIGNAL = {**_PLUGIN, 'resource_type': 'ds'}, {**_PLUGIN, 'resource_type': 'signal'}

@@ -37,8 +37,7 @@ from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import MOST_APART, Storage
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import pools as stored_pools
+from designate_pool.storage.zones import domains, pools as stored_pools
 
 #: Calls of a driver's check, one after the other.
 CALLS = 3

@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from designate_pool.central.rules import quotas as quota_rules
-from designate_pool.central.rules import tsigkeys as key_rules
-from designate_pool.central.rules import zone_names
+from designate_pool.central.rules import quotas as quota_rules, tsigkeys as key_rules, zone_names
 from designate_pool.errors import BadInput, InvalidField
 from designate_pool.model import Pool, new_id
 from designate_pool.pool_manager import server_registry

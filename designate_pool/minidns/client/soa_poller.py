@@ -27,8 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from designate_pool import metrics
-from designate_pool import serial as serials
+from designate_pool import metrics, serial as serials
 from designate_pool.logs import OutageLog
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import MOST_HELD, ClientLoop

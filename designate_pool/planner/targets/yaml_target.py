@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from designate_pool.errors import BackendError, InvalidField, SourceError
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import NOT_DNS, BaseProvider
-from designate_pool.planner.sources import yaml_files
-from designate_pool.planner.sources import yaml_rdata as values
+from designate_pool.planner.sources import yaml_files, yaml_rdata as values
 from designate_pool.planner.sources.zonefile import SLASH
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl, normal_name, normal_rdata, rdata_without_dots

@@ -42,9 +42,7 @@ from designate_pool.protocol.rrset import RRset
 from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains as domain_store
-from designate_pool.storage.zones import plans as plan_store
-from designate_pool.storage.zones import versions
+from designate_pool.storage.zones import domains as domain_store, plans as plan_store, versions
 
 LOG = logging.getLogger(__name__)
 

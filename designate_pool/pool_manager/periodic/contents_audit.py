@@ -33,8 +33,7 @@ from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.serial import newer
-from designate_pool.storage.operations import pool_servers as server_store
-from designate_pool.storage.operations import sweeps
+from designate_pool.storage.operations import pool_servers as server_store, sweeps
 from designate_pool.storage.reporting import gauges
 
 LOG = logging.getLogger(__name__)

@@ -39,13 +39,11 @@ from designate_pool.pool_manager.periodic.signature_audit import SignatureAudit
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Step
 from designate_pool.pool_manager.server_registry import ServerRegistry
-from designate_pool.storage.operations import pool_servers as server_store
-from designate_pool.storage.operations import server_statuses, sweeps
+from designate_pool.storage.operations import pool_servers as server_store, server_statuses, sweeps
 from designate_pool.storage.reporting import gauges
 from designate_pool.storage.reporting.gauges import ServerMeasures
 from designate_pool.storage.signing import zone_signing
-from designate_pool.storage.zones import domains as domain_store
-from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import domains as domain_store, pools as pool_store
 
 LOG = logging.getLogger(__name__)
 

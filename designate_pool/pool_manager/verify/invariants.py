@@ -21,13 +21,11 @@ from designate_pool.model import (Action, Domain, Outcome, PageRequest, Pool, Po
                                   Status)
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.serial import newer
-from designate_pool.storage.operations import heartbeats
-from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.operations import heartbeats, pool_servers as server_store
 from designate_pool.storage.reporting import invariants as store
 from designate_pool.storage.reporting.invariants import DomainRows
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains as domain_store
-from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import domains as domain_store, pools as pool_store
 
 PAGE = 500
 #: Seconds after which a due row should have been claimed.

@@ -17,8 +17,7 @@ from designate_pool.errors import LostRace
 from designate_pool.model import Domain, Server
 from designate_pool.pool_manager.dispatch.record_sync import Removal
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.storage.operations import pool_servers as server_store
-from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.operations import pool_servers as server_store, server_statuses
 from designate_pool.storage.zones import domains as domain_store
 
 PAGE = 500

@@ -21,12 +21,10 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks, delete_all, exists
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, managed_records, metadata,
                                                pool_attributes, pool_manager_status, pool_renewals, pool_servers, pools,
-                                               records, recordsets, secondary_zones)
-from designate_pool.storage.sql.schema import tsigkeys as tsigkey_table
-from designate_pool.storage.sql.schema import (zone_shares, zone_tasks, zone_transfer_accepts, zone_transfer_requests,
+                                               records, recordsets, secondary_zones, tsigkeys as tsigkey_table,
+                                               zone_shares, zone_tasks, zone_transfer_accepts, zone_transfer_requests,
                                                zone_versions)
-from designate_pool.storage.zones import tsigkeys
-from designate_pool.storage.zones import versions as version_store
+from designate_pool.storage.zones import tsigkeys, versions as version_store
 
 #: The ``request_id`` of copied domains.  Any change of a domain's contents here replaces it.
 MARK = 'designate'

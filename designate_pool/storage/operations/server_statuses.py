@@ -25,9 +25,7 @@ from designate_pool.storage.operations import pool_servers as servers
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, delete_all, lost_race
-from designate_pool.storage.sql.schema import ALIVE, domains
-from designate_pool.storage.sql.schema import name_claims as CLAIMS
-from designate_pool.storage.sql.schema import pool_manager_status
+from designate_pool.storage.sql.schema import ALIVE, domains, name_claims as CLAIMS, pool_manager_status
 from designate_pool.storage.zones.domains import has_unsettled
 
 TABLE = pool_manager_status

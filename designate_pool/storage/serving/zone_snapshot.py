@@ -21,8 +21,7 @@ from designate_pool.model import LAST_STAGE, Action, Release, Status, Task, Zone
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import (ALIVE, domains, pool_attributes, pools, records, recordsets,
                                                signed_records)
-from designate_pool.storage.zones import pools as pools_
-from designate_pool.storage.zones import recordsets as recordsets_of
+from designate_pool.storage.zones import pools as pools_, recordsets as recordsets_of
 
 IS_SERVED = sa.and_(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
                     domains.c.awaits_transfer == sa.false())

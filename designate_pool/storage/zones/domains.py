@@ -14,8 +14,7 @@ from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, exists, lost_race, values_among
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools, zone_keys
-from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import zone_shares
+from designate_pool.storage.zones import pools as pool_store, zone_shares
 
 #: How many domains one statement saves.
 _AT_ONCE = 50

@@ -15,9 +15,7 @@ from designate_pool.model import Action, ManagedRecord, new_id
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, delete_all
-from designate_pool.storage.sql.schema import ALIVE, domains
-from designate_pool.storage.sql.schema import managed_records as MANAGED
-from designate_pool.storage.sql.schema import recordsets
+from designate_pool.storage.sql.schema import ALIVE, domains, managed_records as MANAGED, recordsets
 from designate_pool.storage.zones import recordsets as recordset_store
 
 _ENTITIES = Entities(ManagedRecord, MANAGED)

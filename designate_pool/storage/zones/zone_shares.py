@@ -12,8 +12,7 @@ from designate_pool.errors import Refused
 from designate_pool.model import PageRequest, ZoneShare
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, exists
-from designate_pool.storage.sql.schema import ALIVE, domains, recordsets
-from designate_pool.storage.sql.schema import zone_shares as SHARES
+from designate_pool.storage.sql.schema import ALIVE, domains, recordsets, zone_shares as SHARES
 
 _ENTITIES = Entities(ZoneShare, SHARES, ('created_at', 'id', 'updated_at', 'target_project_id'), {
     'target_project_id': SHARES.c.target_project_id})

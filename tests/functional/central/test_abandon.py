@@ -11,8 +11,7 @@ from designate_pool.model import (Action, Context, Outcome, Pool, PoolServer, Se
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.reporting import invariants
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import domains, pools as pool_store
 from tests.fixtures.central import WHO, Caller, create, succeed
 
 SERVER = new_id()

@@ -14,8 +14,7 @@ from designate_pool import errors
 from designate_pool.central.rules import servers as rules
 from designate_pool.central.service import Central
 from designate_pool.model import LONGEST_LABEL, Action, Outcome, PoolServer, ServerState, ServerStatus, utcnow
-from designate_pool.storage.operations import pool_servers as store
-from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.operations import pool_servers as store, server_statuses
 from designate_pool.storage.sql.database import Storage, Tx
 from tests.fixtures.central import WHO, Clock, create
 

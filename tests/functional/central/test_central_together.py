@@ -14,8 +14,7 @@ import pytest
 from designate_pool import errors
 from designate_pool.central import domain_changes, domain_creator, recordset_changes
 from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
-from designate_pool.central.rules import domains as domain_rules
-from designate_pool.central.rules import pools as pool_rules
+from designate_pool.central.rules import domains as domain_rules, pools as pool_rules
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.service import Central

@@ -17,8 +17,7 @@ from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import domains, pools as pool_store
 from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, contents, create, refused, started, succeed
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')

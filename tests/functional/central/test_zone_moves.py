@@ -16,9 +16,7 @@ from designate_pool.model import (Action, Context, Domain, Outcome, Pool, PoolSe
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses, sweeps
 from designate_pool.storage.serving import catalog, zone_snapshot
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import secondary_zones
+from designate_pool.storage.zones import domains, pools as pool_store, secondary_zones
 from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, contents, create, succeed
 

@@ -22,8 +22,7 @@ from designate_pool.errors import PoolError
 from designate_pool.model import Context, Task, new_id, utcnow
 from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import pools as pool_store
-from designate_pool.storage.zones import recordsets
+from designate_pool.storage.zones import pools as pool_store, recordsets
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 from testing.galera import GaleraCluster
 from testing.processes import wait_until

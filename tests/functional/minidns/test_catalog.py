@@ -30,8 +30,7 @@ from designate_pool.minidns.zones.catalog_zone import PackedCatalog
 from designate_pool.model import (CATALOG_ID, LAST_STAGE, Action, Context, Endpoint, Outcome, PollRequest, Server,
                                   ServerState, Status, ZoneHead, new_id)
 from designate_pool.storage.reporting import purge
-from designate_pool.storage.serving import catalog
-from designate_pool.storage.serving import catalog as store
+from designate_pool.storage.serving import catalog, catalog as store
 from designate_pool.storage.serving.catalog import END, CatalogHead, CatalogReading, Member
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import catalogs, domains, pool_servers, pools

@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from designate_pool.model import Endpoint
 from designate_pool.storage.designate import tables
 from designate_pool.storage.sql.database import Storage, Tx
-from testing import designate as theirs
-from testing import warm
+from testing import designate as theirs, warm
 from testing.bind import Named
 from testing.daemon import Daemon
 from testing.databases import DatabaseServer, upgraded_sqlite

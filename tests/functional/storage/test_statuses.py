@@ -18,8 +18,7 @@ from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import name_claims, pool_manager_status
 from testing.databases import count_statements
-from testing.rows import default_pool_id
-from testing.rows import insert_domains as insert_live_domains
+from testing.rows import default_pool_id, insert_domains as insert_live_domains
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)

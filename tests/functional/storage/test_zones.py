@@ -21,9 +21,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records, recordsets
-from designate_pool.storage.zones import domains as domain_store
-from designate_pool.storage.zones import recordsets as recordsets_of
-from designate_pool.storage.zones import versions
+from designate_pool.storage.zones import domains as domain_store, recordsets as recordsets_of, versions
 from testing.databases import PostgreSQL, count_statements
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial

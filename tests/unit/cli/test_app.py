@@ -9,8 +9,7 @@ import os
 import shutil
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.cli import base, client, connection, terminal
 from designate_pool.cli.client import ApiRefusal, Client, session_for

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from designate_pool.api.views import explain as sentences
-from designate_pool.api.views import zone_servers
+from designate_pool.api.views import explain as sentences, zone_servers
 from designate_pool.cli import base, terminal
 from designate_pool.cli.commands import status, zone_status
 from designate_pool.cli.zone_wait import WaitProgress

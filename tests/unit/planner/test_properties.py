@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.planner.plan.plan import change_document, change_of
 from designate_pool.planner.plan.policy import VERBS, Policy

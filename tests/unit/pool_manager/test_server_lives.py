@@ -29,8 +29,7 @@ from designate_pool.pool_manager.verify.server_compare import HIDDEN, THREADS, S
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.reporting import audit_findings
-from designate_pool.storage.zones import domains
-from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import domains, pools as pool_store
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, later, some
 
 

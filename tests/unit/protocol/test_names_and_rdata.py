@@ -6,8 +6,7 @@ import re
 
 import dns.rdata
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.central.validation.names_and_rdata import rdatas
 from designate_pool.errors import InvalidField

@@ -10,8 +10,7 @@ import dns.rdatatype
 import dns.tokenizer
 import dns.zonefile
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from designate_pool.central import zonefile_parser
 from designate_pool.errors import InvalidField

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dns.name
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.signing import canonical
 from tests.unit.signing.zones import chain_key

@@ -11,8 +11,7 @@ import dns.rdata
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from designate_pool.model import SignedDifference, ZoneRecord
 from designate_pool.signing import keys, verifier

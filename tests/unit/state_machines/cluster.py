@@ -34,9 +34,7 @@ from designate_pool.pool_manager.reconcile.reconciler import PAUSE
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.protocol.soa_query import SoaReply
-from designate_pool.rpc import central as central_rpc
-from designate_pool.rpc import minidns as minidns_rpc
-from designate_pool.rpc import pool_manager as manager_rpc
+from designate_pool.rpc import central as central_rpc, minidns as minidns_rpc, pool_manager as manager_rpc
 from designate_pool.settings import PoolManagerSettings
 from testing.settings import central_settings
 from tests.unit.state_machines.servers import CATALOG_ZONE, DRIVERS, SimulatedServer, ask, compare

@@ -23,18 +23,16 @@ from unittest import mock
 import greenlet
 import sqlalchemy as sa
 
-from designate_pool import call_combiner as call_combiner_module
-from designate_pool import deadline as deadline_module
+from designate_pool import call_combiner as call_combiner_module, deadline as deadline_module
 from designate_pool.central.rules import domains as domain_rules
 from designate_pool.concurrency import WorkQueue
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.client import soa_poller as soa_poller_module
 from designate_pool.model import words
 from designate_pool.pool_manager import manager as manager_module
-from designate_pool.pool_manager.dispatch import server_worker as server_worker_module
-from designate_pool.pool_manager.dispatch import zone_compare as zone_compare_module
-from designate_pool.pool_manager.reconcile import outcomes as outcomes_module
-from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
+from designate_pool.pool_manager.dispatch import (server_worker as server_worker_module,
+                                                  zone_compare as zone_compare_module)
+from designate_pool.pool_manager.reconcile import outcomes as outcomes_module, reconciler as reconciler_module
 from designate_pool.protocol import tcp_client
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage

@@ -9,8 +9,7 @@ import pkgutil
 
 import dns.rdata
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.settings import DatabaseSettings
 from testing.databases import MAX_CONNECTIONS

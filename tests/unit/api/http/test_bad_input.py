@@ -13,8 +13,7 @@ import uuid
 import falcon.testing
 import pytest
 import requests
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from designate_pool import model
 from designate_pool.api.app import create_app

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState, judge
-from designate_pool.api.views import explain as explaining
-from designate_pool.api.views import zone_servers
+from designate_pool.api.views import explain as explaining, zone_servers
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Freeze, Outcome, Reason, RefreshState,
                                   Release, ServerState, ServerStatus, ServiceStatus, Status, hold)
 from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS

@@ -9,8 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 import dns.name
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.backends.bind9 import driver, named_conf, rndc
 from designate_pool.errors import BackendError, InvalidField

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator
 
 import dns.name
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend

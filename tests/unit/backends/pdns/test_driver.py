@@ -7,8 +7,7 @@ from typing import Any
 
 import dns.name
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool import backends
 from designate_pool.backends.pdns import misfits, misfits_of_key

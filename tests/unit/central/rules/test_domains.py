@@ -7,8 +7,7 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.validation.requests import NewDomain

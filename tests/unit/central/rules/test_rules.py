@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.central.rules import recordset_edits
 from designate_pool.central.rules.quotas import add_deletes

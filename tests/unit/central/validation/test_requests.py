@@ -6,8 +6,7 @@ import ipaddress
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.central.validation import fields, masters, names_and_rdata, requests
 from designate_pool.errors import BadInput, InvalidField

@@ -12,8 +12,7 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.api.auth import token_file
-from designate_pool.cmd.manage import api_tokens
-from designate_pool.cmd.manage import app as program
+from designate_pool.cmd.manage import api_tokens, app as program
 from designate_pool.config import load
 
 Manage = Callable[..., tuple[int, str, str]]

@@ -15,8 +15,7 @@ from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.cmd.manage import app as program
-from designate_pool.cmd.manage import config_check
+from designate_pool.cmd.manage import app as program, config_check
 from designate_pool.cmd.manage.config_check import ConfigReport
 from designate_pool.concurrency import Runtime
 from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow

@@ -15,8 +15,7 @@ import dns.xfr
 import dns.zone
 import dns.zonefile
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packed_zone

@@ -7,8 +7,7 @@ import pathlib
 from typing import Any
 
 import pytest
-from octodns.processor.base import BaseProcessor as TheirProcessor
-from octodns.processor.base import ProcessorException as TheirProcessorException
+from octodns.processor.base import BaseProcessor as TheirProcessor, ProcessorException as TheirProcessorException
 from octodns.provider.base import BaseProvider as TheirProvider
 from octodns.provider.plan import Plan as TheirPlan
 from octodns.record import Create, Delete, Record, Update

@@ -6,8 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.errors import InvalidField, ProcessorException
 from designate_pool.planner.plan.plan import Plan

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 import octodns.provider.yaml
 import octodns.zone
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from natsort import natsort_keygen
 
 from designate_pool.errors import BackendError, InvalidField, SourceError, SupportsException, ZoneError

@@ -10,8 +10,7 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.update
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from designate_pool.errors import BackendError, BackendUnreachable, InvalidField
 from designate_pool.planner.plan.plan import Plan

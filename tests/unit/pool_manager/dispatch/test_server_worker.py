@@ -16,9 +16,7 @@ from designate_pool.backends.base import Backend, Capabilities, Outcomes
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, PollRequest, Reason, Server, ServerStatus, utcnow
-from designate_pool.pool_manager.dispatch import server_worker
-from designate_pool.pool_manager.dispatch import server_worker as lane_module
-from designate_pool.pool_manager.dispatch import zone_compare
+from designate_pool.pool_manager.dispatch import server_worker, server_worker as lane_module, zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import (RECENT, CallOutcome, CircuitBreaker, Operation,
                                                                 PollsInFlight, ServerWorker, WorkerCallbacks, is_recent)
 from designate_pool.pool_manager.dispatch.zone_compare import Match, ZoneComparison

@@ -16,8 +16,7 @@ from designate_pool.pool_manager.periodic import loops
 from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
 from designate_pool.pool_manager.reconcile.reconciler import DueTimer, UndecidedTimer
 from designate_pool.runtime import Threads
-from designate_pool.storage.operations import pool_servers as server_store
-from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.operations import pool_servers as server_store, server_statuses
 from testing.databases import count_statements
 from testing.processes import wait_until
 from tests.unit.pool_manager.conftest import CONTEXT, A, C, Clock, EditablePool, ScriptedPool, some
