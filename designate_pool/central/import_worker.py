@@ -23,9 +23,9 @@ from designate_pool.backoff import Backoff
 from designate_pool.central import zonefile_parser
 from designate_pool.central.domain_creator import DomainCreator, NewZone
 from designate_pool.central.recordset_changes import InsertionParts
-from designate_pool.central.validation.requests import WantedRecordSet
+from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.concurrency import Runtime, one_ahead
-from designate_pool.errors import InvalidField, LostRace, PoolError
+from designate_pool.errors import InvalidField, LostRace, OverQuota, PoolError
 from designate_pool.model import ChangeKind, Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol.zonefile import LONGEST_RECORD
 from designate_pool.storage.sql.database import Storage, Tx
@@ -38,6 +38,8 @@ SMALL = 1 << 20
 TINY, BATCH = zone_tasks.TINY, zone_tasks.BATCH
 #: Records of one of these; ``$GENERATE`` can make many more out of a tiny file.
 _MOST_RECORDS = 1000
+#: Size above which a zone file is read while its records are written, if its names are in order.
+_STREAMED = 1 << 18
 #: One loop for each: the smallest and the largest zone file that it takes.  Only one takes large ones, which bounds
 #: memory.
 SIZE_LIMITS = ((0, SMALL), (0, SMALL), (SMALL + 1, None))
@@ -203,9 +205,22 @@ class ImportWorker:
                 self._retry_at = max(self._retry_at, time.monotonic() + pause)
 
     def _import(self, task: ZoneTask, claim: str) -> None:
-        pieces = self._unless_stopping(zone_tasks.pieces(self._storage, task.id, task.size or 0))
-        new, contents = zonefile_parser.parse(
-            _lines(pieces), self._storage.read(self._creator.allowance.limits_of, task.project_id))
+        size = task.size or 0
+
+        def lines() -> Iterator[str]:
+            return _lines(self._unless_stopping(zone_tasks.pieces(self._storage, task.id, size)))
+
+        limits = self._storage.read(self._creator.allowance.limits_of, task.project_id)
+        if size > _STREAMED and not self._storage.has_one_writer:
+            try:
+                return self._create_domain(task, claim, *zonefile_parser.stream(lines, limits))
+            except (zonefile_parser.NotInOrder, InvalidField, OverQuota) as error:
+                LOG.info('import %s: the zone file is read as a whole first: %s', task.id,
+                         error if str(error) else 'its names are not in order')
+        self._create_domain(task, claim, *zonefile_parser.parse(lines(), limits))
+
+    def _create_domain(self, task: ZoneTask, claim: str, new: NewDomain,
+                       contents: zonefile_parser.ZoneFileContents) -> None:
         message = ''
 
         def finish(tx: Tx, domain: Domain) -> None:

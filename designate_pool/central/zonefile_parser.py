@@ -11,7 +11,7 @@ import itertools
 import json
 import operator
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import dns.name
@@ -44,6 +44,12 @@ _TEXT = '='
 Data = str | Rdata | dict[str, str | Rdata]
 #: The lowest TTL of a recordset, the line of its first record, its data, and how its name is written there.
 SpooledSet = tuple[int, int, Data, str | None]
+#: A name and its recordsets by type.
+NamedSets = tuple[str, dict[str, SpooledSet]]
+
+
+class NotInOrder(Exception):
+    """A zone file cannot be read name by name: they are in none of the orders for that, or there is a DNAME."""
 
 
 def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) -> tuple[NewDomain, ZoneFileContents]:
@@ -71,11 +77,37 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
         mistakes.add(error.kwargs['field'], error.kwargs['why'])
         mistakes.refuse()
         raise
-    contents = ZoneFileContents(zone.sets, domain, zone.dnames)
+    contents = ZoneFileContents(lambda: _by_name(zone.sets), domain, zone.sets.mixed_ttls, zone.dnames)
     # A large file is checked while it is written, since most have no mistakes, and it takes long to read it twice.
     if zone.sets.is_in_memory or mistakes:
         contents.check(mistakes)
     return domain, contents
+
+
+def stream(lines: Callable[[], Iterable[str]],
+           limits: ProjectQuotas = ProjectQuotas()) -> tuple[NewDomain, ZoneFileContents]:
+    """As :func:`parse` for a file with its names in order, read while its recordsets are used.
+
+    The order is that of DNSSEC (RFC 4034 section 6.1), in which name servers write zones, or that of the text; in both
+    the apex may be anywhere, once.
+
+    :param lines: reads the file from its beginning; called here and by each iteration of the contents
+    :param limits: of one recordset, which is in memory as a whole; whoever creates it counts the others
+    :raises NotInOrder: by the iteration as well
+    :raises InvalidField: likewise, for one mistake; :func:`parse` finds all
+    :raises OverQuota: by the iteration
+    """
+    zone = _Zone(ProjectQuotas())
+    next(zone.records(_one_mistake(lines())), None)
+    if zone.soa is None:
+        raise NotInOrder
+    domain = _domain(zone)
+    mixed_ttls = dict[str, None]()
+    return domain, ZoneFileContents(lambda: _in_order(lines(), domain.name, limits, mixed_ttls), domain, mixed_ttls)
+
+
+def _one_mistake(lines: Iterable[str]) -> ZoneFileRecords[Rdata | SOA]:
+    return ZoneFileRecords(Turns().between(lines), None, ZoneFileErrors(InvalidField.of, 1), _converted)
 
 
 def _converted(rtype: str, parsed: dns.rdata.Rdata) -> Rdata | SOA:
@@ -108,14 +140,15 @@ class ZoneFileContents:
     """The recordsets of a zone file, made anew by each iteration; one at a time.
 
     :ivar name_servers: the file's NS data at the apex, which is not among them; known after an iteration
-    :ivar mixed_ttls: names and types of some recordsets that have several TTLs in the file
+    :ivar mixed_ttls: names and types of some recordsets that have several TTLs in the file; known after an iteration
     """
 
-    def __init__(self, sets: RecordSetSpool, domain: NewDomain, dnames: Collection[str]) -> None:
+    def __init__(self, names: Callable[[], Iterator[NamedSets]], domain: NewDomain,
+                 mixed_ttls: Mapping[str, None], dnames: Collection[str] = ()) -> None:
         self.name_servers: Sequence[str] = ()
-        self.mixed_ttls: Mapping[str, None] = sets.mixed_ttls
+        self.mixed_ttls = mixed_ttls
         self._dnames = dnames
-        self._sets = sets
+        self._names = names
         self._domain = domain
         self._is_checked = False
         self._count = 0
@@ -162,7 +195,7 @@ class ZoneFileContents:
         """Name, type and data; after a mistake there are no more, and at the end there is an error."""
         self._count, domain = 0, self._domain.name
         checks = None if self._is_checked else _SetMistakes(domain, self._dnames)
-        for name, sets in Turns().between(_by_name(self._sets)):
+        for name, sets in Turns().between(self._names()):
             if name == domain and 'NS' in sets:
                 self.name_servers = [text_of(data) for data in rdatas_of(sets.pop('NS')[2])]
             self._count += len(sets)
@@ -174,10 +207,69 @@ class ZoneFileContents:
             mistakes.refuse()
 
 
-def _by_name(sets: Iterable[tuple[str, SpooledSet]]) -> Iterator[tuple[str, dict[str, SpooledSet]]]:
+def _by_name(sets: Iterable[tuple[str, SpooledSet]]) -> Iterator[NamedSets]:
     """Recordsets grouped by their names; *sets* are in the order of their keys."""
     for name, same in itertools.groupby(sets, key=lambda found: found[0].partition('\t')[0]):
         yield name, {key[len(name) + 1:]: part for key, part in same}
+
+
+def _note_ttls(mixed_ttls: dict[str, None], key: str, first: int, second: int) -> None:
+    """Note that a recordset has two TTLs, if it has, of the first recordsets."""
+    if first != second and len(mixed_ttls) < MOST_MISTAKES:
+        mixed_ttls[key.replace('\t', ' ')] = None
+
+
+def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas,
+              mixed_ttls: dict[str, None]) -> Iterator[NamedSets]:
+    """Each name of a zone file when the next one begins.
+
+    :raises NotInOrder: for a name that may have been there before
+    :raises OverQuota: for a recordset of more records than *limits* allow
+    """
+    records, order = _one_mistake(lines), _NameOrder(apex)
+    name, sets = '', dict[str, SpooledSet]()
+    for key, ttl, data in _Zone(ProjectQuotas()).records(records):
+        owner, _, rtype = key.partition('\t')
+        if rtype == 'DNAME':  # names below it may have come before
+            raise NotInOrder
+        if owner != name:
+            if sets:
+                yield name, sets
+            order.follow(owner)
+            name, sets = owner, {}
+        first, further = sets.get(rtype), (ttl, records.number, data, records.given_name)
+        if first is None:
+            sets[rtype] = further
+            continue
+        _note_ttls(mixed_ttls, key, first[0], ttl)
+        sets[rtype] = both = merge_sets(first, further)
+        if rtype != 'NS' or owner != apex:  # those come from the pool
+            check('recordset_records', limits.recordset_records, len(both[2]), False)
+    if sets:
+        yield name, sets
+
+
+class _NameOrder:
+    """Sees that no name comes a second time, by the order of the labels or of the text: it need not remember them."""
+
+    def __init__(self, apex: str) -> None:
+        self._apex = apex
+        self._is_apex_there = False
+        self._name: str | None = ''  # None if they are not in the order of the text
+        self._labels: list[str] | None = []  # from the last to the first; None if they are not in their order
+
+    def follow(self, name: str) -> None:
+        """Refuse a *name* that may have come before, as :class:`NotInOrder`."""
+        if name == self._apex and not self._is_apex_there:  # it is often the first
+            self._is_apex_there = True
+            return
+        if self._name is not None:
+            self._name = name if name > self._name else None
+        if self._labels is not None:
+            labels = name.split('.')[::-1]
+            self._labels = labels if labels > self._labels else None
+        if self._name is None and self._labels is None or name == self._apex:
+            raise NotInOrder
 
 
 class RecordSetSpool:
@@ -214,8 +306,7 @@ class RecordSetSpool:
             self._sets[key] = ttl, line, data, given_name
             self._size += size
             return 1
-        if former[0] != ttl and len(self.mixed_ttls) < MOST_MISTAKES:
-            self.mixed_ttls[key.replace('\t', ' ')] = None
+        _note_ttls(self.mixed_ttls, key, former[0], ttl)
         before = len(former[2]) if isinstance(former[2], dict) else 1
         _, _, rdatas, _ = self._sets[key] = merge_sets(former, (ttl, line, data, given_name))
         if len(rdatas) == before:
@@ -263,21 +354,28 @@ class _Zone:
         self.apex = ''
 
     def take(self, records: ZoneFileRecords[Rdata | SOA]) -> None:
-        """Read all recordsets, as far as the limits allow.
-
-        :raises InvalidField: for more than :data:`MAX_RECORDS`
-        """
-        for count, (key, ttl, data) in enumerate(Turns().between(records), 1):
-            if count > MAX_RECORDS:
-                raise InvalidField(field=line_field(records.number), why=f'more than {MAX_RECORDS} records')
-            if isinstance(data, SOA):
-                self._take_soa(key.removesuffix('\tSOA'), ttl, data, records)
-                continue
+        """Read all recordsets, as far as the limits allow."""
+        for key, ttl, data in self.records(records):
             if key.endswith('\tDNAME'):
                 self.dnames.add(key.partition('\t')[0])
             size = self.sets.add(key, ttl, records.number, data, records.given_name)
             if size and self.sets.is_in_memory:  # later some may be counted twice; what is created is counted again
                 self._count(key, size)
+
+    def records(self, records: ZoneFileRecords[Rdata | SOA]) -> Iterator[tuple[str, int, str | Rdata]]:
+        """Key, TTL and data of each record but the SOA.
+
+        :raises InvalidField: for more than :data:`MAX_RECORDS`
+        """
+        count = 0
+        for key, ttl, data in Turns().between(records):
+            count += 1
+            if count > MAX_RECORDS:
+                raise InvalidField(field=line_field(records.number), why=f'more than {MAX_RECORDS} records')
+            if isinstance(data, SOA):
+                self._take_soa(key.removesuffix('\tSOA'), ttl, data, records)
+            else:
+                yield key, ttl, data
 
     def _count(self, key: str, size: int) -> None:
         """Check the quotas; NS records that may be those of the apex, which come from the pool, do not count."""

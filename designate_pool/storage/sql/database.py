@@ -160,6 +160,7 @@ class Storage:
     :ivar connections: how many can be open at the same time, of those that read and of those that write
     :ivar engine: of transactions
     :ivar engines: that and, except for SQLite, the one of reads
+    :ivar has_one_writer: whether a transaction that writes holds up all others
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
@@ -188,8 +189,9 @@ class Storage:
         self._keeps_time = self.engine.dialect.name in TIMES
         # SQLite has one writer.  Writers of this process queue here: waiting inside SQLite is not fair, and blocks all
         # green threads, including the one that holds the write lock.
+        self.has_one_writer = self.engine.dialect.name == 'sqlite'
         self._writing: contextlib.AbstractContextManager[Any] = (
-            threading.Lock() if self.engine.dialect.name == 'sqlite' else contextlib.nullcontext())
+            threading.Lock() if self.has_one_writer else contextlib.nullcontext())
 
     def now(self) -> datetime:
         """The database's time, with which everything is written and compared that processes of several hosts agree

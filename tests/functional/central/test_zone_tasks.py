@@ -109,7 +109,11 @@ def test_imports_that_begin_at_the_same_time_are_no_more_than_may(
 
 
 class TestAnImport:
-    def test_several_ttls_in_a_recordset_are_told(self, central: Central, tasks: ZoneTaskStore) -> None:
+    @pytest.mark.parametrize('streamed', [False, True])
+    def test_several_ttls_in_a_recordset_are_told(self, central: Central, database: Storage, tasks: ZoneTaskStore,
+                                                  streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(import_worker, '_STREAMED', 0 if streamed else 1 << 30)
+        monkeypatch.setattr(database, 'has_one_writer', not streamed)
         task = tasks.store_import(RED, [HEAD, b'www 60 A 192.0.2.77\nwww 7200 A 192.0.2.78\n'])
         assert central.imports.run_next()
         assert tasks.get(IMPORT, RED, task.id).message == (
@@ -181,24 +185,31 @@ class TestAnImport:
             assert why in (ended.message or '')
             assert nothing_made(database)
 
-    @pytest.mark.parametrize(('last', 'why'), [
-        (b'', None), (b'h000 A 192.0.2.1\n', None),
-        (b'bad A 192.0.2.300\nh7 CNAME x\n',
+    @pytest.mark.parametrize(('last', 'whole', 'why'), [
+        (b'', '', None), (b'h000 A 192.0.2.1\n', 'its names are not in order', None),
+        (b'bad A 192.0.2.300\nh7 CNAME x\n', 'line 1504: ',
          'line 1504: not an IPv4 address: 192.0.2.300: \'bad A 192.0.2.300\'.\nline 11, type: h00007.'),
-        (b'z CNAME x\nz A 192.0.2.1\n', 'line 1504, type: '),
-        (b'z1 A 192.0.2.1\nz2 A 192.0.2.1\nz3 A 192.0.2.1\n', 'The quota zone_records '),
-        (b'z A 192.0.2.1\nz A 192.0.2.2\nz A 192.0.2.3\nz A 192.0.2.300\n', 'The quota recordset_records ')])
-    def test_parts_are_prepared_while_those_before_are_written(
-            self, database: Storage, tasks: ZoneTaskStore, last: bytes, why: str | None, central: Central,
-            clock: Clock) -> None:
+        (b'z CNAME x\nz A 192.0.2.1\n', 'line 1504, type: z.example.com. has A already', 'line 1504, type: '),
+        (b'z1 A 192.0.2.1\nz2 A 192.0.2.1\nz3 A 192.0.2.1\n', 'zone_records allows 1502', 'The quota zone_records '),
+        (b'z A 192.0.2.1\nz A 192.0.2.2\nz A 192.0.2.3\nz A 192.0.2.300\n', 'recordset_records allows 2',
+         'The quota recordset_records ')])
+    def test_one_in_order_is_written_while_it_is_read(
+            self, database: Storage, tasks: ZoneTaskStore, last: bytes, whole: str, why: str | None, central: Central,
+            clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
         limited = Central(database, PoolManagerClient(Caller()), Inline(),
                           settings=central_settings(quota_zone_records=1502, quota_recordset_records=2))
         workers = Threads().workers(1, 'ahead')
         limited.imports._ahead = functools.partial(one_ahead, workers)
         many = b''.join(b'h%05d TXT "%s"\n' % (each, b'x' * 200) for each in range(1500))
         task = tasks.store_import(RED, [HEAD + many + last.replace(b'h7', b'h00007')])
-        limited.imports.run_next()
+        with caplog.at_level('INFO', import_worker.__name__):
+            limited.imports.run_next()
         workers.stop()
+        told = [each.getMessage() for each in caplog.records if 'read as a whole first' in each.getMessage()]
+        if database.has_one_writer or not whole:
+            assert not told
+        else:
+            assert len(told) == 1 and whole in told[0]
         ended = tasks.get(IMPORT, RED, task.id)
         if why is None:
             assert ended.status is ZoneTaskStatus.COMPLETE, ended.message

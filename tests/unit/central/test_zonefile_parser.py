@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from designate_pool.api.services import zone_task_store
 from designate_pool.central import zonefile_parser
+from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.zonefile_parser import RecordSetSpool
-from designate_pool.errors import InvalidField, SourceError
+from designate_pool.errors import InvalidField, OverQuota, SourceError
 from designate_pool.model import Domain
 from designate_pool.planner import master
 from designate_pool.protocol import soa_rdata, zonefile
@@ -206,20 +208,81 @@ def test_what_is_rendered_is_read_back() -> None:
     assert (again.refresh, again.retry, again.expire, again.minimum) == (7200, 900, 1209600, 600)
 
 
+def streamed(text: str) -> list[str]:
+    """As :func:`parsed`, and in the file's order by names; iterated twice."""
+    domain, sets = zonefile_parser.stream(lambda: text.split('\n'))
+    first, again = [[f'{each.name} {domain.ttl if each.ttl is None else each.ttl} {each.type} {rdata.text}'
+                     for each in sets for rdata in each.rdatas] for _ in range(2)]
+    assert first == again and sets.name_servers == zonefile_parser.parse(text)[1].name_servers
+    return first
+
+
+@pytest.mark.parametrize('names', [
+    '@ a x.a a-b', '@ a-b a x.a', 'a-b a x.a @', 'a x.a @ a-b', 'b *.b a.b', '*', '@', 'a A'])
+def test_a_file_in_order_is_read_while_it_is_used(names: str) -> None:
+    text = HEAD + ''.join(f'{name} MX 1 {name}\n{name} 200 A 192.0.2.1\n{name} A 192.0.2.1\n' for name in names.split())
+    assert sorted(streamed(text)) == parsed(text)
+
+
+def test_no_more_of_a_recordset_is_read_than_is_allowed() -> None:
+    text = f'{HEAD}@ NS ns1\n@ NS ns2\n@ NS ns3\na A 192.0.2.1\na A 192.0.2.2\na A 192.0.2.1\nb A 192.0.2.1\n'
+    few = ProjectQuotas(recordset_records=2)
+    assert len(list(zonefile_parser.stream(lambda: text.split('\n'), few)[1])) == 2
+    read: list[str] = []
+
+    def lines() -> Iterator[str]:
+        read.clear()
+        for line in (*text.split('\n')[:-1], *(f'c TXT {number}' for number in range(100))):
+            read.append(line)
+            yield line
+
+    with pytest.raises(OverQuota, match='recordset_records allows 2'):
+        list(zonefile_parser.stream(lines, few)[1])
+    assert read[-1] == 'c TXT 2'
+
+
 def test_parts_have_few_recordsets_with_many_records() -> None:
     text = HEAD + ''.join(f'$GENERATE 1-4000 {name} TXT $\n' for name in 'abcdefg') + 'h A 192.0.2.1\n'
-    contents = zonefile_parser.parse(text)[1]
-    assert [[each.name[0] for each in part] for part in contents.parts()] == [['a', 'b', 'c'], ['d', 'e', 'f'],
-                                                                              ['g', 'h']]
+    for contents in (zonefile_parser.parse(text)[1], zonefile_parser.stream(lambda: text.split('\n'))[1]):
+        assert [[each.name[0] for each in part] for part in contents.parts()] == [['a', 'b', 'c'], ['d', 'e', 'f'],
+                                                                                  ['g', 'h']]
+
+
+def test_in_such_a_file_the_apex_may_have_name_servers() -> None:
+    text = f'{HEAD}@ NS ns.old.example.\na NS ns.a\na A 192.0.2.1\n'
+    assert streamed(text) == ['a.example.com. 300 NS ns.a.example.com.', 'a.example.com. 300 A 192.0.2.1']
+
+
+@pytest.mark.parametrize('names', ['b a', 'a b a', '@ a @', 'a @ b @', 'a b x.a b', 'x.a b y.a', 'b @ a'])
+def test_a_name_that_may_have_come_before_is_in_no_order(names: str) -> None:
+    text = HEAD + ''.join(f'{name} A 192.0.2.1\n' for name in names.split())
+    with pytest.raises(zonefile_parser.NotInOrder):
+        streamed(text)
+
+
+@pytest.mark.parametrize('text', ['', 'www.example.com. 300 A 192.0.2.1\n', f'a.example.com. 300 A 192.0.2.1\n{HEAD}'])
+def test_a_file_that_does_not_begin_with_its_soa_is_in_no_order(text: str) -> None:
+    with pytest.raises(zonefile_parser.NotInOrder):
+        zonefile_parser.stream(lambda: text.split('\n'))
+
+
+@pytest.mark.parametrize('line', [
+    'a A 192.0.2.256', 'a TXT "open', 'a.example.org. A 192.0.2.1', '@ SOA ns2 h 1 2 3 4 5', 'a CNAME b\na CNAME c',
+    'a CNAME b\na A 192.0.2.1', '$INCLUDE /etc/passwd'])
+def test_a_mistake_in_such_a_file_is_told_too(line: str) -> None:
+    with pytest.raises(InvalidField, match='line'):
+        streamed(f'{HEAD}{line}\nz A 192.0.2.1\n')
 
 
 @pytest.mark.parametrize('most', [1, zonefile_parser.MOST_HELD])
-def test_names_are_given_as_the_file_has_them(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+@pytest.mark.parametrize('is_streamed', [False, True])
+def test_names_are_given_as_the_file_has_them(monkeypatch: pytest.MonkeyPatch, is_streamed: bool, most: int) -> None:
     monkeypatch.setattr(zonefile_parser, 'MOST_HELD', most)
     text = ('$ORIGIN MiXed.Example.\n$TTL 300\n@ SOA ns1 h 1 2 3 4 5\n MX 10 Mail\nA A 192.0.2.1\na A 192.0.2.2\n'
             ' TXT x\nB.mixed.EXAMPLE. A 192.0.2.1\nc CAA 0 issue "x"\n A 192.0.2.1\n$ORIGIN mixed.example.\n'
             'D (AAAA ::1)\n A 192.0.2.1\n$GENERATE 1-2 E$ A 192.0.2.$\nf A 192.0.2.1\n')
-    domain, contents = zonefile_parser.parse(text)
+    domain, contents = (zonefile_parser.stream(lambda: text.split('\n')) if is_streamed
+                        else zonefile_parser.parse(text))
     assert (domain.name, domain.given_name) == ('mixed.example.', 'MiXed.Example.')
     sets = list(contents)
     assert {(each.given_name or each.name, each.type) for each in sets} == {
