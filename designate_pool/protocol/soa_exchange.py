@@ -21,7 +21,7 @@ from dns.tsig import Key
 
 from designate_pool.backoff import Backoff
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendUnreachable
+from designate_pool.errors import BackendError
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
@@ -83,7 +83,7 @@ def reply_over_tcp(peer: TcpPeer, name: str, seconds: float) -> SoaReply:
         raise BackendError(why='the answer is not signed (NOTAUTH)', reason=Reason.NOT_SIGNED)
     reply = _reply_in(answer, name)
     if reply is None or reply.truncated:
-        raise BackendUnreachable(why='no answer to the question', reason=Reason.TIMEOUT)
+        raise BackendError(why='no answer to the question')
     return reply
 
 

@@ -350,7 +350,8 @@ class ClientLoop:
             reply = soa_exchange.reply_over_tcp(peer, query.name, seconds)
         except BackendError as error:
             kind = Answer.TIMEOUT if isinstance(error, BackendUnreachable) else Answer.BAD
-            reply = SoaReply(kind, error=f'over TCP: {error}', reason=error.reason)
+            why = query.no_answer if error.reason is Reason.TIMEOUT else f'over TCP: {error}'
+            reply = SoaReply(kind, error=why, reason=error.reason)
         self.submit(self._end_over_tcp, query, tries, reply)
 
 

@@ -112,7 +112,7 @@ class RetryingQuery:
             self.in_try, self.try_deadline, self.unproven_reply = True, None, None
             self.resend_interval = self.schedule.first_resend
         elif self.try_deadline is not None and now >= self.try_deadline:
-            return self.on_failure(f'no answer within {self.schedule.timeout:g} s', now, Reason.TIMEOUT)
+            return self.on_failure(self.no_answer, now, Reason.TIMEOUT)
         return NextStep.SEND
 
     def on_reply(self, reply: SoaReply, now: float) -> Step:
@@ -125,6 +125,10 @@ class RetryingQuery:
             self.on_end(self, reply)
             return NextStep.END
         return self.end_try(reply, now)
+
+    @property
+    def no_answer(self) -> str:
+        return f'no answer within {self.schedule.timeout:g} s'
 
     def on_failure(self, why: str, now: float, reason: Reason = Reason.UNREACHABLE) -> Step:
         """The datagram could not be delivered, or nothing came back."""

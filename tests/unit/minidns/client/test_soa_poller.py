@@ -280,7 +280,7 @@ def always(**facts: Any) -> Script:
 
 @pytest.mark.parametrize(('script', 'answer', 'reason', 'error'), [
     (always(rcode=dns.rcode.REFUSED), Answer.NO_ZONE, Reason.NO_ZONE, 'no such zone'),
-    (always(flags=dns.flags.TC), Answer.TIMEOUT, Reason.TIMEOUT, 'over TCP: no answer to the question'),
+    (always(flags=dns.flags.TC), Answer.BAD, Reason.OTHER, 'over TCP: no answer to the question'),
     (lambda query, over_tcp: [] if over_tcp else always(flags=dns.flags.TC)(query, False), Answer.TIMEOUT,
      Reason.UNREACHABLE, 'over TCP: connection failed: the server closed the connection'),
 ], ids=['REFUSED', 'truncated over TCP too', 'closes TCP'])
