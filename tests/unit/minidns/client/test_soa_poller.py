@@ -606,7 +606,7 @@ def test_each_change_is_announced_and_one_result_is_reported(polling: Polling) -
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, serves[0])])
     for count, serial in enumerate((7, 8), 1):
         polling.ask(peer, serial, PATIENT, notify=True)
-        wait_until(lambda: len(server.notifies()) == count, 'a NOTIFY for each change')
+        wait_until(lambda: len(server.notifies()) >= count, 'a NOTIFY for each change')
     serves[0] = 8
     polling.transferred(peer, serial=8)
     assert polling.result(peer).serial_number == 8
