@@ -23,7 +23,7 @@ from benchmarks.transfer_data import NAME, fill
 from designate_pool.central.service import Central
 from designate_pool.model import Context, RecordChange, utcnow
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline
+from designate_pool.runtime import Threads
 from designate_pool.storage import queries
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         domain_id = fill(url, options.records)
         storage = Storage(url)
         end.callback(storage.close)
-        central = Central(storage, PoolManagerClient(_Nobody()), Inline(),
+        central = Central(storage, PoolManagerClient(_Nobody()), Threads(),
                           settings=central_settings())
         end.callback(central.stop)
         before = _size(url)

@@ -103,11 +103,10 @@ class WorkQueue:
     to an event loop that takes no locks; the callers of :class:`designate_pool.call_combiner.CallCombiner` wait for
     results.
 
-    :param spawn: starts the loop; without it every :meth:`put` is handled before it returns, and the handler's
-        exceptions are the caller's
+    :param spawn: starts the loop
     """
 
-    def __init__(self, handle: Handle, max_batch: int, spawn: Callable[[Work], LoopTask] | None, name: str = '',
+    def __init__(self, handle: Handle, max_batch: int, spawn: Callable[[Work], LoopTask], name: str,
                  priority: Priority | None = None, bound: int | None = None) -> None:
         self._handle = handle
         self._name = name
@@ -119,7 +118,7 @@ class WorkQueue:
         self._passed_over = 0
         self._changed = threading.Condition()
         self._stopping = False
-        self._task = spawn(self._loop) if spawn else None
+        self._task = spawn(self._loop)
 
     def put(self, *items: Any) -> int:
         """Queue *items*; how many were queued: fewer than given if the queue is full or stopped."""
@@ -131,9 +130,6 @@ class WorkQueue:
             for item in items:
                 (self._urgent if self._priority is not None and self._priority(item) else self._others).append(item)
             self._changed.notify()
-        if self._task is None:
-            while batch := self._take():
-                self._handle(batch)
         return len(items)
 
     def waiting(self, urgent: bool) -> int:
@@ -148,8 +144,7 @@ class WorkQueue:
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        if self._task is not None:
-            self._task.join(seconds)
+        self._task.join(seconds)
         with self._changed:
             dropped = len(self)
             self._urgent.clear()

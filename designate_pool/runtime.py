@@ -1,10 +1,9 @@
-"""Implementations of concurrency: green threads, native threads, or none.
+"""Implementations of concurrency: green threads and native threads.
 
 Only this file imports eventlet, and only programs (``cmd``) import this file; services are handed one of
 
 * :class:`Green`, eventlet's green threads, after :func:`patch`;
-* :class:`Threads`, native threads;
-* :class:`Inline`, no concurrency at all: work is done when it is handed in, for tests.
+* :class:`Threads`, native threads.
 
 Services take locks, events and queues from the standard library: after :func:`patch` those are green as well.  What
 must not wait for green threads gets a thread of the operating system, see
@@ -202,38 +201,6 @@ class Green:
         from eventlet import tpool
 
         return tpool.execute(work, *args)
-
-
-class _Done:
-    def join(self, timeout: float | None = None) -> None:
-        return
-
-
-class _InlineWorkers:
-    def submit(self, work: Work, *args: Any) -> concurrent.futures.Future[Any]:
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        _complete(future, work, args)
-        return future
-
-    def stop(self) -> None:
-        return
-
-
-class Inline(Threads):
-    """Synchronous: everything is done when the call returns, but for native threads."""
-
-    name = 'inline'
-
-    @staticmethod
-    def spawn(work: Work, *args: Any, name: str) -> LoopTask:
-        work(*args)
-        return _Done()
-
-    def work_queue(self, handle: Handle, max_batch: int, name: str, **options: Any) -> WorkQueue:
-        return WorkQueue(handle, max_batch, None, **options)
-
-    def workers(self, size: int, name: str) -> Workers:
-        return _InlineWorkers()
 
 
 def patch() -> None:

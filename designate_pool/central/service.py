@@ -63,7 +63,7 @@ _LARGE = 200
 class Central:
     """Owns domains and records; see :mod:`designate_pool.central.service`.
 
-    :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) do not call :meth:`start`
+    :param runtime: see :mod:`designate_pool.runtime`
     :param settings: its default pool is also that of plans that name none
     :param notifications: where events of domains are sent
     :param announcer: has MiniDNS and pool managers look into the database after changes; None where they do so alone

@@ -34,7 +34,7 @@ from designate_pool.pool_manager.verify import invariants, parent_servers
 from designate_pool.protocol import tls, tsig
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline, Threads
+from designate_pool.runtime import Threads
 from designate_pool.settings import KEYSTONE, CentralSettings, MiniDnsSettings
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql import migrate
@@ -371,9 +371,9 @@ def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
     settings = _settings(conf)
     storage = Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)
     has_broker = 'transport_url' in source.read(conf).sections['DEFAULT']
-    caller: Any = Messaging(conf, settings.process.host) if has_broker else Direct(Inline().workers(1, 'casts'))
-    central = Central(storage, PoolManagerClient(caller), Inline(), settings=settings.central,
-                      announcer=ChangeAnnouncer(caller, Inline()))
+    caller: Any = Messaging(conf, settings.process.host) if has_broker else Direct(Threads().workers(1, 'casts'))
+    central = Central(storage, PoolManagerClient(caller), Threads(), settings=settings.central,
+                      announcer=ChangeAnnouncer(caller, Threads()))
     try:
         migrate.check(storage)
         yield central, settings

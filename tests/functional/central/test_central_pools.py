@@ -20,7 +20,6 @@ from designate_pool.errors import InvalidField
 from designate_pool.model import (Action, Context, Outcome, PageRequest, Pool, PoolServer, ServerState, Status, Task,
                                   TsigKey, new_id, utcnow)
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains
@@ -29,6 +28,7 @@ from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 from testing.settings import central_settings
 from tests.fixtures.api import EVERYBODY, Place, token
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, succeed
+from tests.fixtures.inline import Inline
 from tests.fixtures.notifications import Recorder
 
 

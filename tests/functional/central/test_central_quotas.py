@@ -17,7 +17,6 @@ from designate_pool.central.validation import names_and_rdata
 from designate_pool.central.zonefile_parser import RecordSetSpool
 from designate_pool.model import Actor, Context, Domain, PageRequest, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import project_deletes
@@ -25,6 +24,7 @@ from designate_pool.storage.zones import quotas
 from testing.databases import count_statements
 from testing.settings import central_settings
 from tests.fixtures.central import WHO, Caller, Clock, at_once, create, import_zone, noted, started, together
+from tests.fixtures.inline import Inline
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 ADMIN = Context(project_id='admin', all_projects=True)

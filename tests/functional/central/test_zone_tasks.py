@@ -24,7 +24,7 @@ from designate_pool.concurrency import one_ahead
 from designate_pool.errors import LostRace, NotFound, OverLimit, PoolError, ServiceUnavailable
 from designate_pool.model import Context, Outcome, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline, Threads
+from designate_pool.runtime import Threads
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
@@ -32,6 +32,7 @@ from designate_pool.storage.zones import zone_tasks
 from testing.processes import patience
 from testing.settings import central_settings
 from tests.fixtures.central import WHO, Caller, Clock, contents, create, export_zone
+from tests.fixtures.inline import Inline
 from tests.fixtures.notifications import Recorder
 
 HEAD = b'$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 hostmaster 1 7200 900 1209600 600\n'

@@ -20,13 +20,13 @@ from prometheus_client import REGISTRY
 from designate_pool.central.service import Central
 from designate_pool.model import Endpoint, TsigKey, differences
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import zone_versions
 from testing.databases import count_statements
 from testing.processes import wait_until
 from testing.settings import central_settings
 from tests.fixtures.central import WHO, Caller, Clock, create
+from tests.fixtures.inline import Inline
 from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, keyring, transfer
 
 NAME = 'example.org.'

@@ -21,7 +21,7 @@ from designate_pool.central.service import Central
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Endpoint, PollRequest, Pool, TsigKey, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline, Threads
+from designate_pool.runtime import Threads
 from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
@@ -33,6 +33,7 @@ from testing.pdns import PowerDns
 from testing.processes import binary, free_port, wait_until
 from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock
+from tests.fixtures.inline import Inline
 
 #: NSD, once more, as it is told to ask over UDP.
 MAKES = ('bind9', 'nsd', 'nsd-udp', 'knot', 'pdns')

@@ -25,7 +25,6 @@ from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.rpc.notifications import Notification
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline
 from designate_pool.settings import NovaSettings
 from designate_pool.sink.handlers import NovaFixedHandler
 from designate_pool.sink.service import SinkService
@@ -38,6 +37,7 @@ from tests.fixtures.central import Caller
 from tests.fixtures.hostile_files import FILES, yaml_file, zone_file
 from tests.fixtures.hostile_master import DIFFERENCES, FIRST, MESSAGES, TRANSFERS, HostileMaster
 from tests.fixtures.hostile_records import NAMES, RECORDS
+from tests.fixtures.inline import Inline
 from tests.fixtures.mixed import Mixed, for_all
 
 #: Cases that must not be refused, so that the corpus does not become one of mistakes alone.

@@ -33,12 +33,12 @@ from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSe
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import central as central_rpc, minidns as minidns_rpc, pool_manager as manager_rpc
 from designate_pool.rpc.direct import Direct
-from designate_pool.runtime import Inline
 from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import pool_servers as server_store, server_statuses, sweeps
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
 from testing.settings import central_settings
+from tests.fixtures.inline import Inline
 
 CONTEXT = Context(all_projects=True)
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)

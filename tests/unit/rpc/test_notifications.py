@@ -16,8 +16,9 @@ from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Notifications, notifications, put_zone_task
-from designate_pool.runtime import Inline, Threads
+from designate_pool.runtime import Threads
 from testing.processes import wait_until
+from tests.fixtures.inline import Inline
 from tests.fixtures.notifications import Recorder
 from tests.unit.central.test_cast_queue import Caller
 

@@ -34,8 +34,8 @@ from designate_pool.pool_manager.dispatch import (server_worker as server_worker
                                                   zone_compare as zone_compare_module)
 from designate_pool.pool_manager.reconcile import outcomes as outcomes_module, reconciler as reconciler_module
 from designate_pool.protocol import tcp_client
-from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
+from tests.fixtures.inline import Done, Inline
 
 #: Steps of one run, at most.
 MOST_STEPS = 20_000
@@ -260,17 +260,12 @@ class TaskEvent:
         return self._clock.scheduler.wait('waits for what becomes of it', lambda: self._is_set, timeout)
 
 
-class _Nobody:
-    def join(self, timeout: float | None = None) -> None:
-        return
-
-
 class SimulatedQueue(WorkQueue):
     """The runtime's own queue, which a task of its process empties."""
 
     def __init__(self, scheduler: Scheduler, process: SimulatedProcess, handle: Callable[[list[Any]], None],
                  max_batch: int, name: str, **options: Any) -> None:
-        super().__init__(handle, max_batch, lambda loop: _Nobody(), name, **options)
+        super().__init__(handle, max_batch, lambda loop: Done(), name, **options)
         self._scheduler = scheduler
         self._process = process
         self._is_running = False
@@ -305,7 +300,7 @@ class SimulatedRuntime:
 
     def spawn(self, work: Callable[..., Any], *args: Any, name: str) -> Any:
         self._scheduler.spawn(self._process, name, work, *args)
-        return _Nobody()
+        return Done()
 
     def workers(self, size: int, name: str) -> Any:
         return Inline().workers(size, name)

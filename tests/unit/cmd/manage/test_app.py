@@ -19,12 +19,13 @@ from designate_pool.cmd.manage import app as program, config_check
 from designate_pool.cmd.manage.config_check import ConfigReport
 from designate_pool.concurrency import Runtime
 from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow
-from designate_pool.runtime import Inline, Threads
+from designate_pool.runtime import Threads
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
 from testing.databases import upgraded_sqlite
 from tests.fixtures.answering import Scripted, soa_answer
+from tests.fixtures.inline import Inline
 
 #: Runs a command; its exit code, what it printed, and what it said of errors.
 Manage = Callable[..., tuple[int, str, str]]
