@@ -14,7 +14,7 @@ from designate_pool.central.rules import (domains as rules, journal, name_owners
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import parent_ds, signed_zones
-from designate_pool.central.transactions import check_changeable, lock_domain, refuse_unlock
+from designate_pool.central.transactions import check_changeable, lock_domain, with_lock
 from designate_pool.central.validation import requests
 from designate_pool.errors import DomainNotFound, InvalidField, Locked, LostRace, PoolError, PoolNotFound, Refused
 from designate_pool.model import NOTHING, Action, ChangeKind, Context, Domain, Release, Report, SigningState, Status
@@ -58,12 +58,9 @@ def set_lock(tx: Tx, context: Context, domain_id: str, reason: str | None, is_ad
     :param is_admin: whether only administrators may unlock it, and this one may unlock what others have locked so
     """
     old, _ = lock_domain(tx, context, domain_id, or_locked=True)
-    refuse_unlock(f'the zone {old.name}', old, is_admin)
-    new = dataclasses.replace(old, lock_reason=reason, locked_by_admin=reason is not None and is_admin)
-    if new == old:
-        return old
-    new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
-    domains.save_lock(tx, new)
+    new = with_lock(f'the zone {old.name}', old, reason, is_admin, now)
+    if new is not old:
+        domains.save_lock(tx, new)
     return new
 
 
@@ -305,15 +302,19 @@ def _save_release(tx: Tx, context: Context, former: Domain, moved: Domain, why: 
                   to: Journal) -> Domain:
     """Write a domain whose release has come to its next stage, or has failed."""
     if (release := moved.release) is not None and release.held:
-        moved = rules.turn_back(moved, now, former.request_id)
-        if moved.serial != former.serial:
-            moved, = to.write(tx, [
-                JournalEntry(context, former, moved, kind=ChangeKind.RELEASE, begins_anew=True)], now)
-        else:
-            journal.note(tx, context, former, moved, ChangeKind.RELEASE, now, why[:255])
+        moved = _write_release(tx, context, former, rules.turn_back(moved, now, former.request_id), now, to, why[:255])
     moved = dataclasses.replace(moved, updated_at=now, version=former.version + 1)
     domains.save(tx, moved)
     return moved
+
+
+def _write_release(tx: Tx, context: Context, old: Domain, new: Domain, now: datetime, to: Journal,
+                   why: str | None = None) -> Domain:
+    if new.serial != old.serial:
+        new, = to.write(tx, [JournalEntry(context, old, new, kind=ChangeKind.RELEASE, begins_anew=True)], now)
+    else:
+        journal.note(tx, context, old, new, ChangeKind.RELEASE, now, why)
+    return new
 
 
 def _bump_catalogs(tx: Tx, released: Sequence[Domain], now: datetime) -> None:
@@ -382,10 +383,7 @@ def _lock_released(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, Re
 
 def _save_moved(tx: Tx, context: Context, old: Domain, new: Domain, now: datetime, to: Journal) -> Domain:
     """Write a domain whose release an administrator has moved."""
-    if new.serial != old.serial:
-        new, = to.write(tx, [JournalEntry(context, old, new, kind=ChangeKind.RELEASE, begins_anew=True)], now)
-    else:
-        journal.note(tx, context, old, new, ChangeKind.RELEASE, now)
+    new = _write_release(tx, context, old, new, now, to)
     domains.save(tx, new, context.operation_id)
     _bump_catalogs(tx, [old], now)
     return new

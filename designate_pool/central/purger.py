@@ -162,15 +162,15 @@ class FrozenPools:
                            fields.text('reason', reason, 255), self._storage.now())
         LOG.warning('the changes of %s do not wait for the end of the freeze any more, by %s: %s', domain.name,
                     context.user or 'nobody named', reason)
-        self._events.zone(events.UNFREEZE, context.actor, domain, changed=False)
-        self._casts.put(context, [domain])
-        return domain
+        return self._moved(context, events.UNFREEZE, domain, changed=False)
 
     def continue_release(self, context: Context, domain_id: str) -> Domain:
         """Have a staged release go on with its next stage; with the first, where it has failed."""
-        domain = self._run(domain_changes.continue_release, context, fields.domain_id(domain_id), self._storage.now(),
-                           self._to)
-        self._events.zone(events.UPDATE, context.actor, domain)
+        return self._moved(context, events.UPDATE, self._run(
+            domain_changes.continue_release, context, fields.domain_id(domain_id), self._storage.now(), self._to))
+
+    def _moved(self, context: Context, event: str, domain: Domain, changed: bool = True) -> Domain:
+        self._events.zone(event, context.actor, domain, changed)
         self._casts.put(context, [domain])
         return domain
 

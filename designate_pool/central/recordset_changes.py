@@ -253,11 +253,9 @@ def set_lock(tx: Tx, context: Context, domain_id: str, recordset_id: str, reason
     if queries.is_guest(context, domain):
         zone_shares.refuse_foreign(context, [old])
     _check_condition(context, old)
-    transactions.refuse_unlock(f'the recordset {old.name} {old.type}', old, is_admin)
-    new = dataclasses.replace(old, lock_reason=reason, locked_by_admin=reason is not None and is_admin)
-    if new == old:
+    new = transactions.with_lock(f'the recordset {old.name} {old.type}', old, reason, is_admin, now)
+    if new is old:
         return domain, old
-    new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
     recordsets.save_lock(tx, new)
     more = (new.lock_reason is not None) - (old.lock_reason is not None)
     domain = dataclasses.replace(domain, locked_recordsets=domain.locked_recordsets + more, updated_at=now,

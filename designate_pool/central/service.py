@@ -246,22 +246,20 @@ class Central:
 
     def restore_domain(self, context: Context, domain_id: str) -> Domain:
         """Bring a deleted domain back, with its id, contents and shares, under a newer serial."""
-        domain, leftover = self._run(deleted_domains.restore, context, fields.domain_id(domain_id), new_id(),
-                                     self._now(), self._allowance, self._settings.reserved_zone_names, self._journal)
-        if leftover is not None:
-            self._casts.put(context, [leftover])
-        self._events.zone(events.CREATE, context.actor, domain)
-        return self._cast(context, self._announce_refresh(domain), not domain.awaits_transfer)
+        return self._replace_domain(context, deleted_domains.restore, domain_id)
 
     def abort_release(self, context: Context, domain_id: str) -> Domain:
         """End a staged release, so that all servers get what was before it."""
-        domain, leftover = self._run(domain_changes.abort_release, context, fields.domain_id(domain_id), new_id(),
-                                     self._now(), self._allowance, self._settings.reserved_zone_names, self._journal)
+        return self._replace_domain(context, domain_changes.abort_release, domain_id)
+
+    def _replace_domain(self, context: Context, work: Callable[..., DomainAndLeftover], domain_id: str) -> Domain:
+        domain, leftover = self._run(work, context, fields.domain_id(domain_id), new_id(), self._now(),
+                                     self._allowance, self._settings.reserved_zone_names, self._journal)
         if leftover is not None:
             self._casts.put(context, [leftover])
         self._events.zone(events.DELETE if domain.is_going else events.UPDATE if domain.reported_serial else
                           events.CREATE, context.actor, domain)
-        return self._cast(context, domain)
+        return self._cast(context, self._announce_refresh(domain), not domain.awaits_transfer)
 
     def purge_domain(self, context: Context, domain_id: str) -> None:
         """Delete the contents and the versions of a deleted domain for good; its serial and generation stay."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 from designate_pool.errors import DomainBeingDeleted, Forbidden, Locked, LostRace, PreconditionFailed, Refused
@@ -16,6 +17,7 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains
 
 T = TypeVar('T')
+Lockable = TypeVar('Lockable', Domain, RecordSet)
 #: Tries of a request that loses a race; each sees what the winner of the one before has written.
 _MAX_TRIES = 5
 
@@ -96,7 +98,14 @@ def refuse_frozen(domain: Domain, pool_freeze: str | None) -> None:
                                      f'{freeze.reason}; wait until it is not.', 409)
 
 
-def refuse_unlock(what: str, locked: Domain | RecordSet, is_admin: bool) -> None:
-    """Keep what an administrator has locked from others."""
-    if locked.locked_by_admin and not is_admin:
-        raise Forbidden(what=f'change the lock of {what}', why=f'an administrator locked it: {locked.lock_reason}')
+def with_lock(what: str, old: Lockable, reason: str | None, is_admin: bool, now: datetime) -> Lockable:
+    """A domain or recordset locked with a reason, or unlocked for None; *old* itself where it is so already.
+
+    :raises Forbidden: when an administrator has locked it, and the requester is none
+    """
+    if old.locked_by_admin and not is_admin:
+        raise Forbidden(what=f'change the lock of {what}', why=f'an administrator locked it: {old.lock_reason}')
+    is_locked_so = (old.lock_reason, old.locked_by_admin) == (reason, reason is not None and is_admin)
+    return old if is_locked_so else dataclasses.replace(
+        old, lock_reason=reason, locked_by_admin=reason is not None and is_admin, updated_at=now,
+        version=old.version + 1)

@@ -166,6 +166,12 @@ OPERATIONS.add('GET', _ONE, 'Show a zone', READER, {200: ZONE}, 'show_zone')(cal
 OPERATIONS.add('POST', f'{_ONE}/tasks/continue_release', 'Have a staged release go on; one that failed begins again',
                ADMIN, {202: ZONE}, 'continue_release', headers=request_fields.CONDITION)(
     calls(lambda central: central.frozen_pools.continue_release))
+OPERATIONS.add('POST', f'{_ONE}/tasks/abort_release', 'Give all servers the contents before a staged release', ADMIN,
+               {202: ZONE}, 'abort_release', headers=request_fields.CONDITION)(
+    calls(lambda central: central.abort_release))
+OPERATIONS.add('POST', f'{_ONE}/tasks/unfreeze', 'Serve the changes of a zone that wait as its pool is frozen', ADMIN,
+               {202: ZONE}, 'unfreeze_zone', body=request_fields.UNFREEZE, headers=request_fields.CONDITION)(
+    calls(lambda central: central.frozen_pools.release))
 OPERATIONS.add('POST', f'{_DELETED}/tasks/restore', 'Restore a deleted zone', MEMBER, {202: ZONE}, 'restore_zone',
                has_location=True)(calls(lambda central: central.restore_domain, zone_creator))
 OPERATIONS.add('DELETE', _DELETED, 'Delete a deleted zone for good', MEMBER, {204: None}, 'purge_zone')(
@@ -249,19 +255,6 @@ def lock_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str
     reason = None if req.context.operation.body is None else request.body(
         req, of=lambda: api.own_domain(requester(req), zone_id))['reason']
     return api.central.set_lock(requester(req), zone_id, reason, req.context.allows(LOCK_AS_ADMIN))
-
-
-@OPERATIONS.add('POST', f'{_ONE}/tasks/unfreeze', 'Serve the changes of a zone that wait as its pool is frozen', ADMIN,
-                {202: ZONE}, body=request_fields.UNFREEZE, headers=request_fields.CONDITION)
-def unfreeze_zone(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
-    body = request.body(req, of=lambda: api.own_domain(requester(req), zone_id))
-    return api.central.frozen_pools.release(requester(req), zone_id, body['reason'])
-
-
-@OPERATIONS.add('POST', f'{_ONE}/tasks/abort_release', 'Give all servers the contents before a staged release', ADMIN,
-                {202: ZONE}, headers=request_fields.CONDITION)
-def abort_release(api: Api, req: falcon.Request, resp: falcon.Response, zone_id: str) -> Domain:
-    return api.central.abort_release(requester(req), zone_id)
 
 
 @OPERATIONS.add('POST', f'{_ONE}/tasks/pool_move', 'Move a zone to another pool', ADMIN, {202: ZONE},

@@ -56,13 +56,12 @@ def _as_plan(changes: Iterable[Change]) -> Iterator[str]:
 
 def _as_nsupdate(changes: Iterable[Change]) -> Iterator[str]:
     """In the order in which no server leaves any out: a CNAME comes alone, and the last NS of the zone stays."""
-    zone, size = '', 0
-    for change in changes:
-        if change.record.type == 'SOA':
-            zone = change.name
-            yield f'zone {zone}'
-    for change in [*(change for change in changes if change.record.type == 'SOA'),
-                   *_in_order(change for change in changes if change.record.type != 'SOA')]:
+    soas, others = ([change for change in changes if (change.record.type == 'SOA') is is_soa]
+                    for is_soa in (True, False))
+    zone, size = ''.join(change.name for change in soas), 0
+    if zone:
+        yield f'zone {zone}'
+    for change in [*soas, *_in_order(others)]:
         former, new = list(_records(change.existing)), list(_records(change.new))
         kept = {(name, rtype, data) for name, _, rtype, data in new}
         deletions = [f'update delete {name} {rtype} {data}' for name, _, rtype, data in former

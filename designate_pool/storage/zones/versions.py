@@ -60,7 +60,6 @@ _IN_ORDER = (sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, r
              .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
                     recordsets.c.type != 'SOA', zone_snapshot.IS_PRESENT)
              .order_by(recordsets.c.name, recordsets.c.type))
-_OF_DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
 _SIZE = TABLE.c.gone + TABLE.c.added
 #: In the journal.
 _SIZE_WITH_SIGNED = _SIZE + TABLE.c.signed_size
@@ -87,13 +86,15 @@ _OF_SOME = (_STEPS.add_columns(domains.c.id, domains.c.serial, domains.c.journal
                 domains.c.journal_to == domains.c.serial, pool_renewals.c.pool_id.is_(None))))
             .where(domains.c.id.in_(sa.bindparam('ids', expanding=True)), zone_snapshot.IS_SERVED)
             .limit(sa.bindparam('rows')))
-_PAGE = (sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.former_serial, TABLE.c.kind, TABLE.c.actor,
-                   TABLE.c.project_id, TABLE.c.request_id, TABLE.c.created_at, TABLE.c.gone, TABLE.c.added,
-                   TABLE.c.reason)
-         .where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before')).order_by(TABLE.c.number.desc())
-         .limit(sa.bindparam('limit')))
+_NEWEST_FIRST = (sa.select(TABLE.c.number, TABLE.c.serial_number)
+                 .where(TABLE.c.domain_id == sa.bindparam('domain_id'), TABLE.c.number < sa.bindparam('before'))
+                 .order_by(TABLE.c.number.desc()).limit(sa.bindparam('limit')))
+_PAGE = _NEWEST_FIRST.add_columns(*(TABLE.c[name] for name in (
+    'former_serial', 'kind', 'actor', 'project_id', 'request_id', 'created_at', 'gone', 'added', 'reason')))
 _FIELDS = len(_PAGE.selected_columns)
 _PAGE_WITH_RECORDS = _PAGE.add_columns(TABLE.c.difference, TABLE.c.former_soa)
+_SIZES = _NEWEST_FIRST.add_columns(_SIZE, _IS_KEPT)
+_SIGNED = _NEWEST_FIRST.add_columns(TABLE.c.signed_difference)
 #: More than any version of a domain.
 _NEWEST = 2 ** 31 - 1
 _NO_SET: tuple[int | None, list[bytes]] = (None, [])
@@ -102,14 +103,6 @@ _OF_OTHERS = 'it was not of this project then'
 _ORIGINS = sa.select(domains.c.id, domains.c.name, domains.c.version, domains.c.serial, domains.c.project_id,
                      domains.c.created_at, domains.c.created_by, domains.c.deleted_at, domains.c.deleted_by,
                      domains.c.purged).where(domains.c.id == sa.bindparam('domain_id'))
-
-
-_SIZES = (sa.select(TABLE.c.number, TABLE.c.serial_number, _SIZE, _IS_KEPT)
-          .where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before'))
-          .order_by(TABLE.c.number.desc()).limit(sa.bindparam('limit')))
-_SIGNED = (sa.select(TABLE.c.number, TABLE.c.serial_number, TABLE.c.signed_difference)
-           .where(_OF_DOMAIN, TABLE.c.number < sa.bindparam('before')).order_by(TABLE.c.number.desc())
-           .limit(sa.bindparam('limit')))
 
 
 class Span(NamedTuple):
@@ -421,25 +414,18 @@ def between(tx: Tx, domain_id: str, first: int | datetime, second: int | datetim
     """
     see_one_state(tx)
     heads, pasts = zip(*(_version_at(tx, domain_id, at, project_id, expired) for at in (first, second)))
-    newer, older = sorted(pasts, key=lambda past: len(past.undone))
-    undone = list(older.differences())[len(newer.undone):]
-    keys = {record[:2] for difference in undone for side in difference for record in side}
+    undone = [list(past.differences()) for past in pasts]
+    newer, older = sorted(undone, key=len)
+    keys = {record[:2] for difference in older[len(newer):] for side in difference for record in side}
     _refuse_more(keys, most)
     names = sorted({name for name, _ in keys})
-    if heads[0].ttl != heads[1].ttl:  # of all records that have not their own
-        present = list(tx.execute(_IN_ORDER, {'domain_id': domain_id}))
-    else:
-        present = [row for part in chunks(names) for row in tx.execute(
-            _IN_ORDER.where(recordsets.c.name.in_(part)), {'domain_id': domain_id})]
+    same_ttl = heads[0].ttl == heads[1].ttl  # of all records that have not their own
+    present = [tuple(row[:4]) for where in ([recordsets.c.name.in_(part) for part in chunks(names)] if same_ttl else
+                                            [sa.true()])
+               for row in tx.execute(_IN_ORDER.where(where), {'domain_id': domain_id})]
     turns = Turns()
-    later = list(turns.between(differences.undo(((name, rtype, ttl, wire) for name, rtype, ttl, wire, _ in present),
-                                                newer.differences())))
-    only = keys if heads[0].ttl == heads[1].ttl else None
-    of_head = heads if pasts[0] is newer else heads[::-1]
-    sets = [_sets(head.ttl, turns.between(records), only)
-            for head, records in zip(of_head, (later, differences.undo(later, undone)))]
-    if pasts[0] is older:
-        sets.reverse()
+    sets = [_sets(head.ttl, turns.between(differences.undo(present, later)), keys if same_ttl else None)
+            for head, later in zip(heads, undone)]
     soas = [((soa_rdata.text(head, ''.join(head.name_servers[:1])),), head.ttl) for head in heads]
     changed = [ChangedSet(heads[0].name, 'SOA', *soas[1], *soas[0])] if soas[0] != soas[1] else []
     for key in turns.between(sorted(sets[0].keys() | sets[1].keys())):
