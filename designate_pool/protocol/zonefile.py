@@ -45,15 +45,13 @@ Mistake = tuple[str, str]
 LONGEST_RECORD = 300_000
 #: The most records of one $GENERATE; a line that would make more is a mistake, or an attempt to exhaust the memory.
 MOST_GENERATED = 65_536
-#: How many of them are made before the first is yielded.
-_PORTION = 100
-_GENERATE = re.compile(r'(\$GENERATE[ \t]+)([0-9]{1,10})-([0-9]{1,10})(?:/([1-9][0-9]{0,9}))?([ \t].*)',
+_GENERATE = re.compile(r'\$GENERATE[ \t]+([0-9]{1,10})-([0-9]{1,10})(?:/([1-9][0-9]{0,9}))?[ \t]+(.*)',
                        re.IGNORECASE | re.DOTALL)
-#: The rest of a $GENERATE whose data is quoted: that is how BIND takes data of several words, and dnspython does not.
-_QUOTED_DATA = re.compile(r'[ \t]+([^"]+[ \t])"((?:[^"\\]|\\.)*)"[ \t]*(?:;.*)?', re.DOTALL)
-_NUMBER_OF = re.compile(r'\\.|\$\$|\$(?:\{(-?[0-9]{1,10})(?:,([0-9]{1,3})(?:,([doxXnN]))?)?\})?', re.DOTALL)
-#: Numbers and widths in a $GENERATE that are too long for any name.
-_IMMENSE = re.compile(r'\$GENERATE[ \t(]+\S*[0-9]{11}|\$\{[^}]*[0-9]{11}|\$\{[^},]*,[^},]*[0-9]{4}', re.IGNORECASE)
+#: The rest of a $GENERATE whose data is quoted: that is how BIND takes data of several words.
+_QUOTED_DATA = re.compile(r'([^"]+[ \t])"((?:[^"\\]|\\.)*)"[ \t]*(?:;.*)?', re.DOTALL)
+_PLACE = re.compile(r'\\.|\$\$|\$(?:\{([^}]*)\})?', re.DOTALL)
+#: Offset, width and base of a place; longer numbers are too long for any name.
+_MODIFIER = re.compile(r'([+-]?[0-9]{1,10})(?:,([0-9]{1,3})(?:,([doxXnN]))?)?')
 _ALONE = tuple(f'\t{rtype}' for rtype in SINGLE)
 
 #: Owner, TTL before or after the class, and type with data.  A line that matches may be plain; its parts are checked
@@ -166,7 +164,7 @@ class ZoneFileRecords(Generic[T]):
         # dnspython drops records outside its zone without an error, so its zone is the root.
         self._reader: Any = dns.zonefile.Reader(
             dns.tokenizer.Tokenizer(''), dns.rdataclass.IN, cast(dns.transaction.Transaction, self._made),
-            allow_directives=('$GENERATE', '$ORIGIN', '$TTL'))
+            allow_directives=('$ORIGIN', '$TTL'))
         self._reader.current_origin = self._reader.last_name = _name(self.zone)
 
     def __iter__(self) -> Iterator[tuple[str, int, str | T]]:
@@ -261,7 +259,7 @@ class ZoneFileRecords(Generic[T]):
     def _read(self, line: str) -> Iterator[tuple[str, int, T]]:
         """The records that dnspython reads from *line* and the lines that continue it."""
         try:
-            for text in _portions(self._whole(line)):
+            for text in _generated(self._whole(line)):
                 if not self._read_soa(text):
                     self._parse(text)
                 for name, ttl, rdata in self._made.records:
@@ -332,8 +330,7 @@ class ZoneFileRecords(Generic[T]):
             line = line.rstrip('\r\n')
             parts.append(line)
             length += len(line)
-            if length > LONGEST_RECORD:
-                raise ValueError(f'a record of more than {LONGEST_RECORD} characters; a parenthesis may not be closed')
+            _check_length(length)
             bare, number = _QUOTED.sub('', line), self.number + self._further
             if '"' in bare:
                 raise _WrongLine(number, 'a quoted string has no end', line)
@@ -383,8 +380,6 @@ class _Collector:
         self.origin_is_said = True
 
     def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:
-        if len(self.records) >= _PORTION:
-            raise ValueError('a $GENERATE has to be written as $GENERATE FIRST-LAST[/STEP] NAME [TTL] TYPE DATA')
         self.records.append((name, ttl, rdata))
 
 
@@ -421,37 +416,45 @@ def no_record(rtype: str, zone: str) -> str:
     return f'it has no {rtype} record{"s" if rtype == "NS" else ""} of {zone}'
 
 
-def _portions(text: str) -> Iterator[str]:
-    """*text*, of one record or directive; a $GENERATE as several with few records each.
+def _check_length(length: int) -> None:
+    if length > LONGEST_RECORD:
+        raise ValueError(f'a record of more than {LONGEST_RECORD} characters; a parenthesis may not be closed')
 
-    :raises ValueError: for a $GENERATE of too many records, or with a number or a width that would take too much memory
+
+def _generated(text: str) -> Iterator[str]:
+    """*text*, of one record or directive; in place of a $GENERATE the records that it makes.
+
+    :raises ValueError: for a $GENERATE of another form, of too many records, or with a width that would take too much
+        memory
     """
-    if text.lstrip(' \t')[:9].upper() == '$GENERATE' and _IMMENSE.search(text):
-        raise ValueError('a number in $GENERATE has more than 10 digits, or a width more than 3')
-    match = _GENERATE.fullmatch(text)
-    if match is None or int(match[2]) > int(match[3]):
+    if text.lstrip(' \t(')[:9].upper() != '$GENERATE':
         yield text
         return
-    word, first, last, step, rest = match.groups()
+    match = _GENERATE.fullmatch(text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise ValueError('a $GENERATE has to be written as $GENERATE FIRST-LAST[/STEP] NAME [TTL] TYPE DATA')
+    first, last, step, template = match.groups()
     numbers = range(int(first), int(last) + 1, int(step or 1))
     if len(numbers) > MOST_GENERATED:
         raise ValueError(f'one $GENERATE makes more than {MOST_GENERATED} records')
-    quoted = _QUOTED_DATA.fullmatch(rest)
+    quoted = _QUOTED_DATA.fullmatch(template)
     if quoted is not None:
         template = quoted[1] + re.sub(r'\\(.)', lambda escape: escape[1] if escape[1] == '"' else escape[0], quoted[2])
-        for number in numbers:
-            yield _NUMBER_OF.sub(functools.partial(_number_in, number), template)
-        return
-    for at in range(0, len(numbers), _PORTION):
-        portion = numbers[at:at + _PORTION]
-        yield f'{word}{portion[0]}-{portion[-1]}/{numbers.step}{rest}'
+    for number in numbers:
+        line = _PLACE.sub(functools.partial(_number_in, number), template)
+        _check_length(len(line))
+        yield line
 
 
 def _number_in(number: int, place: re.Match[str]) -> str:
     """What stands for *number* at a place of a $GENERATE: ``$`` or ``${offset[,width[,base]]}``."""
     if place[0][1:2] == '$' or place[0][0] == '\\':
         return '$' if place[0] == '$$' else place[0]
-    value, width, base = number + int(place[1] or 0), int(place[2] or 0), place[3] or 'd'
+    modifier = _MODIFIER.fullmatch(place[1] or '0')
+    if modifier is None:
+        raise ValueError(f'{place[0][:20]} in $GENERATE is not ${{OFFSET[,WIDTH[,BASE]]}}, or has a number that is too '
+                         'long')
+    value, width, base = number + int(modifier[1]), int(modifier[2] or 0), modifier[3] or 'd'
     if base not in 'nN':
         return format(value, base).zfill(width)
     digits = format(value, 'x' if base == 'n' else 'X').zfill((width + 1) // 2)

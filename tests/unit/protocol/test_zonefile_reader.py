@@ -173,7 +173,7 @@ def test_a_record_of_several_lines_has_the_number_of_its_first() -> None:
         ('a.example.com.\tTXT', 4, '"x" "y"'), ('b.example.com.\tA', 7, '192.0.2.1')]
 
 
-def test_a_generate_that_makes_many_is_read_in_portions_and_in_order() -> None:
+def test_a_generate_makes_many_in_order() -> None:
     assert [data for *_, data in read('$TTL 60\n$GENERATE 1-1000/3 h$ A 192.0.2.1\nx A 192.0.2.2')] == [
         '192.0.2.1'] * 334 + ['192.0.2.2']
     assert [key for key, *_ in read('$TTL 60\n$GENERATE 5-400 h$ 7 TXT $', 'example.com.')] == [
@@ -201,7 +201,7 @@ def test_a_text_over_255_octets_is_several_strings() -> None:
 
 @pytest.mark.parametrize('line', ['( $GENERATE 1-999999999 h$ A 192.0.2.1 )', '$GENERATE "1-999999999" h$ A 192.0.2.1',
                                   '$GENERATE (1-999999999 h$ A 192.0.2.1 )'])
-def test_a_generate_in_parentheses_makes_a_few_records_only(line: str) -> None:
+def test_a_generate_of_another_form_is_refused(line: str) -> None:
     with pytest.raises(InvalidField, match='line 2: a .GENERATE has to be written as'):
         read(f'$TTL 60\n{line}')
 
