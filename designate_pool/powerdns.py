@@ -15,7 +15,6 @@ import json
 import random
 import re
 import ssl
-import threading
 import time
 import types
 import urllib.parse
@@ -29,6 +28,7 @@ from designate_pool.backoff import Backoff
 from designate_pool.deadline import ClosedUnanswered, Deadline, abort, connect, receive, send
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 from designate_pool.model import Reason
+from designate_pool.protocol import tls
 from designate_pool.protocol.names_and_rdata import escaped, name_of_server, parse_name
 
 #: The API's names for the kinds of zones, in lower case: for secondary zones the old and the new one.
@@ -85,8 +85,6 @@ class PdnsServer:
         host = f'[{self._host}]' if ':' in self._host else self._host
         self._headers = (f'Host: {host}:{self._address[1]}\r\nX-API-Key: {key}\r\nAccept: application/json\r\n'
                          'Connection: close\r\n')
-        # With SQLite a quarter of the deletes that run at the same time as another one fail.
-        self._one_delete = threading.Lock()
 
     def ask(self, verb: str, path: str, deadline: Deadline, body: object = None, what: str = '',
             expected: Collection[int] = ()) -> PdnsAnswer:
@@ -179,12 +177,7 @@ class PdnsServer:
             raise BackendError(why=f"{name} has DNSSEC keys there, which are deleted with the zone: when its parent has"
                                    " no DS records of it any more, remove them with 'pdnsutil disable-dnssec'",
                                reason=Reason.CONFLICT)
-        if not self._one_delete.acquire(timeout=deadline.left()):
-            raise TimeoutError
-        try:
-            self.ask('DELETE', zone_path(name), deadline, None, f'delete {name}', (204, 404))
-        finally:
-            self._one_delete.release()
+        self.ask('DELETE', zone_path(name), deadline, None, f'delete {name}', (204, 404))
 
     def keys(self, name: str, deadline: Deadline) -> frozenset[str]:
         """The public parts of the keys by which the server signs a zone, as text of DNSKEY records."""
@@ -239,7 +232,7 @@ class PdnsServer:
         try:
             received = self._exchange(head.encode('ascii') + content, deadline)
         except ssl.SSLError as error:  # its errno is not one of the system's: take its own text
-            raise BackendUnreachable(why=f'no TLS connection to {self.url}: {_tls_words(error)}',
+            raise BackendUnreachable(why=f'no TLS connection to {self.url}: {tls.failure(error)}',
                                      reason=Reason.BAD_TLS) from error
         return self._parsed(received, verb)
 
@@ -315,9 +308,3 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:  # ssl.SSLError is an OSError too
         raise InvalidField(field='ca_file', why=f'{ca_file} cannot be read, or contains no certificates') from error
-
-
-def _tls_words(error: ssl.SSLError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f'its certificate is not accepted ({error.verify_message})'
-    return str(error.reason or error)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import ipaddress
 import logging
 import os
@@ -34,7 +33,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, PoolError
 from designate_pool.logs import RateLimitedLog
 from designate_pool.model import Reason
-from designate_pool.protocol import soa_exchange, tsig
+from designate_pool.protocol import soa_exchange, tls, tsig
 from designate_pool.protocol.names_and_rdata import parse_name
 from designate_pool.protocol.rules import ServerLimit
 from designate_pool.protocol.soa_query import SoaReply
@@ -327,7 +326,8 @@ class Backend:
             return model.CallResult(seconds, str(error), reason=Reason.OTHER)
         if isinstance(error, OSError):
             reason = Reason.NO_ACCESS if isinstance(error, PermissionError) else Reason.UNREACHABLE
-            return model.CallResult(seconds, f'connection failed: {_words(error)}', unreachable=True, reason=reason)
+            return model.CallResult(seconds, f'connection failed: {tls.failure(error)}', unreachable=True,
+                                    reason=reason)
         return model.CallResult(seconds, f'the driver failed: {type(error).__name__}: {error}', reason=Reason.OTHER)
 
     def _failed(self, what: str, error: BaseException, seconds: float, allowed: float) -> model.CallResult:
@@ -415,10 +415,3 @@ def probe_domain() -> model.Domain:
     """A domain to check a server with, of a random name under ``invalid.`` (RFC 6761 section 6.4)."""
     name = f'designate-pool-check-{secrets.token_hex(8)}.invalid.'
     return model.Domain(model.new_id(), name, model.new_id(), '', 'hostmaster@example.invalid', 300, 1)
-
-
-def _words(error: OSError) -> str:
-    # Under eventlet strerror is the name of the constant.
-    if error.errno is not None and error.errno in errno.errorcode:
-        return os.strerror(error.errno)
-    return str(error.strerror or error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import ipaddress
+import math
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -107,6 +108,9 @@ class Section:
         if 'secret' in field.metadata:
             return self.converted(field.name, values.secret)
         value = self[field.name]
+        if isinstance(value, float) and not math.isfinite(value):
+            self.wrong(field.name, f'{value} is not a number')
+            return None
         return tuple(value or ()) if isinstance(field.default, tuple) else value
 
     def converted(self, option: str, convert: Any) -> Any:

@@ -114,6 +114,16 @@ def _is_address(host: str) -> bool:
     return True
 
 
+def is_local(address: str) -> bool:
+    """Whether an address belongs to this machine: nothing can be bound to another one."""
+    try:
+        with socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerTable:
     """The servers of a pool, and how they are found by address and key.

@@ -28,7 +28,7 @@ from designate_pool.minidns.database_watch import ConfigReloader, DatabaseWatch,
 from designate_pool.minidns.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener, TcpLimits
 from designate_pool.minidns.server.query_handler import NotifyReceiver, QueryHandler
-from designate_pool.minidns.servers import HostAddresses, PoolServers, make_server_table
+from designate_pool.minidns.servers import HostAddresses, PoolServers, is_local, make_server_table
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
@@ -47,14 +47,14 @@ class MiniDns:
     """MiniDNS, and the endpoint of its topic.
 
     :param settings: port 0 in *listen* takes any free port, which is then in ``endpoints``
-    :param read_pool: reads the configuration again when a pool manager has; None where only :meth:`set_pool` changes it
-    :param central: stores secondary zones; None where these are not refreshed
+    :param read_pool: reads the configuration again when a pool manager has
+    :param central: stores secondary zones
     :param tls_context: for *listen_tls*, as it is now
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
     def __init__(self, storage: Storage, pool: Pool, settings: MiniDnsSettings, pool_managers: PoolManagerClient,
-                 runtime: Runtime, read_pool: Callable[[], Pool] | None = None, central: CentralClient | None = None,
+                 runtime: Runtime, read_pool: Callable[[], Pool], central: CentralClient,
                  tcp_limits: TcpLimits | None = None, host_addresses: HostAddresses | None = None,
                  tls_context: Callable[[], ssl.SSLContext] | None = None) -> None:
         self._is_announced = False
@@ -66,12 +66,10 @@ class MiniDns:
         self._servers = PoolServers(make_server_table(pool, self._host_addresses))
         self._pool_lock = threading.Lock()
         self._tsig_grants = TsigGrants(storage)
-        self._refresher, notifies = None, None
-        if central is not None:
-            self._refresher = SecondaryRefresher(central, pool.name, self._key_of_zone, self._no_master, settings)
-            notifies = NotifyReceiver(storage, pool.name, self._refresher.request)
+        self._refresher = SecondaryRefresher(central, pool.name, self._key_of_zone, self._no_master, settings)
         query_handler = QueryHandler(storage, self._servers, self._tsig_grants, settings.packed_zones_bytes,
-                                     self._on_transfer_sent, notifies,
+                                     self._on_transfer_sent,
+                                     NotifyReceiver(storage, pool.name, self._refresher.request),
                                      functools.partial(one_ahead, runtime.workers(storage.connections,
                                                                                   'minidns-ahead')),
                                      settings.require_tls)
@@ -83,10 +81,9 @@ class MiniDns:
         self._soa_poller = SoaPoller(self._client_loop, self._result_sender.send,
                                      is_fetching=self._listener.is_fetching)
         self._soa_audit = SoaAudit(self._client_loop, pool_managers)
-        self._config_reloader = None if read_pool is None else ConfigReloader(pool.name, read_pool, self.set_pool)
+        self._config_reloader = ConfigReloader(pool.name, read_pool, self.set_pool)
         self._database_watch = DatabaseWatch(storage, pool.name, [
-            follower.follow for follower in (self._tsig_grants, self._refresher, self._config_reloader)
-            if follower is not None])
+            self._tsig_grants.follow, self._refresher.follow, self._config_reloader.follow])
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -108,8 +105,7 @@ class MiniDns:
         self._database_watch.start(self._runtime)
         self._host_addresses.start(self._runtime, self.set_pool)
         self._listener.start(self._runtime)
-        if self._refresher is not None:
-            self._refresher.start(self._runtime)
+        self._refresher.start(self._runtime)
 
     def is_first_primary_of(self, servers: Sequence[Server]) -> bool:
         """Whether it is the first primary of most of *servers*, and so the one that many makes transfer from."""
@@ -128,8 +124,7 @@ class MiniDns:
         """
         self._database_watch.stop()
         self._host_addresses.stop()
-        if self._refresher is not None:
-            self._refresher.stop()
+        self._refresher.stop()
         self._listener.stop()
         self._client_loop.stop()
         if self._is_announced and self._soa_poller.has_polls:
@@ -217,7 +212,7 @@ class MiniDns:
 
     def _find_peer(self, server_id: str) -> AllowedPeer | None:
         """The server with this id; an unknown one triggers a reload: a pool manager may have a newer configuration."""
-        if server_id not in self._servers.table.peers and self._config_reloader is not None:
+        if server_id not in self._servers.table.peers:
             self._config_reloader.reload_for_unknown()
         return self._servers.table.peers.get(server_id)
 
@@ -251,7 +246,7 @@ class MiniDns:
 
     def _is_own(self, endpoint: Endpoint) -> bool:
         return any(endpoint.port == own.port and (
-            endpoint.host == own.host or ipaddress.ip_address(own.host).is_unspecified and _is_local(endpoint.host))
+            endpoint.host == own.host or ipaddress.ip_address(own.host).is_unspecified and is_local(endpoint.host))
             for own in (*self.endpoints, *self.tls_endpoints))
 
     def _check_pool(self, pool_name: str) -> None:
@@ -282,16 +277,6 @@ def _check_name(name: str) -> None:
         wire.wire_of(name)
     except ValueError as error:
         raise InvalidField(field='name', why=str(error)) from None
-
-
-def _is_local(host: str) -> bool:
-    """Whether an address belongs to this machine: nothing can be bound to another one."""
-    try:
-        with socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.bind((host, 0))
-    except OSError:
-        return False
-    return True
 
 
 def _sources(listen: Sequence[Endpoint]) -> dict[int, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import logging
 import re
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -41,6 +41,11 @@ class Signals:
         self._arrived.settimeout(seconds)
         with contextlib.suppress(TimeoutError):
             self._arrived.recv(4096)
+
+    def wait_for_stop(self) -> None:
+        """Wait until the program is told to stop."""
+        while not self.stop:
+            self.wait(3600)
 
     def wake(self) -> None:
         """End the present wait, or the next one at once; from any thread."""
@@ -94,14 +99,6 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     logging.basicConfig(level=level, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
 
 
-def stop_event() -> threading.Event:
-    """An event that SIGTERM and SIGINT set."""
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
-
-
 def argument_parser(name: str, about: str, **options: Any) -> argparse.ArgumentParser:
     """The parser of a program's command line, with ``--version``."""
     parser = argparse.ArgumentParser(prog=name, description=about, **options)
@@ -110,10 +107,14 @@ def argument_parser(name: str, about: str, **options: Any) -> argparse.ArgumentP
 
 
 def endpoint(text: str) -> Endpoint:
-    match = re.fullmatch(r'(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})', text)
-    if match is None or int(match[3]) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is not ADDRESS:PORT or [ADDRESS]:PORT")
-    return Endpoint(match[1] or match[2], int(match[3]))
+    """``ADDRESS:PORT`` or ``[ADDRESS]:PORT``, where port 0 is any free one."""
+    address, _, port = text.rpartition(':')
+    try:
+        if not re.fullmatch('[0-9]{1,5}', port) or int(port) > 65535 or not address:
+            raise ValueError
+        return dataclasses.replace(Endpoint.parse(address), port=int(port))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ADDRESS:PORT or [ADDRESS]:PORT") from None
 
 
 def zone(text: str) -> str:

@@ -30,6 +30,7 @@ from designate_pool.concurrency import Runtime
 from designate_pool.config import pools, source
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, DatabaseNotReady, DatabaseTooNew, ServiceUnavailable, UnknownPool
+from designate_pool.minidns.servers import is_local
 from designate_pool.model import Answer, Endpoint, Finding, Pool, Reason, Server, TsigKey
 from designate_pool.protocol import soa_exchange, tls, tsig
 from designate_pool.protocol.soa_query import SoaReply
@@ -308,7 +309,7 @@ def _check_answer(key: TsigKey | None, where: Endpoint, key_is_tried: bool, seco
 
 def _check_primaries(server: Server, host: str) -> list[Finding]:
     own = [str(primary) for primary in server.primaries if ipaddress.ip_address(primary.host).is_loopback]
-    if not own or _is_of_this_host(host):
+    if not own or is_local(host):
         return []
     return [Finding(f'it cannot transfer from {", ".join(own)}, which is its own loopback',
                     'set primaries to an address at which it reaches MiniDNS, and listen of [service:minidns] too')]
@@ -321,16 +322,6 @@ def _same(key: TsigKey) -> str:
 def _address(server: Server) -> str:
     """The first address of the server's host, which is the one that MiniDNS asks."""
     return str(socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)[0][4][0])
-
-
-def _is_of_this_host(address: str) -> bool:
-    family = socket.AF_INET6 if ':' in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.bind((address, 0))
-        except OSError:
-            return False
-    return True
 
 
 def _ask(where: Endpoint, key: TsigKey | None, seconds: float) -> SoaReply:

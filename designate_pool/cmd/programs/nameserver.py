@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from designate_pool.cmd.compose import program
+from designate_pool.cmd.compose.program import Signals
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.faults import KINDS, Fault
@@ -23,7 +24,7 @@ from designate_pool.nameserver.server import NameServer
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     program.log_to_stderr(logging.DEBUG if options.debug else logging.INFO)
-    stop = program.stop_event()
+    signals = Signals()
     try:
         server = _server(options).start()
     except (InvalidField, OSError) as error:
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     print(json.dumps({'listen': str(server.endpoint), 'control': str(server.control_endpoint), 'pid': os.getpid()}),
           flush=True)
-    stop.wait()
+    signals.wait_for_stop()
     server.stop()
     return 0
 

@@ -16,7 +16,7 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.base import ttl
 from designate_pool.cli.connection import DEFAULT_URL
 from designate_pool.cmd.compose import program
-from designate_pool.cmd.compose.program import MetricsEndpoint
+from designate_pool.cmd.compose.program import MetricsEndpoint, Signals
 from designate_pool.model import Endpoint
 from designate_pool.planner.targets.pool import KeptZone, PoolProvider
 from designate_pool.settings import ApiSettings
@@ -29,7 +29,7 @@ SETTINGS = ApiSettings(threads=4, waits=4, max_body=MAX_BODY)
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     program.log_to_stderr()
-    stop = program.stop_event()
+    signals = Signals()
     kept: dict[str, KeptZone] = {}
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
     limited = RequestLimits(CrossSiteGuard(app, options.host), SETTINGS)
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f'designate-pool-webhook: {error}', file=sys.stderr)
         return 1
     print(f'webhook: ready at {", ".join(str(server.endpoint) for server in servers)}', file=sys.stderr, flush=True)
-    stop.wait()
+    signals.wait_for_stop()
     for server in servers:
         server.stop()
     metrics_endpoint.stop()

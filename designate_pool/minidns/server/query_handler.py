@@ -43,14 +43,14 @@ class QueryHandler:
 
     :param cache_bytes: octets of packed zones to cache
     :param on_sent: called with each transfer that was sent completely
-    :param notifies: answers NOTIFY messages; None where there are no secondary zones
+    :param notifies: answers NOTIFY messages
     :param ahead: see :class:`ZoneLoader`
     :param requires_tls: whether transfers without TLS are refused
     """
 
     def __init__(self, storage: Storage, servers: PoolServers, tsig_grants: TsigGrants, cache_bytes: int,
-                 on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None,
-                 notifies: NotifyReceiver | None = None, ahead: Ahead = iter, requires_tls: bool = False) -> None:
+                 on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None], notifies: NotifyReceiver,
+                 ahead: Ahead = iter, requires_tls: bool = False) -> None:
         self._requires_tls = requires_tls
         cache = ZoneCache(cache_bytes)
         self._zone_loader = ZoneLoader(storage, servers.table.pool_name, cache, ahead)
@@ -127,8 +127,6 @@ class QueryHandler:
 
     def _read_masters(self, names: Collection[str]) -> Mapping[str, Masters | None] | None:
         """The masters of *names*, some missing if there are too many; None when the database cannot be read."""
-        if self._notifies is None:
-            return {}
         try:
             return self._notifies.read_masters(names)
         except Exception as error:  # errors of the database are of several classes
@@ -170,8 +168,6 @@ class QueryHandler:
         return answer
 
     def _answer_notify(self, query: Query, masters: Mapping[str, Masters | None] | None, now: int) -> bytes | None:
-        if self._notifies is None:
-            return query.reply(wire.NOTIMP, now)
         if masters is None:
             return query.reply(wire.SERVFAIL, now)
         answer = self._notifies.answer(query, masters, now)

@@ -437,7 +437,7 @@ def test_tls_with_a_certificate_that_is_trusted_and_with_one_that_is_not(tmp_pat
             assert backend.ping().ok
         with opened(at(url, ca_file=others)) as backend:
             result = backend.ping()
-        assert 'its certificate is not accepted (self-signed certificate)' in str(result.error)
+        assert 'its certificate is not accepted: self-signed certificate' in str(result.error)
         assert result.unreachable
         with opened(at(url.replace('https', 'http'))) as backend:
             assert not backend.ping().ok

@@ -34,6 +34,7 @@ from testing.processes import binary, free_port, wait_until
 from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock
 from tests.fixtures.inline import Inline
+from tests.fixtures.lone_minidns import ALONE
 
 #: NSD, once more, as it is told to ask over UDP.
 MAKES = ('bind9', 'nsd', 'nsd-udp', 'knot', 'pdns')
@@ -108,7 +109,8 @@ class Servers:
         self.servers = {make: self.daemons[make].server([self.primary], tsig_key=KEYS[make], **options.get(make, {}))
                         for make in MAKES}
         self.minidns = MiniDns(self.storage, Pool('default', servers=tuple(self.servers.values())),
-                               MiniDnsSettings(listen=(self.primary,)), Silent(), Threads())  # type: ignore[arg-type]
+                               MiniDnsSettings(listen=(self.primary,)), Silent(),  # type: ignore[arg-type]
+                               Threads(), **ALONE)
 
     def start(self) -> None:
         self.start_daemons()

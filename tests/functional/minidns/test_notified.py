@@ -36,8 +36,8 @@ class Notified:
                                           .values(masters=f'192.0.2.52:53,{MASTER}:53')) and None)
         self.requested: list[str] = []
         servers = PoolServers(make_server_table(a_pool(PLAIN), HostAddresses()))
-        self._handler = QueryHandler(storage, servers, TsigGrants(storage), 1 << 20, notifies=NotifyReceiver(
-            storage, 'default', self.requested.append, clock=lambda: 100.0))
+        self._handler = QueryHandler(storage, servers, TsigGrants(storage), 1 << 20, lambda peers, zone: None,
+                                     NotifyReceiver(storage, 'default', self.requested.append, clock=lambda: 100.0))
 
     def answer(self, *messages: tuple[str, dns.message.Message]) -> list[str | None]:
         """The codes of the answers to *messages*, from these addresses, which come together; None for no answer."""

@@ -109,7 +109,8 @@ def test_names_that_are_reserved(read: Read) -> None:
 
 @pytest.mark.parametrize(('option', 'value'), [
     ('threshold_percentage', '0'), ('threshold_percentage', '101'), ('threshold_percentage', '66.7'),
-    ('poll_timeout', '0'), ('poll_max_retries', '-1'), ('poll_retry_interval', '-1'), ('periodic_sync_interval', '0'),
+    ('poll_timeout', '0'), ('poll_timeout', 'nan'), ('poll_max_retries', '-1'), ('poll_retry_interval', '-1'),
+    ('periodic_sync_interval', '0'), ('periodic_sync_interval', 'inf'),
     ('poll_retry_interval', 'often'), ('periodic_sync_interval', 'daily'), ('batch_size', '0'), ('pool_name', ''),
     ('pool_name', 'x' * 51), ('claim_seconds', 'soon'), ('retry_backoff_maximum', '1')])
 def test_a_value_out_of_range_is_told_with_section_and_option(read: Read, option: str, value: str) -> None:
