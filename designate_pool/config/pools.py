@@ -91,21 +91,6 @@ def _check_release(settings: PoolManagerSettings, servers: Sequence[Server], mis
         mistakes.add('service:pool_manager', 'release', str(error))
 
 
-def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str, str]]:
-    """Section, option and path of each secret that is written as ``file:PATH``, in the order of the files.
-
-    :param conf: has been read by :func:`read_pool` without a mistake
-    """
-    paths = []
-    for section, names in source.read(conf).sections.items():
-        for option in options_of(section, drivers):
-            if option.secret and option.name in names:
-                path = values.secret_file(conf[section][option.name].strip())
-                if path is not None:
-                    paths.append((section, option.name, path))
-    return paths
-
-
 def options_of(section: str, drivers: Drivers) -> Sequence[Option]:
     """The options of a section of a server or key; empty for other sections."""
     kind, _, rest = section.partition(':')

@@ -10,7 +10,7 @@ import os
 import pathlib
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
@@ -105,12 +105,12 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
         number = f'{len(pool.servers)} server{"" if len(pool.servers) == 1 else "s"}'
         print(f'{number}: {", ".join(server.label for server in pool.servers)}')
         return 0
-    about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
-                   if (finding := check_permissions(f'[{section}] {option}', path)) is not None]
-    about_files += _open_secrets(conf, settings.database.connection, {
-        '[database] secrets_key_file': settings.database.secrets_key_file,
-        '[service:central] signing_keys_file': settings.central.signing_keys_file,
-        '[service:central] pkcs11_pin': values.secret_file(conf['service:central'].pkcs11_pin or '')})
+    with_secrets = [*(('[database] connection', path) for path in sqlite_files(settings.database.connection)),
+                    ('[database] secrets_key_file', settings.database.secrets_key_file),
+                    ('[service:central] signing_keys_file', settings.central.signing_keys_file),
+                    *config_check.files_with_secrets(conf, backends.options())]
+    about_files = [finding for name, path in with_secrets
+                   if path is not None and (finding := check_permissions(name, path)) is not None]
     about_files += api_tokens.check_access(settings.api, conf)
     about_files += _check_tls(settings.minidns)
     about_files += _check_token(settings.central)
@@ -317,14 +317,6 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
         mistakes.add('service:minidns', None, f'it cannot serve these servers: {error.kwargs["why"]}')
     mistakes.raise_if_any()
     return drivers
-
-
-def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: Mapping[str, str | None]) -> list[Finding]:
-    named = [('[database] connection', path) for path in sqlite_files(database)]
-    named += [(name, path) for name, path in keys.items() if path is not None]
-    for path, options in config_check.clear_text_secrets(conf, backends.options()):
-        named.append((options[0] + (f' and {len(options) - 1} more secrets' if len(options) > 1 else ''), path))
-    return [finding for name, path in named if (finding := check_permissions(name, path)) is not None]
 
 
 def _check_tls(minidns: MiniDnsSettings) -> list[Finding]:

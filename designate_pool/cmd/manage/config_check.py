@@ -27,11 +27,11 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.backends.base import Backend, probe_domain
 from designate_pool.concurrency import Runtime
-from designate_pool.config import pools, source
+from designate_pool.config import pools, sections, source, values
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, DatabaseNotReady, DatabaseTooNew, ServiceUnavailable, UnknownPool
 from designate_pool.minidns.servers import is_local
-from designate_pool.model import Answer, Endpoint, Finding, Pool, Reason, Server, TsigKey
+from designate_pool.model import Answer, Endpoint, Finding, Option, Pool, Reason, Server, TsigKey
 from designate_pool.protocol import soa_exchange, tls, tsig
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.protocol.tcp_client import TcpPeer
@@ -231,29 +231,41 @@ def _plain(result: CheckResult) -> dict[str, Any]:
     return fields if result.server_id is None else {'id': result.server_id, **fields}
 
 
+#: Options of our services whose values may be in files.
+_FROM_FILES = {(group.name, option.name) for group, options in sections.SECTIONS if group != 'DEFAULT'
+               for option in options if option.secret}
 #: Options of libraries that are secret, and URLs with a password.
 _SECRET_NAME = re.compile('password|secret|_pin$')
 _PASSWORD_IN_URL = re.compile(r'://[^/@\s]*:[^/@\s]+@')
 
 
-def clear_text_secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator[tuple[str, list[str]]]:
-    """The files with secrets, each with these options as ``[section] option``.
+def files_with_secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator[tuple[str, str]]:
+    """Files that contain secrets, each after the options whose secrets these are: those of ``file:PATH``, and the
+    configuration itself where it has others.
 
     :param drivers: as for :func:`designate_pool.config.pools.read_pool`, which has read *conf*
     """
-    def is_secret(section: str, name: str, value: str) -> bool:
-        if not value or value.startswith(('file:', 'env:')):
-            return False
-        option = next((option for option in pools.options_of(section, drivers) if option.name == name), None)
-        if option is None:
-            return bool(_SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
-        return option.secret and (option.kind != 'tsig_key' or ':' in value)  # else it is the name of a key
-
     for file in source.read(conf).files:
-        options = [f'[{section}] {name}' for section, pairs in file.sections.items() for name, value in pairs
-                   if is_secret(section, name, value)]
-        if options:
-            yield file.path, options
+        own = []
+        for section, pairs in file.sections.items():
+            options = {option.name: option for option in pools.options_of(section, drivers)}
+            for name, value in pairs:
+                option = options.get(name)
+                if (section, name) in _FROM_FILES or option is not None and option.secret:
+                    path = values.secret_file(conf[section][name].strip())
+                    if path is not None:
+                        yield f'[{section}] {name}', path
+                        continue
+                if value and not value.startswith('env:') and _is_secret(option, name, value):
+                    own.append(f'[{section}] {name}')
+        if own:
+            yield own[0] + (f' and {len(own) - 1} more secrets' if len(own) > 1 else ''), file.path
+
+
+def _is_secret(option: Option | None, name: str, value: str) -> bool:
+    if option is None:
+        return bool(_SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
+    return option.secret and (option.kind != 'tsig_key' or ':' in value)  # else it is the name of a key
 
 
 def check_server(server: Server, key_is_tried: bool, seconds: float) -> list[Finding]:

@@ -279,6 +279,11 @@ def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[.
         f'warning: [tsig:k] secret: every user of this host can read or write it: {path} has mode 0644']
     [line] = warnings(f'tsig_key = {keyed()}\n[DEFAULT]\ntransport_url = rabbit://me:word@127.0.0.1/\n')
     assert ' tsig_key and 1 more secrets: every user' in line
+    (tmp_path / 'url').write_text(url)
+    (tmp_path / 'url').chmod(0o644)
+    shared = shared.replace(url, f'file:{tmp_path}/url')
+    assert warnings('') == [f'warning: [database] connection: every user of this host can read or write it: {tmp_path}/'
+                            'url has mode 0644']
 
 
 def test_offline_nobody_is_asked(check: Check, scripted: Callable[..., Scripted]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool import backends
+from designate_pool.cmd.manage import config_check
 from designate_pool.config import pools
 from designate_pool.errors import BadConfiguration
 from designate_pool.model import LONGEST_LABEL, Endpoint, Pool, TsigKey
@@ -203,7 +204,7 @@ def test_both_words_of_a_driver_are_one(read: Read, tmp_path: pathlib.Path) -> N
     key.write_text('x')
     conf = read(f'[backend:powerdns:*]\napi_key = file:{key}\n[backend:pdns:{ONE}]\nhost = 192.0.2.1\n')
     assert pool(conf).servers[0].options['api_key'] == 'x'
-    assert pools.secret_files(conf, DRIVERS) == [('backend:powerdns:*', 'api_key', str(key))]
+    assert list(config_check.files_with_secrets(conf, DRIVERS)) == [('[backend:powerdns:*] api_key', str(key))]
 
 
 @pytest.mark.parametrize('driver', ['fake', 'bind9'])
