@@ -76,19 +76,11 @@ class Faults:
         with self._lock:
             self._active[(fault.kind, fault.zone)] = fault
 
-    def clear(self, kind: str | None = None, zone: str | None = None) -> list[Fault]:
-        """Clear those of a kind, of a zone, or all; returns them."""
+    def clear(self) -> list[Fault]:
+        """Clear them; returns them."""
         with self._lock:
-            cleared = [fault for fault in self._active.values()
-                       if kind in (None, fault.kind) and zone in (None, fault.zone)]
-            for fault in cleared:
-                del self._active[(fault.kind, fault.zone)]
+            cleared, self._active = list(self._active.values()), {}
         return cleared
-
-    def all(self) -> list[Fault]:
-        """The faults that are set."""
-        with self._lock:
-            return list(self._active.values())
 
     def take(self, kind: str, zone: str | None) -> Fault | None:
         """The fault of *kind* that applies to *zone*, counted as used; the zone's own before the server's."""

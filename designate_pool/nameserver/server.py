@@ -476,10 +476,6 @@ class NameServer:
             self._refresher.refresh(zone)
         return zone is not None
 
-    def forget_zones(self) -> None:
-        """Lose all zones, as in a disaster."""
-        self._zones.forget()
-
     def serial(self, name: str) -> int | None:
         """The serial of a zone, whatever the faults; None before the first transfer."""
         zone = self._zones.get(_name(name))
@@ -491,37 +487,29 @@ class NameServer:
                  'primaries': [str(primary) for primary in zone.primaries], 'error': zone.error}
                 for zone in sorted(self._zones.all(), key=lambda zone: zone.name)]
 
-    def set_fault(self, fault: Fault | str) -> None:
-        """Activate a fault; as text in the form of :meth:`Fault.parse`."""
-        self.faults.set(fault if isinstance(fault, Fault) else Fault.parse(fault))
+    def set_fault(self, text: str) -> None:
+        """Activate a fault; see :meth:`Fault.parse`."""
+        self.faults.set(Fault.parse(text))
 
-    def clear_faults(self, kind: str | None = None, zone: str | None = None) -> list[Fault]:
-        """Clear faults, and fetch the zones that were not fetched because of them."""
-        cleared = self.faults.clear(kind, None if zone is None else text_of(_name(zone)))
-        if any(fault.kind in TRANSFER_FAULTS for fault in cleared):
-            for zone_ in self._zones.all():
-                self._refresher.refresh(zone_)
-        return cleared
+    def clear_faults(self) -> None:
+        """Clear all faults, and fetch the zones that were not fetched because of them."""
+        if any(fault.kind in TRANSFER_FAULTS for fault in self.faults.clear()):
+            for zone in self._zones.all():
+                self._refresher.refresh(zone)
 
     def _control_handlers(self) -> dict[str, Any]:
         return {
             'ping': lambda request: designate_pool.__version__,
             'add_zone': lambda request: self.add_zone(_text(request, 'name'), _endpoints(request), _key(request)),
             'delete_zone': lambda request: self.delete_zone(_text(request, 'name')),
-            'refresh': lambda request: self.refresh(_text(request, 'name')),
             'refetch': lambda request: self.refetch(_text(request, 'name')),
             'list_zones': lambda request: self.list_zones(),
-            'forget_zones': lambda request: self.forget_zones(),
-            'set_fault': lambda request: self.set_fault(_fault(request)),
-            'clear_faults': lambda request: [dataclasses.asdict(fault) for fault in self.clear_faults(
-                request.get('kind'), request.get('zone'))],
-            'list_faults': lambda request: [dataclasses.asdict(fault) for fault in self.faults.all()],
+            'set_fault': lambda request: self.set_fault(_text(request, 'fault')),
+            'clear_faults': lambda request: self.clear_faults(),
         }
 
 
 def _name(text: str) -> dns.name.Name:
-    if not isinstance(text, str):
-        raise InvalidField(field='name', why=f'{text!r} is not a text')
     try:
         return dns.name.from_text(text)
     except (dns.exception.DNSException, ValueError) as error:
@@ -554,12 +542,3 @@ def _key(request: Mapping[str, Any]) -> TsigKey | None:
         why = f'it must be {{name, algorithm, secret}} ({type(error).__name__})'
         raise InvalidField(field='key', why=why) from error
     return key
-
-
-def _fault(request: Mapping[str, Any]) -> Fault:
-    try:
-        zone, count = request.get('zone'), request.get('count')
-        return Fault(_text(request, 'kind'), float(request.get('seconds') or 0), None if count is None else int(count),
-                     None if zone is None else text_of(_name(zone)))
-    except (TypeError, ValueError) as error:
-        raise InvalidField(field='fault', why=str(error)) from error

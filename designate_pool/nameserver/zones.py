@@ -230,11 +230,6 @@ class ZoneTable:
             self._update_keyring()
         return True
 
-    def forget(self) -> None:
-        """Delete all zones."""
-        for zone in self.all():
-            self.delete(zone.name)
-
     def replace(self, zone: HeldZone, contents: ZoneContents) -> bool:
         """Replace the contents of *zone*; False when it was deleted meanwhile."""
         with self._lock:

@@ -42,7 +42,7 @@ def _server(options: argparse.Namespace) -> NameServer:
     keys = [_key(path) for path in options.tsig_key_file]
     server = NameServer(options.listen, options.control, secret, state=options.state, keys=keys, retry=options.retry)
     for fault in options.fault:
-        server.set_fault(fault)
+        server.faults.set(fault)
     return server
 
 

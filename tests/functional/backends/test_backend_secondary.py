@@ -58,7 +58,7 @@ def test_faults_from_the_command_line_and_live(secondary_server: Start, primary:
     assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
     server.control.ask('clear_faults')
     assert server.serial('example.com.') == 1
-    server.control.ask('set_fault', kind='drop', count=1)
+    server.control.ask('set_fault', fault='drop*1')
     with pytest.raises(dns.exception.Timeout):
         server.query('example.com.', timeout=0.2)
     assert server.serial('example.com.') == 1

@@ -64,7 +64,7 @@ def test_a_server_that_does_wrong_is_named_with_its_reason_and_heals(mixed: Mixe
     stack, name = mixed.stack, f'{fault}.example.com.'
     zone = stack.create_zone(name)['id']
     stack.wait_for(zone)
-    mixed.wrong.control.ask('set_fault', kind=fault)
+    mixed.wrong.control.ask('set_fault', fault=fault)
     try:
         recordset = stack.create_recordset(zone, f'www.{name}', 'A', '192.0.2.1')['id']
         stack.wait_for(zone, 'ERROR')

@@ -190,7 +190,7 @@ def test_an_aborted_creation_is_deleted_and_an_aborted_deletion_restored(pool: S
 def test_a_query_that_is_not_answered_holds_a_release(tmp_path: pathlib.Path) -> None:
     with Staged(tmp_path, release_queries='@ MX, www A') as pool:
         zone, www = pool.create('asked.example.com.')
-        pool.servers['canary'].control.ask('set_fault', kind='altered', zone='asked.example.com.')
+        pool.servers['canary'].control.ask('set_fault', fault='altered@asked.example.com.')
         pool.stack.set_recordset(zone, www, '192.0.2.2')
         assert 'secondary' in held(pool, zone)
         pool.servers['canary'].control.ask('clear_faults')
@@ -201,7 +201,7 @@ def test_a_query_that_is_not_answered_holds_a_release(tmp_path: pathlib.Path) ->
         wait_until(lambda: any(server['name'] == label and server['current'] and server['released'] and (
             server['serial'] == pool.stack.zone(zone)['serial']) for server in pool.stack.request(
                 'GET', f'/v2/zones/{zone}/servers', 200)['servers']), 'the canary was seen to serve it')
-        pool.servers['canary'].control.ask('set_fault', kind='servfail', zone='asked.example.com.')
+        pool.servers['canary'].control.ask('set_fault', fault='servfail@asked.example.com.')
         assert held(pool, zone).endswith('answers asked.example.com. SOA with SERVFAIL')
 
 
