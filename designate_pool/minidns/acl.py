@@ -49,13 +49,11 @@ class Acl:
     """The servers that may query.
 
     :ivar peers_by_key: by the name of the TSIG key: the key, and the servers that have it
-    :ivar peers_by_address: servers without a key, which need not sign
-    :ivar signing_peers: servers with a key, by address, to name them in the log when a query is not signed well
+    :ivar peers_by_address: all servers; those without a key need not sign
     """
 
     peers_by_key: Mapping[dns.name.Name, tuple[dns.tsig.Key, tuple[AllowedPeer, ...]]]
     peers_by_address: Mapping[str, tuple[AllowedPeer, ...]]
-    signing_peers: Mapping[str, tuple[AllowedPeer, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,15 +92,13 @@ def make_acl(peers: Iterable[AllowedPeer]) -> Acl:
     """
     by_key: dict[dns.name.Name, tuple[dns.tsig.Key, tuple[AllowedPeer, ...]]] = {}
     by_address: dict[str, tuple[AllowedPeer, ...]] = {}
-    signing: dict[str, tuple[AllowedPeer, ...]] = {}
     for peer in peers:
-        table = by_address if peer.key is None else signing
         for address in peer.addresses:
-            table[address] = (*table.get(address, ()), peer)
+            by_address[address] = (*by_address.get(address, ()), peer)
         if peer.key is not None:
             key, peers_with_key = by_key.get(peer.key.name, (peer.key, ()))
             if key != peer.key:
                 raise InvalidField(field='tsig_key', why=f'{peer.key.name} has another secret or algorithm at '
                                                          f'{peer.label} than at {peers_with_key[0].label}')
             by_key[key.name] = key, (*peers_with_key, peer)
-    return Acl(by_key, by_address, signing)
+    return Acl(by_key, by_address)

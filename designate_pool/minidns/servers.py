@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import concurrent.futures
 import dataclasses
 import ipaddress
@@ -133,7 +132,6 @@ class ServerTable:
     :ivar verified: by server id, for servers that are verified at other addresses than their own: those addresses,
         which are asked what the server serves
     :ivar by_destination: by ``address:port``, as a host name and as each of its addresses
-    :ivar servers_at_address: how many servers have an address
     """
 
     pool_name: str
@@ -141,7 +139,6 @@ class ServerTable:
     peers: Mapping[str, AllowedPeer]
     by_destination: Mapping[str, AllowedPeer]
     acl: Acl
-    servers_at_address: Mapping[str, int]
     verified: Mapping[str, tuple[AllowedPeer, ...]]
 
     def all_peers(self) -> dict[str, AllowedPeer]:
@@ -186,9 +183,8 @@ def make_server_table(pool: Pool, hosts: HostAddresses) -> ServerTable:
     for peer in reversed(peers.values()):
         for address in peer.addresses:
             by_destination[str(Endpoint(address, peer.port))] = peer
-    servers_at_address = collections.Counter(address for peer in peers.values() for address in peer.addresses)
     return ServerTable(pool.name, pool.catalog_zone, peers, by_destination, make_acl(peers.values()),
-                       servers_at_address, {server.id: _verified(server) for server in pool.servers if server.verify})
+                       {server.id: _verified(server) for server in pool.servers if server.verify})
 
 
 def _verified(server: Server) -> tuple[AllowedPeer, ...]:

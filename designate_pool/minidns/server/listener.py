@@ -209,7 +209,7 @@ class TcpServer:
                 with self._changed:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
-            is_stranger = address[0] not in self._servers.table.servers_at_address
+            is_stranger = address[0] not in self._servers.table.acl.peers_by_address
             self._admit(ClientConnection(sock, address[0], is_stranger, self._limits, over_tls))
             time.sleep(0)  # let other green threads run, even while connections keep coming; so below
 
@@ -217,7 +217,7 @@ class TcpServer:
         """Serve *connection*, in place of idle ones where it is beyond a limit; close it when there are none."""
         assert self._runtime is not None
         half, quarter = max(1, self._limits.connections // 2), max(1, self._limits.connections // 4)
-        server_count = self._servers.table.servers_at_address.get(connection.address, 0)
+        server_count = len(self._servers.table.acl.peers_by_address.get(connection.address, ()))
         with self._changed:
             has_place = not self._stopping and all(
                 len(others := [other for other in self._open if is_meant(other)]) < limit

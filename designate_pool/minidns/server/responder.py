@@ -155,11 +155,12 @@ def _identify(acl: Acl, grants: Mapping[Name, TsigGrant], query: Query, message:
     """*query* with the servers or the grant that it comes from, or its refusal."""
     address = query.address
     if tsig_record is None:
-        peers = acl.peers_by_address.get(address, ())
+        at_address = acl.peers_by_address.get(address, ())
+        peers = tuple(peer for peer in at_address if peer.key is None)
         if peers:
             return dataclasses.replace(query, peers=peers)
         why = f'{address} is no server of the pool'
-        for peer in acl.signing_peers.get(address, ())[:1]:
+        for peer in at_address[:1]:
             why = f'{_describe_source(acl, address)} does not sign with the key {peer.key.name if peer.key else ""}'
         return Refusal(query.reply(wire.REFUSED, now), address, '', 'unsigned', why)
     key, peers = acl.peers_by_key.get(tsig_record.owner, (None, ()))
@@ -184,7 +185,7 @@ def _identify(acl: Acl, grants: Mapping[Name, TsigGrant], query: Query, message:
 
 
 def _describe_source(acl: Acl, address: str) -> str:
-    candidates = [*acl.signing_peers.get(address, ()), *acl.peers_by_address.get(address, ())]
+    candidates = acl.peers_by_address.get(address, ())
     return f'{address} ({candidates[0].label})' if len(candidates) == 1 else address
 
 
