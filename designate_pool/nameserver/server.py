@@ -1,6 +1,6 @@
 """The name server as a whole, its control socket, and DNS over UDP and TCP on one endpoint.
 
-There is a thread for UDP and one for each TCP connection.
+There is a thread for each message over UDP and for each TCP connection.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from designate_pool.nameserver.faults import TRANSFER_FAULTS, Fault, Faults
 from designate_pool.nameserver.refresher import Refresher
 from designate_pool.nameserver.zones import HeldZone, Reply, ZoneContents, ZoneTable, text_of
 from designate_pool.protocol import tsig
+from designate_pool.protocol.wire import header_only
 
 LOG = logging.getLogger(__name__)
 UDP_SIZE = 1232
@@ -70,11 +71,11 @@ class Responder:
         try:
             query = dns.message.from_wire(wire, keyring=self._zones.keyring)
         except (dns.tsig.BadSignature, dns.tsig.BadTime, dns.tsig.PeerError, dns.message.UnknownTSIGKey):
-            return Response(iter([_header_only(wire, dns.rcode.NOTAUTH)]))
+            return Response(iter([header_only(wire, dns.rcode.NOTAUTH)]))
         except Exception:  # dnspython raises many kinds for a malformed message
-            return Response(iter([_header_only(wire, dns.rcode.FORMERR)]))
+            return Response(iter([header_only(wire, dns.rcode.FORMERR)]))
         if len(query.question) != 1:
-            return Response(iter([_header_only(wire, dns.rcode.FORMERR)]))
+            return Response(iter([header_only(wire, dns.rcode.FORMERR)]))
         name = query.question[0].name
         zone = self._zones.get(name) if query.opcode() == dns.opcode.NOTIFY else self._zones.enclosing(name)
         zone_name = text_of(name) if zone is None else zone.text
@@ -170,10 +171,6 @@ def _batches(contents: ZoneContents) -> Iterator[list[dns.rrset.RRset]]:
     yield batch
 
 
-def _header_only(wire: bytes, rcode: dns.rcode.Rcode) -> bytes:
-    return wire[:2] + bytes([0x80 | wire[2] & 0x79, rcode]) + bytes(8)
-
-
 def _is_primary(client: str, zone: HeldZone) -> bool:
     return ipaddress.ip_address(client) in [ipaddress.ip_address(primary.host) for primary in zone.primaries]
 
@@ -239,9 +236,10 @@ class TcpListener(_Listener, socketserver.ThreadingTCPServer):
         super().shutdown_request(request)
 
 
-class UdpListener(_Listener, socketserver.UDPServer):
-    """Answers datagrams: *answer* is called with the socket, each datagram and the client."""
+class UdpListener(_Listener, socketserver.ThreadingUDPServer):
+    """Answers each datagram on a thread of its own: *answer* is called with the socket, the datagram and the client."""
 
+    daemon_threads = True
     max_packet_size = 65535
 
     def __init__(self, endpoint: Endpoint, name: str,
@@ -292,18 +290,11 @@ class DnsSockets:
         self._listeners = ()
 
     def _answer_udp(self, udp: socket.socket, wire: bytes, client: tuple[str, int]) -> None:
-        def send() -> None:
-            if not self._stopping.wait(response.delay):
-                with contextlib.suppress(OSError):
-                    for message in messages:
-                        udp.sendto(message, client)
-
         response = self._respond(wire, client[0], False)
-        messages = list(response.messages)
-        if response.delay:
-            threading.Thread(target=send, name='dns-late', daemon=True).start()
-        else:
-            send()
+        if not self._stopping.wait(response.delay):
+            with contextlib.suppress(OSError):
+                for message in response.messages:
+                    udp.sendto(message, client)
 
     def _serve_connection(self, connection: socket.socket, client: str) -> None:
         connection.settimeout(TCP_TIMEOUT)

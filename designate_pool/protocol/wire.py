@@ -117,6 +117,12 @@ def name_at(message: bytes, at: int, names: dict[int, bytes]) -> tuple[bytes, in
     return whole, after
 
 
+def header_only(query: bytes, rcode: int) -> bytes:
+    """A reply of a header only, with the query's id, opcode and RD."""
+    flags = int.from_bytes(query[2:4], 'big') & (OPCODE | RD)
+    return query[:2] + (QR | flags | rcode).to_bytes(2, 'big') + bytes(8)
+
+
 def text_of(name: bytes) -> str:
     """A plain name in wire form as the lower case text that the database has, with the final dot."""
     labels, at = [], 0

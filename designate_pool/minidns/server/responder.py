@@ -101,7 +101,7 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
         message_id, flags, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
         opcode = flags & wire.OPCODE
         if opcode >> 11 not in (wire.QUERY, wire.NOTIFY):
-            return _header_only(message, wire.NOTIMP)
+            return wire.header_only(message, wire.NOTIMP)
         # A NOTIFY may have the new SOA as its answer, which is a hint that anybody could give (RFC 1996 section 3.7).
         if questions != 1 or (answers > 1 if opcode else answers) or authorities > 1:
             raise wire.Malformed
@@ -147,7 +147,7 @@ def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: st
             return identified.reply(wire.FORMERR, now)
         return identified
     except wire.Malformed:
-        return _header_only(message, wire.FORMERR)
+        return wire.header_only(message, wire.FORMERR)
 
 
 def _identify(acl: Acl, grants: Mapping[Name, TsigGrant], query: Query, message: bytes,
@@ -207,12 +207,6 @@ def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
     if len(message) > query.room:
         return query.reply(wire.NOERROR, now, flags | wire.TC)
     return message
-
-
-def _header_only(message: bytes, rcode: int) -> bytes:
-    """A reply of a header only, with the query's id, opcode and RD."""
-    flags = int.from_bytes(message[2:4], 'big') & (wire.OPCODE | wire.RD)
-    return message[:2] + (wire.QR | flags | rcode).to_bytes(2, 'big') + bytes(8)
 
 
 def _additional(message: bytes, offset: int, count: int) -> tuple[wire.WireRecord | None, tsig.TsigRecord | None, int]:

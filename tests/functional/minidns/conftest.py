@@ -24,8 +24,8 @@ from designate_pool.runtime import Threads
 from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import metadata
+from testing.minidns import alone
 from testing.zones import insert_zone
-from tests.fixtures.lone_minidns import ALONE
 
 SECRET = base64.b64encode(b'a secret of thirty-two octets...').decode()
 KEY = TsigKey('pool-key.', 'hmac-sha256', SECRET)
@@ -107,7 +107,7 @@ class LocalMiniDns:
         if settings.listen_tls:
             options['tls_context'] = tls_context(settings)
         service = MiniDns(self.storage, pool, settings, self.pool_manager,  # type: ignore[arg-type]
-                          Threads(), **{**ALONE, **options})
+                          Threads(), **{**alone(Threads()), **options})
         service.start()
         self._ends.callback(service.stop)
         return service

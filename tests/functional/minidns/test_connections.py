@@ -19,9 +19,9 @@ from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcn
 from designate_pool.runtime import Threads
 from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.zones import tsigkeys
+from testing.minidns import alone
 from testing.processes import wait_until
 from testing.zones import insert_big_zone
-from tests.fixtures.lone_minidns import ALONE
 from tests.functional.minidns.conftest import KEY, PLAIN, LocalMiniDns, a_pool, ask, keyring, serial_of
 
 
@@ -263,7 +263,7 @@ def test_after_stop_the_ports_are_free_again(minidns: LocalMiniDns) -> None:
         service.stop()
         assert closed(sock)
     again = MiniDns(minidns.storage, a_pool(PLAIN), MiniDnsSettings(listen=(endpoint,)),
-                    minidns.pool_manager, Threads(), **ALONE)  # type: ignore[arg-type]
+                    minidns.pool_manager, Threads(), **alone(Threads()))  # type: ignore[arg-type]
     again.start()
     assert serial_of(ask(endpoint)) == 7
     again.stop()

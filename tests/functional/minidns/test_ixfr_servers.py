@@ -28,13 +28,13 @@ from designate_pool.storage.sql.database import Storage
 from testing.bind import Named
 from testing.daemon import Daemon
 from testing.knot import Knotd
+from testing.minidns import alone
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
 from testing.processes import binary, free_port, wait_until
 from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock
 from tests.fixtures.inline import Inline
-from tests.fixtures.lone_minidns import ALONE
 
 #: NSD, once more, as it is told to ask over UDP.
 MAKES = ('bind9', 'nsd', 'nsd-udp', 'knot', 'pdns')
@@ -110,7 +110,7 @@ class Servers:
                         for make in MAKES}
         self.minidns = MiniDns(self.storage, Pool('default', servers=tuple(self.servers.values())),
                                MiniDnsSettings(listen=(self.primary,)), Silent(),  # type: ignore[arg-type]
-                               Threads(), **ALONE)
+                               Threads(), **alone(Threads()))
 
     def start(self) -> None:
         self.start_daemons()
