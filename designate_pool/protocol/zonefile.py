@@ -57,7 +57,7 @@ _ALONE = tuple(f'\t{rtype}' for rtype in SINGLE)
 #: Owner, TTL before or after the class, and type with data.  A line that matches may be plain; its parts are checked
 #: later.
 _HEAD = r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
-_LINE = re.compile(rf'{_HEAD}(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
+_LINE = re.compile(rf'{_HEAD}(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(?![ \t])(.*[^ \t\r\n])')
 _OWNER = PLAIN['NS']
 #: A directive with a number of seconds or an absolute name.
 _DIRECTIVE = re.compile(r'\$(?:TTL[ \t]+([0-9]{1,9})|ORIGIN[ \t]+([a-z0-9_.-]+))[ \t\r]*').fullmatch

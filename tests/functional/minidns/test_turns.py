@@ -19,4 +19,4 @@ def test_hostile_input_holds_up_no_other_green_thread() -> None:
     ended = subprocess.run([sys.executable, '-W', 'ignore', '-c', PROGRAM], text=True, capture_output=True,
                            timeout=900, check=True)
     gaps = [line.split()[0] for line in ended.stdout.splitlines()]
-    assert len(gaps) == 15 and all(int(gap) < LONGEST for gap in gaps), ended.stdout
+    assert len(gaps) == 17 and all(int(gap) < LONGEST for gap in gaps), ended.stdout
