@@ -362,7 +362,8 @@ class ControlServer:
         except (ValueError, RecursionError) as error:
             return _refusal('request', f'the request is not a line of JSON: {error}')
         secret = request.get('secret')
-        if not isinstance(secret, str) or not hmac.compare_digest(secret.encode(), self._secret.encode()):
+        if not isinstance(secret, str) or not hmac.compare_digest(secret.encode(errors='replace'),
+                                                                  self._secret.encode()):
             return _refusal('secret', 'the secret is wrong')
         verb = self._verbs.get(str(request.get('verb')))
         if verb is None:

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     signals = Signals()
     try:
         server = _server(options).start()
-    except (InvalidField, OSError) as error:
+    except (InvalidField, OSError, UnicodeError) as error:
         print(f'designate-pool-nameserver: {error}', file=sys.stderr)
         return 1
     print(json.dumps({'listen': str(server.endpoint), 'control': str(server.control_endpoint), 'pid': os.getpid()}),

@@ -83,7 +83,8 @@ def test_a_wrong_secret(server: NameServer) -> None:
 
 
 @pytest.mark.parametrize('lines', [b'\n', b'[]\n', b'{\n', b'{}\n', b'\xff\xff\n', b'null\n', b'[' * 60000 + b'\n',
-                                   b'{"secret": 5}\n', b'{"secret": "the secret"}\n', b'x' * 70000])
+                                   b'{"secret": 5}\n', b'{"secret": "\\ud800"}\n', b'{"secret": "the secret"}\n',
+                                   b'x' * 70000])
 def test_lines_that_are_no_request_are_answered(server: NameServer, lines: bytes) -> None:
     assert server.control_endpoint is not None
     with socket.create_connection((server.control_endpoint.host, server.control_endpoint.port), 5) as connection:
