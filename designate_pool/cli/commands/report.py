@@ -7,38 +7,29 @@ import concurrent.futures
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-import dns.exception
 import dns.flags
 import dns.message
 import dns.name
-import dns.query
 import dns.rcode
 import dns.rdataclass
 import dns.rdatatype
-import dns.rrset
 
 from designate_pool.cli.base import ZONE, Argument, Shown, TextCommand, all_columns, positive, seconds
 from designate_pool.cli.client import Json
 from designate_pool.cli.commands.zone_files import IMPORT_SECONDS
 from designate_pool.cli.connection import CliError
-from designate_pool.model import Answer
+from designate_pool.errors import BackendError
 from designate_pool.planner import master
-from designate_pool.protocol import soa_rdata, wire
+from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import GENERATED, parents, without_case
-from designate_pool.protocol.soa_query import SoaReply, read_reply, soa_query
+from designate_pool.protocol.soa_exchange import reply_over_tcp
+from designate_pool.protocol.tcp_client import WINDOW, TcpPeer
 
 SAME, COULD_NOT_ASK, DIFFERENT = 0, 1, 2
 LIMIT = 1000
 TIMEOUT = 3.0
 #: Differences that are listed for each server.
 SOME = 20
-#: Questions that are under way to one server at once; when it answers none of them, it is not asked any more.
-IN_FLIGHT = 32
-#: A question is asked so often before it counts as not answered.
-TRIES = 2
-PAYLOAD = 1232
-#: Instead of an answer, and what is expected where nothing is there.
-NO_ANSWER = 'no answer'
 
 
 class ReportCommand(TextCommand):
@@ -156,8 +147,8 @@ class Difference:
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerAnswers:
     """
-    :ivar asked: how many questions it was asked, beside that for the SOA
-    :ivar trouble: why not all of them were asked
+    :ivar asked: how many questions it has answered, beside that for the SOA
+    :ivar trouble: why not all of them
     """
 
     serial: int | None
@@ -184,60 +175,36 @@ def questions(zone: str, pairs: Mapping[str, str]) -> list[DnsQuestion]:
 
 
 def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
-    """Ask one server: first for the SOA, and when it answers that for all else, many at once."""
-    soa = DnsQuestion(asked.zone, 'SOA', f'serial {asked.serial}')
+    """Ask one server over TCP: first for the SOA, and when it answers that for all else, many at once."""
+    peer, soa = TcpPeer(host, port), DnsQuestion(asked.zone, 'SOA', f'serial {asked.serial}')
     try:
-        answer = _exchange(host, port, soa, timeout)
-    except TimeoutError:
-        return ServerAnswers(None, 0, trouble=f'it did not answer within {TRIES} times {timeout:g} s')
-    except OSError as error:
-        return ServerAnswers(None, 0, trouble=f'it could not be asked ({error.strerror or error})')
-    said = SoaReply(Answer.BAD, error=answer) if isinstance(answer, str) else \
-        read_reply(answer.wire or b'', soa_query(wire.encode(asked.zone)))
-    if said is None or said.serial is None:
+        said = reply_over_tcp(peer, asked.zone, timeout)
+    except BackendError as error:
+        return ServerAnswers(None, 0, trouble=str(error).rstrip('.'))
+    if said.serial is None:
         # Without the zone there is nothing to be had from it.
-        return ServerAnswers(None, 0, (Difference(soa, NO_ANSWER if said is None else said.error),))
+        return ServerAnswers(None, 0, (Difference(soa, said.error),))
     is_other = asked.with_serial and said.serial != asked.serial
     differences = [Difference(soa, f'serial {said.serial}')] if is_other else []
-    answers: list[str] = []
-    with concurrent.futures.ThreadPoolExecutor(IN_FLIGHT) as pool:
-        for start in range(0, len(asked.questions), IN_FLIGHT):
-            batch = list(pool.map(lambda question: _answer(host, port, question, timeout),
-                                  asked.questions[start:start + IN_FLIGHT]))
-            answers += batch
-            if all(answer.startswith(NO_ANSWER) for answer in batch):  # it is not waited for again and again
-                break
-    differences += [Difference(question, answer) for question, answer in zip(asked.questions, answers)
-                    if answer != question.expected]
-    remaining = len(asked.questions) - len(answers)
-    return ServerAnswers(said.serial, len(answers), tuple(differences),
-                         f'it stopped answering, {remaining} were not asked' if remaining else None)
-
-
-def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
-    """The RRset that was asked for in the form of :attr:`DnsQuestion.expected`, or in words why there is none."""
-    try:
-        answer = _exchange(host, port, question, timeout)
-    except TimeoutError:
-        return NO_ANSWER
-    except OSError as error:
-        return f'{NO_ANSWER} ({error.strerror or error})'
-    return answer if isinstance(answer, str) else _read(answer, question)
-
-
-def _exchange(host: str, port: int, question: DnsQuestion, timeout: float) -> dns.message.Message | str:
-    """The answer, or in words why there is none; TimeoutError, or OSError when it cannot be reached."""
-    query = dns.message.make_query(dns.name.from_text(question.name), question.type, use_edns=0, payload=PAYLOAD)
-    query.flags &= ~dns.flags.RD
-    for _ in range(TRIES):
+    trouble, count = None, 0
+    for start in range(0, len(asked.questions), WINDOW):
+        questions = {id(query): (query, question) for question in asked.questions[start:start + WINDOW]
+                     for query in (dns.message.make_query(question.name, question.type, flags=0),)}
+        answers: dict[int, dns.message.Message] = {}
         try:
-            answer, _ = dns.query.udp_with_fallback(query, host, timeout, port, ignore_unexpected=True)
-        except dns.exception.Timeout:
-            continue
-        except dns.exception.DNSException as error:
-            return f'{type(error).__name__}: {error}'
-        return answer
-    raise TimeoutError
+            answers.update((id(query), answer) for query, answer in peer.ask_each(
+                (query for query, _ in questions.values()), timeout))
+        except (BackendError, TimeoutError) as error:
+            trouble = str(error).rstrip('.') or f'no answer within {timeout:g} s'
+        answered = {key: _read(answers[key], question) for key, (_, question) in questions.items() if key in answers}
+        differences += [Difference(questions[key][1], answer) for key, answer in answered.items()
+                        if answer != questions[key][1].expected]
+        count += len(answers)
+        if trouble is not None:
+            remaining = len(asked.questions) - count
+            return ServerAnswers(said.serial, count, tuple(differences),
+                                 f'it stopped answering ({trouble}), {remaining} questions are not answered')
+    return ServerAnswers(said.serial, count, tuple(differences))
 
 
 def _read(answer: dns.message.Message, question: DnsQuestion) -> str:

@@ -170,23 +170,16 @@ class MarkRegistry:
 
     def mark_of(self, key: str, zone: Zone, owners: Mapping[str, str]) -> str | None:
         """The key among *owners* of the mark of the RRset with *key*; None if it has none."""
-        for name in self.names(key, zone):
-            if f'{name}\tTXT' in owners:
-                return f'{name}\tTXT'
-        return None
+        mark = f'{self.name(key, zone)}\tTXT'
+        return mark if mark in owners else None
 
     def new_mark(self, key: str, zone: Zone) -> RRset | None:
         """The mark that makes the RRset with *key* ours; None if the mark's name would be too long."""
         name = self.name(key, zone)
         return None if name is None else self._mark._replace(name=name)
 
-    def names(self, key: str, zone: Zone) -> Sequence[str]:
-        """The possible names of the mark of the RRset with *key*, in order of precedence."""
-        name = self.name(key, zone)
-        return () if name is None else (name,)
-
     def name(self, key: str, zone: Zone) -> str | None:
-        """The name of a new mark; None if it would be too long."""
+        """The name of the mark of the RRset with *key*; None if it would be too long."""
         raise NotImplementedError
 
     def owner(self, found: RRset, among_others: bool = False) -> str | None:
@@ -200,8 +193,7 @@ class MarkRegistry:
 class TxtRegistry(MarkRegistry):
     """Marks of external-dns: ``a-www TXT "heritage=external-dns,external-dns/owner=OWNER"`` for ``www A``.
 
-    Marks are looked up like in external-dns, also in the older format without a type (``www TXT``), which is for all
-    types of the name except AAAA.  The mark of the apex is ``a-`` below the zone, since it would be outside otherwise.
+    The mark of the apex is ``a-`` below the zone, since it would be outside otherwise.
 
     :param prefix: inserted before the first label; ``%{record_type}`` is replaced by the type, which otherwise follows
         as ``a-``
@@ -214,14 +206,6 @@ class TxtRegistry(MarkRegistry):
                                                      f'spaces, commas, quotes, backslashes and equals signs')
         super().__init__(owner_id, f'"heritage=external-dns,external-dns/owner={owner_id}"', ttl)
         self.prefix = prefix.lower()
-
-    def names(self, key: str, zone: Zone) -> Sequence[str]:
-        names = [self.name(key, zone)]
-        name, _, rtype = key.partition('\t')
-        # Only existing RRsets can have a mark of the older format: beside a new CNAME it would not be allowed.
-        if rtype != 'AAAA' and key in zone:
-            names.append(self._mark_name(*_split_first_label(name), '', zone))
-        return list(dict.fromkeys(name for name in names if name is not None))
 
     def name(self, key: str, zone: Zone) -> str | None:
         name, _, rtype = key.partition('\t')
@@ -238,7 +222,7 @@ class TxtRegistry(MarkRegistry):
 
     def _mark_name(self, host: str, domain: str, rtype: str, zone: Zone) -> str | None:
         """The name with prefix and type; None if it is invalid, or outside the zone."""
-        if rtype and RECORD_TYPE not in self.prefix:
+        if RECORD_TYPE not in self.prefix:
             host = f'{rtype}-{host}'
         prefix = self.prefix.replace(RECORD_TYPE, rtype)
         try:
@@ -384,28 +368,29 @@ class _OwnershipRules:
         mark = None if self.registry is None else self.registry.mark_of(key, self.unfiltered, self.owners)
         return None if mark is None else self.owners[mark]
 
-    def marked(self, keys: Iterable[str]) -> dict[str, set[str]]:
-        """The possible keys of marks of *keys*, each with the keys that the mark is for."""
-        keys_of: dict[str, set[str]] = {}
-        for key in keys:
-            for name in () if self.registry is None or key in self.marks else self.registry.names(key, self.unfiltered):
-                keys_of.setdefault(f'{name}\tTXT', set()).add(key)
-        return keys_of
+    def mark_keys(self, keys: Iterable[str]) -> set[str]:
+        """The keys of the marks of RRsets, there or not."""
+        return set() if self.registry is None else {
+            f'{self.registry.name(key, self.unfiltered)}\tTXT' for key in keys if key not in self.marks}
 
     def with_marks(self, passed: Sequence[Change], refused: Sequence[Change],
                    about_marks: Sequence[Change]) -> list[Change]:
-        """*passed* with the changes of their marks; a Replace contains those of its marks: it is one step."""
-        marked = self.marked(key for change in (*passed, *refused) for key in _keys(change))
-        kept_back = {key for change in refused for key in _keys(change)}
-        existing_marks: dict[str, set[str]] = {}
-        if any(change.record.key not in marked for change in about_marks):
-            existing_marks = self.marked(self.unfiltered.packed)
-        due = {change.record.key: change for change in about_marks
-               if _is_due(change, marked, kept_back, existing_marks)}
+        """*passed* with the changes of their marks; a Replace contains those of its marks: it is one step.
+
+        A mark of an RRset outside the plan is created only if that exists (and becomes ours), and deleted only if not.
+        """
+        of_passed, of_refused = (self.mark_keys(key for change in part for key in _keys(change))
+                                 for part in (passed, refused))
+        due = {change.record.key: change for change in about_marks if change.record.key not in of_refused}
+        outside = due.keys() - of_passed
+        existing = self.mark_keys(self.unfiltered.packed) if outside else set()
+        for mark in outside:
+            if (mark in existing) is (due[mark].kind == 'Delete'):
+                del due[mark]
         bundled: list[Change] = []
         for change in passed:
             if change.kind == 'Replace':
-                own = [due.pop(mark) for mark in self.marked(_keys(change)) if mark in due]
+                own = [due.pop(mark) for mark in sorted(self.mark_keys(_keys(change))) if mark in due]
                 change = Change((*change.existing, *(rrset for one in own for rrset in one.existing)),
                                 (*change.new, *(rrset for one in own for rrset in one.new)))
             bundled.append(change)
@@ -413,18 +398,6 @@ class _OwnershipRules:
         # Marks are deleted last and created first.
         ranked.sort(key=lambda pair: (pair[0].rank, pair[1] is (pair[0].kind == 'Delete'), pair[0].order))
         return [change for change, _ in ranked]
-
-
-def _is_due(change: Change, marked: Mapping[str, set[str]], kept_back: set[str],
-            there: Mapping[str, set[str]]) -> bool:
-    """Whether the change of a mark is to be made.
-
-    A mark of an RRset outside the plan is created only if that exists (and becomes ours), and deleted only if not.
-    """
-    mark = change.record.key
-    if mark in marked:
-        return not marked[mark] & kept_back
-    return (mark in there) is (change.kind != 'Delete')
 
 
 def _partition(changes: Sequence[Change], why_not: Callable[[Change], str | None]) -> tuple[list[Change], Refused]:

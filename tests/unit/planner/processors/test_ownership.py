@@ -73,17 +73,9 @@ CASES: list[tuple[str, str, str, list[str], list[str]]] = [
     ('their CNAME where the mark has to be', 'a-www 300 CNAME a.example.net.', A, [],
      ['Replace: a-www.example.com. CNAME is not ours',
       'Create: the mark of www.example.com. A has to be at a-www.example.com., where there is something else']),
-    ('the older form of the mark', f'{A}\nwww 300 TXT {OURS}', B,
-     ['Update www 300 A 192.0.2.1 -> www 300 A 192.0.2.2'], []),
-    ('the older form of the mark goes with its record', f'{A}\nwww 300 TXT {OURS}', '',
-     ['Delete www 300 A 192.0.2.1', 'Delete www 300 TXT OURS'], []),
-    ('the older form stays while another needs it', f'{A}\nwww 300 MX 10 mx.example.net.\nwww 300 TXT {OURS}',
-     'www 300 MX 10 mx.example.net.', ['Delete www 300 A 192.0.2.1'], []),
-    ('the older form says nothing of AAAA', f'www 300 AAAA 2001:db8::1\nwww 300 TXT {OURS}',
+    ('a mark without the type, as before external-dns 0.12', f'www 300 AAAA 2001:db8::1\nwww 300 TXT {OURS}',
      'www 300 AAAA 2001:db8::2', ['Delete www 300 TXT OURS'], ['Update: www.example.com. AAAA is not ours']),
-    ('a CNAME in the place of ours and the older form of its mark', f'{A}\nwww 300 TXT {OURS}', ALIAS,
-     ['Replace www 300 A 192.0.2.1, www 300 TXT OURS -> www 300 CNAME a.example.net., cname-www 300 TXT OURS'], []),
-    ('the older form of their mark is in the way', f'www 300 TXT {THEIRS}', ALIAS, [],
+    ('their mark without the type is in the way', f'www 300 TXT {THEIRS}', ALIAS, [],
      ['Create: CNAME cannot be beside the TXT of www.example.com., which stays']),
     ('the sources have marks of their own', '', f'{A}\na-www 300 TXT {THEIRS}',
      ['Create a-www 300 TXT OURS', 'Create www 300 A 192.0.2.1'], []),
@@ -111,7 +103,7 @@ def test_what_is_done_and_what_is_a_conflict(existing: str, desired: str, done: 
     *[({'adopt': True}, f'{A}\n{name} 300 TXT {mark}\n{name} 300 TXT {other}', [],
        [f'Update: www.example.com. A belongs to {owner}'])
       for name, mark, other, owner in (
-          ('www', THEIRS, '"v=spf1 -all"', 'other'), ('a-www', THEIRS, '"x"', 'other'),
+          ('a-www', THEIRS, '"x"', 'other'),
           ('a-www', THEIRS, OURS, 'other'),
           ('a-www', THEIRS, THEIRS.replace('other', 'third'), 'other, third'))],
     ({}, f'{A}\na-www 300 TXT {OURS}\na-www 300 TXT "x"', ['Update www 300 A 192.0.2.1 -> www 300 A 192.0.2.2'], []),
@@ -120,8 +112,6 @@ def test_what_is_done_and_what_is_a_conflict(existing: str, desired: str, done: 
      ['Update a-www 300 TXT THEIRS -> a-www 300 TXT OURS', 'Update www 300 A 192.0.2.1 -> www 300 A 192.0.2.2'], []),
     ({'takeover': True}, f'a-www 300 TXT {THEIRS}',
      ['Update a-www 300 TXT THEIRS -> a-www 300 TXT OURS', 'Create www 300 A 192.0.2.2'], []),
-    ({'takeover': True}, f'{A}\nwww 300 TXT {THEIRS}',
-     ['Update www 300 A 192.0.2.1 -> www 300 A 192.0.2.2', 'Create a-www 300 TXT OURS'], []),
 ])
 def test_what_is_adopted_and_what_is_taken_over(options: dict[str, Any], existing: str, done: list[str],
                                                 kept_back: list[str]) -> None:
@@ -156,12 +146,6 @@ def test_no_processor_after_it_minds_the_marks() -> None:
     desired, existing = ownership.process_source_and_target_zones(zone(A), unfiltered, Target())
     assert existing == there
     assert text_of(desired) == text_of(zone(f'{A}\na-www 300 TXT {OURS}\na-x 300 TXT {THEIRS}'))
-
-
-def test_an_older_mark_stays_while_what_a_filter_hides_needs_it() -> None:
-    target = Target(zone(f'{A}\nwww 300 MX 10 mx.example.net.\nwww 300 TXT {OURS}'))
-    plan = synced(target, zone(), [*mine(), PROCESSORS['type-allow']('few', allowlist=['A'])])
-    assert found(plan) == (['Delete www 300 A 192.0.2.1'], [])
 
 
 def test_what_a_filter_hides_keeps_its_mark() -> None:
@@ -391,20 +375,6 @@ def test_whatever_happens_theirs_stays_and_ours_is_marked(theirs: dict[str, dict
 ])
 def test_the_names_of_marks_are_those_of_external_dns(options: dict[str, str], key: str, name: str) -> None:
     assert TxtRegistry('me', **options).name(key, zone()) == name  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(('options', 'key', 'names'), [
-    ({}, 'www.example.com.\tA', ['a-www.example.com.', 'www.example.com.']),
-    ({}, 'www.example.com.\tAAAA', ['aaaa-www.example.com.']),
-    ({'prefix': 'own.'}, 'www.example.com.\tA', ['own.a-www.example.com.', 'own.www.example.com.']),
-    ({'prefix': '%{record_type}-'}, 'www.example.com.\tA', ['a-www.example.com.', '-www.example.com.']),
-])
-def test_where_a_mark_is_looked_for(options: dict[str, str], key: str, names: list[str]) -> None:
-    """Also where external-dns has put it before."""
-    there = zone()
-    there.add_pairs([(key, '300\t192.0.2.1')])
-    assert TxtRegistry('me', **options).names(key, there) == names  # type: ignore[arg-type]
-    assert 'www.example.com.' not in TxtRegistry('me').names('www.example.com.\tA', zone())
 
 
 @pytest.mark.parametrize(('text', 'owner'), [
