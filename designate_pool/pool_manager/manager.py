@@ -26,7 +26,7 @@ from designate_pool.pool_manager.dispatch.server_worker import (CallOutcome, Cir
 from designate_pool.pool_manager.dispatch.zone_compare import retransfer
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Step
-from designate_pool.pool_manager.reconcile.outcomes import (OutcomeRules, channel_of, had_other_settings, is_awaited,
+from designate_pool.pool_manager.reconcile.outcomes import (OutcomeRules, channel_of, had_other_settings,
                                                             is_of_former_life)
 from designate_pool.pool_manager.reconcile.reconciler import WHO, Reconciler
 from designate_pool.rpc.central import CentralClient
@@ -169,15 +169,7 @@ class Manager:
 
     def _load_for(self, outcomes: Sequence[ServerOutcome], step: Step) -> None:
         """Read the domains of *outcomes*, and those that have got the name of a deleted one since."""
-        recent = {key: state for key in dict.fromkeys(outcome.domain_id for outcome in outcomes)
-                  if (state := self.reconciler.recent.get(key, step.now)) is not None}
-        for outcome in outcomes:
-            if outcome.domain_id in recent and not is_awaited(recent[outcome.domain_id], outcome):
-                del recent[outcome.domain_id]
-        for state in recent.values():
-            self.reconciler.add_claims(state, step.now)
-        step.states = recent | self.reconciler.read((outcome.domain_id for outcome in outcomes
-                                                     if outcome.domain_id not in recent), step.now)
+        step.states = self.reconciler.read((outcome.domain_id for outcome in outcomes), step.now)
         done = [outcome.operation for outcome in outcomes if isinstance(outcome, CallOutcome) and outcome.result.ok]
         if not done:
             return

@@ -213,9 +213,6 @@ class PollsInFlight:
             self._polls.pop(domain_id, None)
             self._polls[domain_id] = until, recent
 
-    def __contains__(self, domain_id: str) -> bool:
-        return domain_id in self._polls
-
     def is_recent(self, domain_id: str) -> bool:
         """Whether the server is being polled for a recent change of this domain."""
         return self._polls.get(domain_id, (None, False))[1]

@@ -1,7 +1,6 @@
 """The loops of the pool manager.  An exception in an iteration does not end a loop.
 
 * *due*: claim rows that are due, in pages and by index, and execute them;
-* *undecided*: weigh domains again whose outcomes may have come to several pool managers;
 * *claims*: renew the claims of operations that are queued or in flight, and of the page of *contents_audit*;
 * *polls*: forget polls whose results went to other pool managers, where there is no room for more;
 * *probes*: probe servers whose circuit is open;
@@ -88,16 +87,14 @@ class PeriodicLoops:
         self._runtime = runtime
         self._stopping = threading.Event()
         self.serial_audit = SerialAudit(manager, runtime)
-        self._wakeable: dict[str, Wakeable] = {
-            'due': manager.reconciler.due_timer, 'undecided': manager.reconciler.undecided_timer, 'members': registry}
+        self._wakeable: dict[str, Wakeable] = {'due': manager.reconciler.due_timer, 'members': registry}
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
 
     def start(self) -> None:
         """Start a thread for each loop."""
         loops: dict[str, Callable[[], float]] = {
-            'due': self.run_due, 'undecided': lambda: self._manager.reconciler.weigh_undecided(),
-            'claims': self.run_claims, 'polls': self.run_polls, 'probes': self.run_probes,
+            'due': self.run_due, 'claims': self.run_claims, 'polls': self.run_polls, 'probes': self.run_probes,
             'unsettled': self.run_unsettled, 'members': self.run_members, 'serial_audit': self.serial_audit.run,
             'contents_audit': self._contents_audit.run, 'signature_audit': self._signature_audit.run,
             'orphan_audit': self._orphan_audit.run, 'join_and_drain': self._join_and_drain.run,

@@ -1,14 +1,13 @@
-"""Domains with their rows: one, what a step has read and decides, and the states of a moment ago."""
+"""Domains with their rows: one, and what a step has read and decides."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 
-from designate_pool.model import Action, Domain, Outcome, PollRequest, Pool, Report, ServerStatus
+from designate_pool.model import Action, Domain, Outcome, PollRequest, Pool, ServerStatus
 from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.serial import at_least
@@ -17,8 +16,6 @@ from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains as domain_store
 
-#: For how long a recent state is used.
-MOMENT = timedelta(seconds=2)
 #: Who holds a claim, and until when.
 ClaimHolder = tuple[str | None, datetime | None]
 #: A request for MiniDNS, with what tries, and whether it is for any MiniDNS instead of the first.
@@ -38,7 +35,6 @@ class DomainState:
     :ivar released: in a staged release, ids of the servers that may have *domain*; None if all may
     :ivar fetching: ids of servers that fetch the zone without a NOTIFY
     :ivar serial_ahead: a serial ahead of the domain's that a server still serves after a retransfer
-    :ivar is_recalled: whether it was kept from an earlier step, and not read for this one
     """
 
     domain: Domain
@@ -48,7 +44,6 @@ class DomainState:
     former_outcomes: dict[tuple[str, Action], Outcome | None] = dataclasses.field(default_factory=dict)
     serial_ahead: int | None = None
     call_claims: dict[tuple[str, Action], ClaimHolder] = dataclasses.field(default_factory=dict)
-    is_recalled: bool = False
     before: Domain | None = None
     released: Collection[str] | None = None
 
@@ -178,68 +173,3 @@ def read(tx: Tx, pool: Pool, domain_ids: Sequence[str], server_ids: Collection[s
             if pool.release_stages is not None:
                 state.released = {server for server, stage in pool.stages.items() if stage <= release.stage}
     return states
-
-
-class RecentStates:
-    """Domains with all their rows, as this process has read or written them a moment ago.
-
-    The success of a poll that was sent a moment ago is applied without reading what was just written.  It changes its
-    row, and those of servers that are behind if the server serves a newer change than the row expects; a row that
-    somebody else has changed since is not written, and its domain is read again.
-
-    :param most_rows: of all states together, which have about as many each; the oldest are dropped
-    """
-
-    def __init__(self, most_rows: int = 20_000) -> None:
-        self._most_rows = most_rows
-        self._states: collections.OrderedDict[str, tuple[datetime, DomainState]] = collections.OrderedDict()
-        self._lock = threading.Lock()
-
-    def put(self, states: Iterable[DomainState], now: datetime) -> None:
-        """Keep *states*, all of whose rows are in the database as they are here.
-
-        One that was kept already is no newer for that: its domain, and the rows of others, were not read again.
-        """
-        kept = [DomainState(state.domain, {
-            key: row if row.created_at else dataclasses.replace(row, created_at=now)
-            for key, row in state.rows.items()}, is_recalled=state.is_recalled)
-            for state in states if state.domain.release_state is None]
-        with self._lock:
-            for state in kept:
-                put_at, _ = self._states.pop(state.domain.id, (None, None))
-                if not state.is_recalled:
-                    put_at = now
-                if put_at is not None:  # otherwise it was dropped meanwhile
-                    self._states[state.domain.id] = put_at, state
-                while self._states and len(self._states) * len(state.rows) > self._most_rows:
-                    self._states.popitem(last=False)
-
-    def get(self, domain_id: str, now: datetime) -> DomainState | None:
-        """A copy of a domain's state; None if there is none of the last moment."""
-        with self._lock:
-            put_at, state = self._states.get(domain_id, (now, None))
-            if state is None:
-                return None
-            if not timedelta() <= now - put_at < MOMENT:
-                del self._states[domain_id]
-                return None
-            return DomainState(state.domain, dict(state.rows), is_recalled=True)
-
-    def note_reports(self, reports: Iterable[Report]) -> None:
-        """Central is told these: they need not be repeated for what is kept here."""
-        with self._lock:
-            for report in reports:
-                put_at, state = self._states.get(report.domain_id, (None, None))
-                if put_at is not None and state is not None and report.status is Outcome.SUCCESS:
-                    state.domain = dataclasses.replace(state.domain, reported_serial=report.serial_number)
-
-    def drop(self, domain_ids: Iterable[str]) -> None:
-        """Forget the states of these domains."""
-        with self._lock:
-            for domain_id in domain_ids:
-                self._states.pop(domain_id, None)
-
-    def clear(self) -> None:
-        """Forget all states."""
-        with self._lock:
-            self._states.clear()

@@ -35,16 +35,6 @@ def is_of_former_life(domain: Domain, outcome: CallOutcome) -> bool:
         operation.row.action is Action.DELETE or not domain.is_going)
 
 
-def is_awaited(state: DomainState, outcome: ServerOutcome) -> bool:
-    """Whether *outcome* is the success of the poll that its row waits for, so that a recent state will do."""
-    if not isinstance(outcome, PollResult) or outcome.status is not Outcome.SUCCESS or outcome.serial_number is None:
-        return False
-    row = state.rows.get((outcome.server_id, Action.UPDATE))
-    return (row is not None and not row.diverged and not state.domain.is_going
-            and outcome.expected_serial == row.expected_serial and outcome.incarnation == row.incarnation
-            and at_least(state.domain.serial, outcome.serial_number))
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class OutcomeRules:
     """Changes rows of a *step* (with the live domains of deleted names) by what calls and polls have found; no I/O."""

@@ -40,7 +40,7 @@ from designate_pool.model import (CATALOG_ID, Action, AuditFinding, CallResult, 
                                   Pool, Reason, Report, ServerStatus)
 from designate_pool.pool_manager.dispatch.server_worker import Operation, ServerWorker, is_recent
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState, Poll, RecentStates, Step
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Poll, Step
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.serial import newer
@@ -64,10 +64,6 @@ BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 CATALOG_PATIENCE = 5
 #: The resolution of the times at which due rows are looked for.
 SLOTS_PER_SECOND = 100
-#: Seconds after which undecided domains are read and weighed again that wait for polls in flight.
-PAUSE = 0.2
-#: Seconds until it is looked whether there are any, although nothing has said so.
-IDLE_INTERVAL = 60.0
 #: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
 _POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
 
@@ -77,8 +73,6 @@ class Reconciler:
 
     :ivar workers: of the servers in service, by server id; *all_workers*: of all configured servers
     :ivar polls: what MiniDNS is to notify and poll, a queue of :data:`~.domain_state.Poll`
-    :ivar undecided: ids of domains with new outcomes and no report yet that were weighed without reading them: the
-        results of polls in flight mostly decide them
     """
 
     def __init__(self, pool: Pool, storage: Storage, central: CentralClient, minidns: MiniDnsClient, runtime: Any,
@@ -101,9 +95,6 @@ class Reconciler:
             LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
             'results are reported to Central again', logging.WARNING)
         self.due_timer = DueTimer()
-        self.recent = RecentStates()
-        self.undecided: set[str] = set()
-        self.undecided_timer = UndecidedTimer()
         self._catalog_rests_until = 0.0  # monotonic
 
     @contextlib.contextmanager
@@ -120,10 +111,6 @@ class Reconciler:
             if step.writes:
                 step.conflicts = self._write_rows(step.writes, step.now)
                 log_ended(step.writes, step.states, self.all_workers)
-            if step.conflicts or step.is_partial:
-                self.recent.drop(step.states)
-            else:
-                self.recent.put(step.states.values(), step.now)
         if step.calls:
             self.make_calls(step)
         if step.conflicts:
@@ -146,7 +133,6 @@ class Reconciler:
             self.members = members
             self.all_workers = dict(workers)
             self.workers = {key: worker for key, worker in workers.items() if key in members.in_service}
-            self.recent.clear()
         self.due_timer.wake()
 
     def load(self, step: Step, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> None:
@@ -191,27 +177,13 @@ class Reconciler:
         states = [state for state in states if state.domain.pool_name == self.pool.name]
         weighed = evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
         self.reports.put(*weighed.reports)
-        self.recent.note_reports(weighed.reports)
-        polled = {state.domain.id for state in states if state.is_recalled and state.domain.id in weighed.undecided
-                  and any(state.domain.id in worker.polls for worker in self.workers.values())}
-        self.undecided.difference_update([report.domain_id for report in weighed.reports])
-        if polled:
-            self.undecided.update(polled)
-            self.undecided_timer.wake()
-        self._to_weigh.put(*(key for key in weighed.undecided if key not in polled))
+        self._to_weigh.put(*weighed.undecided)
         if weighed.finished:
             self._storage.run(server_statuses.purge_domains, weighed.finished, members.tracked, self._storage.now())
 
     def weigh_again(self, domain_ids: Sequence[str]) -> None:
         """Read these domains with all their rows and weigh them."""
         self.weigh(self.read(domain_ids, self._storage.now()).values())
-
-    def weigh_undecided(self) -> float:
-        """Weigh the undecided domains whose polls have not decided them; seconds until the next time."""
-        due = list(self.undecided)
-        self.undecided.difference_update(due)
-        self._to_weigh.put(*due)
-        return IDLE_INTERVAL
 
     def _send_reports(self, reports: Sequence[Report]) -> None:
         try:
@@ -312,7 +284,6 @@ class Reconciler:
             self.due_timer.wake()
         if void:
             self._storage.run(server_statuses.remove, [row.id for row in void])
-        self.recent.drop(row.domain_id for row in (*given_back, *expired, *void))
 
     def _enqueue(self, operations: Iterable[Operation]) -> None:
         for operation in operations:
@@ -455,15 +426,6 @@ def _of_release(state: DomainState, who: tuple[Sequence[str], int, Sequence[str]
         dataclasses.replace(row, serial_number=before.serial) if not state.is_later(row.server_id)
         and row.serial_number is not None and newer(row.serial_number, before.serial) else row
         for row in state.rows.values()], *who)
-
-
-class UndecidedTimer(Wakeable):
-    """When undecided domains are weighed again."""
-
-    def wait(self, seconds: float) -> None:
-        """Wait to be woken, and then for :data:`PAUSE`."""
-        super().wait(seconds)
-        time.sleep(PAUSE)
 
 
 class DueTimer(Wakeable):

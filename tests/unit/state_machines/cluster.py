@@ -30,7 +30,6 @@ from designate_pool.model import (Answer, Context, Domain, Outcome, PageRequest,
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic
-from designate_pool.pool_manager.reconcile.reconciler import PAUSE
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.protocol.soa_query import SoaReply
@@ -55,7 +54,7 @@ ADDRESSES = [f'192.0.2.{number}' for number in range(100, 108)]
 #: Seconds after which Central purges what was deleted.
 RETENTION = 7200
 #: How long each loop of a pool manager pauses at least, in seconds; between them nothing that it does is needed.
-PAUSES = {'due': 0.0, 'undecided': 0.0, 'unsettled': 5.0, 'probe': 1.0, 'claims': 5.0, 'audit': 5.0, 'members': 10.0,
+PAUSES = {'due': 0.0, 'unsettled': 5.0, 'probe': 1.0, 'claims': 5.0, 'audit': 5.0, 'members': 10.0,
           'filling': 1.0, 'extras': 20.0}
 #: What is left to :meth:`Cluster.live`.
 _IDLE = {f'loop {name} sleeps' for name in ('probe', 'claims', 'audit', 'members', 'extras')}
@@ -322,7 +321,6 @@ class ManagerProcess:
         for name, run in (('unsettled', loops.run_unsettled), ('probe', loops.run_probes),
                           # Nothing wakes these here.
                           ('due', lambda: min(loops.run_due(), periodic.UNSETTLED_INTERVAL)),
-                          ('undecided', lambda: min(self.manager.reconciler.weigh_undecided(), PAUSE)),
                           ('claims', self.manager.extend_claims), ('audit', loops.serial_audit.run),
                           ('members', lambda: min(loops.run_members(), periodic.UNSETTLED_INTERVAL)),
                           ('filling', loops._join_and_drain.run),
@@ -332,8 +330,7 @@ class ManagerProcess:
     def _loop(self, name: str, run: Callable[[], float]) -> None:
         cluster, pause = self._cluster, 0.0
         # Runs that would find nothing are left out.
-        is_ready = {'due': cluster.has_due_row, 'undecided': lambda: bool(self.manager.reconciler.undecided),
-                    'unsettled': cluster.has_unsettled,
+        is_ready = {'due': cluster.has_due_row, 'unsettled': cluster.has_unsettled,
                     'probe': lambda: any(each.control.is_open or each.dns.is_open
                                          for each in self.manager.workers.values()),
                     'claims': lambda: any(each._operations for each in self.manager.all_workers.values()),

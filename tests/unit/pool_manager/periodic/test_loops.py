@@ -14,7 +14,7 @@ from designate_pool.model import Action, Domain, ServerState, ServerStatus, Stat
 from designate_pool.pool_manager.dispatch.server_worker import RECENT
 from designate_pool.pool_manager.periodic import loops
 from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
-from designate_pool.pool_manager.reconcile.reconciler import DueTimer, UndecidedTimer
+from designate_pool.pool_manager.reconcile.reconciler import DueTimer
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store, server_statuses
 from testing.databases import count_statements
@@ -31,7 +31,7 @@ class Trouble:
 
     def __init__(self) -> None:
         self.asked = 0
-        self.reconciler = SimpleNamespace(due_timer=DueTimer(), undecided_timer=UndecidedTimer())
+        self.reconciler = SimpleNamespace(due_timer=DueTimer())
         self.wait, self.wake = self.reconciler.due_timer.wait, self.reconciler.due_timer.wake
 
     def __getattr__(self, name: str) -> Any:
