@@ -16,37 +16,6 @@ from designate_pool.cli.client import SERVER, ApiRefusal, Client, Json
 from designate_pool.cli.terminal import LiveLines, is_live, moment
 from designate_pool.cli.zone_wait import DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, WaitOutcome, poll
 
-#: Seconds between two lines of progress where it is no terminal.
-EVERY = 5.0
-
-
-class Progress:
-    """One line that is redrawn on a terminal, a line every few seconds anywhere else."""
-
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream = stream
-        self._lines = LiveLines(stream) if is_live(stream) else None
-        self._clock = clock
-        self._written_at: float | None = None
-        self._latest = self._written = ''
-
-    def show(self, done: int, total: int, text: str) -> None:
-        """Show the progress; where it is no terminal, unless it was shown a moment ago."""
-        # 100 only when nothing is left.
-        self._latest = f'{100 if done >= total else 100 * done // total} %  {text}'
-        if self._lines is not None:
-            self._lines.draw([self._latest])
-        elif self._written_at is None or self._clock() - self._written_at >= EVERY:
-            self.end()
-
-    def end(self) -> None:
-        """Show the latest progress, if it was not."""
-        if self._lines is None and self._latest != self._written:
-            self._stream.write(f'{self._latest}\n')
-            self._stream.flush()
-            self._written, self._written_at = self._latest, self._clock()
-
-
 #: Zones of each kind that are named unless all are asked for.
 SOME = 20
 
@@ -115,13 +84,13 @@ class ServerProgress:
 Measure = Callable[[Json | None], ServerProgress]
 
 
-def follow(client: Client, server: Json, measure: Measure, seconds: float, line: Progress,
-           pauses: Backoff = PAUSES) -> WaitOutcome:
-    """Wait until *measure* says that it is over, or *seconds* are."""
+def follow(client: Client, server: Json, measure: Measure, seconds: float, stream: TextIO) -> WaitOutcome:
+    """Wait until *measure* says that it is over, or *seconds* are; the progress is written to *stream*."""
     progress: ServerProgress | None = None
+    live, written = LiveLines(stream) if is_live(stream) else None, ''
 
     def look() -> WaitOutcome | None:
-        nonlocal progress
+        nonlocal progress, written
         try:
             shown = client.get(f'/v2/servers/{server["id"]}')
         except ApiRefusal as refused:
@@ -129,13 +98,18 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, line:
                 raise
             shown = None
         progress = measure(shown)
-        line.show(progress.done, progress.total, f'{server["name"]}: {progress.text}')
+        # 100 only when nothing is left.
+        percent = 100 if progress.done >= progress.total else 100 * progress.done // progress.total
+        line = f'{percent} %  {server["name"]}: {progress.text}'
+        if live is not None:
+            live.draw([line])
+        elif line != written:
+            stream.write(f'{line}\n')
+            stream.flush()
+        written = line
         return progress.outcome
 
-    try:
-        outcome, failure = poll(look, time.monotonic() + seconds, pauses)
-    finally:
-        line.end()
+    outcome, failure = poll(look, time.monotonic() + seconds, PAUSES)
     why = str(failure).rstrip('.') if progress is None or failure is not None else progress.text
     return outcome or WaitOutcome(TIMED_OUT, f'{server["name"]} is not done after {seconds:g} s: {why}.')
 
@@ -301,9 +275,8 @@ class _Waiting(ShowOne):
         """Wait, if *seconds* are given; whether what was waited for was reached."""
         if seconds is None:
             return False
-        stream = self.app.stderr
-        outcome = follow(self.client, server, measure, seconds, Progress(stream))
-        stream.write(outcome.line + '\n')
+        outcome = follow(self.client, server, measure, seconds, self.app.stderr)
+        self.app.stderr.write(outcome.line + '\n')
         self.exit_code = self.exit_code or outcome.code
         return outcome.code == DONE
 

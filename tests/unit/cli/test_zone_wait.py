@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from designate_pool.backoff import Backoff
 from designate_pool.cli import zone_wait
 from designate_pool.cli.client import ApiRefusal
 from designate_pool.cli.commands import plan_apply, servers, zone_status
-from designate_pool.cli.commands.servers import CatchUpProgress, DrainProgress, MaintenanceProgress, Progress, follow
+from designate_pool.cli.commands.servers import CatchUpProgress, DrainProgress, MaintenanceProgress, follow
 from designate_pool.cli.connection import CliError
 from designate_pool.cli.zone_wait import PendingChange
 from designate_pool.model import PlanState, StoredPlan
@@ -222,19 +221,16 @@ class Answers:
         return answer
 
 
-QUICK = Backoff(0.001, 1.0)
-
-
 def test_the_api_stumbles_and_is_back():
     stream = io.StringIO()
     client = Answers(server(waiting=1), CliError('It is away.'), server())
-    assert follow(client, server(), CatchUpProgress(NAME, True), 60, Progress(stream), QUICK).code == 0
+    assert follow(client, server(), CatchUpProgress(NAME, True), 60, stream).code == 0
     assert stream.getvalue() == f'0 %  {NAME}: 1 waiting\n100 %  {NAME}: nothing is waiting\n'
 
 
 @pytest.mark.parametrize('answer, told', [(server(waiting=7), '7 waiting'), (CliError('It is away.'), 'It is away')])
 def test_the_time_is_over(answer, told):
-    ending = follow(Answers(answer), server(), CatchUpProgress(NAME, True), 0.02, Progress(io.StringIO()), QUICK)
+    ending = follow(Answers(answer), server(), CatchUpProgress(NAME, True), 0.02, io.StringIO())
     assert (ending.code, ending.line) == (4, f'{NAME} is not done after 0.02 s: {told}.')
 
 
@@ -246,29 +242,15 @@ def wide(monkeypatch):
 
 def test_a_terminal_has_one_line_that_is_redrawn():
     stream = Terminal()
-    bar = Progress(stream)
-    bar.show(0, 4, 'none')
-    bar.show(1, 4, 'one')
-    bar.end()
-    assert stream.getvalue() == '\r0 %  none\033[K\n\033[J\033[1A\r25 %  one\033[K\n\033[J'
+    follow(Answers(server(waiting=4), server(waiting=3), server()), server(), CatchUpProgress(NAME, True), 60, stream)
+    assert stream.getvalue() == (f'\r0 %  {NAME}: 4 waiting\033[K\n\033[J\033[1A\r25 %  {NAME}: 3 waiting\033[K\n'
+                                 f'\033[J\033[1A\r100 %  {NAME}: nothing is waiting\033[K\n\033[J')
 
 
-def test_elsewhere_a_line_every_few_seconds():
-    stream, now = io.StringIO(), [0.0]
-    bar = Progress(stream, lambda: now[0])
-    for step in range(13):
-        bar.show(step, 12, f'step {step}')
-        now[0] += 1
-    bar.end()
-    assert stream.getvalue().splitlines() == ['0 %  step 0', '41 %  step 5', '83 %  step 10', '100 %  step 12']
-    bar.end()
-    assert stream.getvalue().count('\n') == 4
-
-
-def test_nothing_shown_is_nothing_written():
-    for stream in (Terminal(), io.StringIO()):
-        Progress(stream).end()
-        assert stream.getvalue() == ''
+def test_elsewhere_a_line_when_it_has_changed():
+    stream = io.StringIO()
+    follow(Answers(server(waiting=4), server(waiting=4), server()), server(), CatchUpProgress(NAME, True), 60, stream)
+    assert stream.getvalue().splitlines() == [f'0 %  {NAME}: 4 waiting', f'100 %  {NAME}: nothing is waiting']
 
 
 SERVER = '7b000000-0000-4000-8000-000000000000'
