@@ -91,8 +91,7 @@ class TcpPeer:
                         yield pair
                 except BackendUnreachable:
                     # A server may close a connection after some number of queries.
-                    deadline.left()
-                    if not answered:
+                    if not answered or deadline.is_over:
                         raise
 
     def connect(self, deadline: Deadline) -> TcpConnection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -82,7 +83,10 @@ class FolderStore:
 
     def find(self, state: PlanState | None = None) -> list[StoredPlan]:
         """All plans, those in *state* if given, the newest first; InvalidField for a damaged file."""
-        plans = (self._read(path) for path in self._files())
+        plans: list[StoredPlan] = []
+        for path in self._files():
+            with contextlib.suppress(PlanNotFound):  # another process may have removed the file
+                plans.append(self._read(path))
         return sorted((plan for plan in plans if state in (None, plan.state)),
                       key=lambda plan: (plan.created_at is not None, plan.created_at, plan.id), reverse=True)
 

@@ -165,6 +165,6 @@ def test_one_that_stops_answering_is_given_up(server: Server) -> None:
         truly(query) if query.question[0].rdtype == dns.rdatatype.SOA else \
         dns.message.make_response(query) if len(server.queries) < 100 else None
     found = report.ask('127.0.0.1', server.port, Asked(ZONE, 7, MANY), 1.0)
-    assert found.trouble == f'it stopped answering (no answer within 1 s), {500 - found.asked} questions are not answered'
     assert found.asked == len(found.differences) == 98
+    assert found.trouble == 'it stopped answering (no answer within 1 s), 402 questions are not answered'
     assert {each.answered for each in found.differences} == {'nothing of the type'}

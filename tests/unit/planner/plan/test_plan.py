@@ -278,6 +278,12 @@ def test_a_damaged_file_is_named_and_does_not_keep_others_from_being_put(tmp_pat
     assert store.get('aaaa').id.startswith('aaaa')
 
 
+def test_a_file_that_went_while_they_were_listed_is_left_out(tmp_path: pathlib.Path) -> None:
+    kept = FolderStore(tmp_path, lambda: NOW).put(other('aaaa'))
+    (tmp_path / f'{other("bbbb").id}.json').symlink_to(tmp_path / 'gone')  # listed, and not there when it is read
+    assert FolderStore(tmp_path).find() == [kept]
+
+
 def test_other_files_are_left_alone_and_ids_are_checked(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'readme.json').write_text('{}')
     store = FolderStore(tmp_path)
