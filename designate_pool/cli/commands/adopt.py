@@ -192,6 +192,8 @@ class ZoneAdopt(Lister):
                 if zone is None:
                     zone, result = self._adopt(found.read(name), name, pool, parsed_args), 'taken over'
                     created.append((zone, sent_at))
+                elif zone['action'] == 'DELETE':
+                    raise CliError(f'{name} is still being deleted here: take it over when that is done.')
             except (CliError, PoolError) as error:
                 self.exit_code = 1
                 zone, result = {}, str(error)

@@ -116,6 +116,11 @@ def test_from_files(place: Place) -> None:
     assert place.adopt('--from', str(files / 'named.conf'), '--all') == {
         'four.example.': 'taken over', 'three.example.': 'is here already'}
 
+    place.other.stop()  # so that the deletion cannot end
+    place.stack.command('zone', 'delete', 'three.example')
+    said = place.adopt('--from', str(files), 'three.example', code=1)
+    assert said == {'three.example.': 'three.example. is still being deleted here: take it over when that is done.'}
+
 
 def test_from_a_powerdns(place: Place, powerdns: Callable[..., PowerDns]) -> None:
     server = powerdns()
