@@ -14,10 +14,12 @@ from datetime import datetime, timezone
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
-from cryptography.hazmat.primitives.serialization import (Encoding, NoEncryption, PrivateFormat, PublicFormat,
-                                                          load_der_private_key, load_pem_private_key)
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (Encoding, NoEncryption, PrivateFormat, load_der_private_key,
+                                                          load_pem_private_key)
+from dns.dnssecalgs.ecdsa import PrivateECDSAP256SHA256
+from dns.dnssecalgs.eddsa import PrivateED25519
+from dns.dnssecalgs.rsa import PrivateRSASHA256
 
 from designate_pool.errors import InvalidField
 from designate_pool.model import KeyRole, KeyState, SigningKey
@@ -25,6 +27,8 @@ from designate_pool.signing import canonical
 from designate_pool.signing.signed_records import KeySet, KeySigner
 
 RSASHA256, ECDSAP256SHA256, ED25519 = 8, 13, 15
+_KINDS: Mapping[int, Any] = {RSASHA256: PrivateRSASHA256, ECDSAP256SHA256: PrivateECDSAP256SHA256,
+                             ED25519: PrivateED25519}
 _NAMES = {RSASHA256: 'RSASHA256', ECDSAP256SHA256: 'ECDSAP256SHA256', ED25519: 'ED25519'}
 #: What a CDS and a CDNSKEY record say to have the DS removed (RFC 8078 section 4).
 CDS_DELETE, CDNSKEY_DELETE = bytes(5), bytes((0, 0, 3, 0, 0))
@@ -32,7 +36,6 @@ CDS_DELETE, CDNSKEY_DELETE = bytes(5), bytes((0, 0, 3, 0, 0))
 SHORTEST_RSA = 2048
 #: The digests of DS records: SHA-256, by which they are offered, and SHA-384.
 _DIGESTS: dict[int, Callable[[bytes], Any]] = {2: hashlib.sha256, 4: hashlib.sha384}
-_ECDSA = ec.ECDSA(hashes.SHA256())
 #: The times in BIND's files, in the order of a key's life: the state that each begins, and what has the time of it.
 _BIND_TIMES = {'Publish': (KeyState.PUBLISHED, 'publish_at'), 'Activate': (KeyState.ACTIVE, 'active_at'),
                'Inactive': (KeyState.RETIRING, 'retire_at'), 'Delete': (KeyState.REMOVED, 'remove_at')}
@@ -54,43 +57,23 @@ class PrivateKey:
     """
 
     def __init__(self, key: Any, role: str) -> None:
-        self._key = key
-        self.sign: Callable[[bytes], bytes]
-        if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
-            self.algorithm, self.sign = ECDSAP256SHA256, self._sign_ecdsa
-            public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:]
-        elif isinstance(key, ed25519.Ed25519PrivateKey):
-            self.algorithm, self.sign = ED25519, key.sign
-            public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        elif isinstance(key, rsa.RSAPrivateKey):
-            self.algorithm, self.sign = RSASHA256, self._sign_rsa
-            numbers = key.public_key().public_numbers()
-            public = rsa_public(numbers.e, numbers.n)
-            if not SHORTEST_RSA <= key.key_size <= 4096:
-                raise _unfit(f'RSA keys have {SHORTEST_RSA} to 4096 bits, and this one has {key.key_size}')
-        else:
+        self.algorithm = next((number for number, kind in _KINDS.items() if isinstance(key, kind.key_cls)), 0)
+        if not self.algorithm or self.algorithm == ECDSAP256SHA256 and not isinstance(key.curve, ec.SECP256R1):
             raise _unfit('it is no key of RSA, ECDSA P-256 or Ed25519')
-        self.public = dnskey(role, self.algorithm, public)
+        if self.algorithm == RSASHA256 and not SHORTEST_RSA <= key.key_size <= 4096:
+            raise _unfit(f'RSA keys have {SHORTEST_RSA} to 4096 bits, and this one has {key.key_size}')
+        self._key = _KINDS[self.algorithm](key)
+        self.public = dnskey(role, self.algorithm, self._key.public_key().encode_key_bytes())
         self.tag = tag_of(self.public)
+
+    def sign(self, data: bytes) -> bytes:
+        """The signature of *data* as an RRSIG has it."""
+        return self._key.sign(data, deterministic=False)  # which older OpenSSL cannot be
 
     def to_der(self) -> bytes:
         """The private key (PKCS #8, not encrypted)."""
-        der: bytes = self._key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        der: bytes = self._key.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
         return der
-
-    def _sign_ecdsa(self, data: bytes) -> bytes:
-        """RFC 6605 section 4: two numbers of 32 octets."""
-        r, s = utils.decode_dss_signature(self._key.sign(data, _ECDSA))
-        return r.to_bytes(32, 'big') + s.to_bytes(32, 'big')
-
-    def _sign_rsa(self, data: bytes) -> bytes:
-        signature: bytes = self._key.sign(data, padding.PKCS1v15(), hashes.SHA256())
-        return signature
-
-
-_MAKERS: dict[int, Callable[[], Any]] = {
-    RSASHA256: lambda: rsa.generate_private_key(65537, SHORTEST_RSA),
-    ECDSAP256SHA256: lambda: ec.generate_private_key(ec.SECP256R1()), ED25519: ed25519.Ed25519PrivateKey.generate}
 
 
 def generate(role: str, algorithm: int = ECDSAP256SHA256, tags: Collection[int] = ()) -> tuple[bytes, bytes]:
@@ -99,9 +82,10 @@ def generate(role: str, algorithm: int = ECDSAP256SHA256, tags: Collection[int] 
     :param tags: of the zone's other keys, which it must not have: two keys under one tag are told apart by trial
     :raises InvalidField: for an algorithm that new keys must not have
     """
-    if algorithm not in _MAKERS:
+    if algorithm not in _KINDS:
         raise InvalidField(field='algorithm', why='keys are of algorithm 8, 13 or 15')
-    while (key := PrivateKey(_MAKERS[algorithm](), role)).tag in tags:
+    size = (SHORTEST_RSA,) if algorithm == RSASHA256 else ()
+    while (key := PrivateKey(_KINDS[algorithm].generate(*size).key, role)).tag in tags:
         pass
     return key.public, key.to_der()
 
@@ -227,13 +211,6 @@ _RSA = ('Modulus', 'PublicExponent', 'PrivateExponent', 'Prime1', 'Prime2', 'Exp
 
 def _octets(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
-
-
-def rsa_public(*numbers: int) -> bytes:
-    """A public key of exponent and modulus: the exponent's length, and both (RFC 3110 section 2)."""
-    exponent, modulus = (number.to_bytes((number.bit_length() + 7) // 8, 'big') for number in numbers)
-    length = bytes((len(exponent),)) if len(exponent) < 256 else b'\0' + len(exponent).to_bytes(2, 'big')
-    return length + exponent + modulus
 
 
 def _unfit(why: str) -> InvalidField:

@@ -7,20 +7,19 @@ names, data, the chain and the signed octets are made anew, by dnspython where i
 from __future__ import annotations
 
 import functools
-import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import dns.dnssec
+import dns.dnssecalgs
 import dns.dnssectypes
+import dns.exception
 import dns.name
 import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from designate_pool.model import SignedDifference, SignedRecord, ZoneRecord
 from designate_pool.signing.signed_records import Neighbours
@@ -32,7 +31,6 @@ _SEP = 257
 #: The labels of a name from the right.
 Labels = tuple[bytes, ...]
 _RRsets = dict[str, tuple[int, set[bytes]]]
-_Verify = Callable[[bytes, bytes], object]
 #: What others are to have turns between, as :meth:`designate_pool.deadline.Turns.between`.
 Between = Callable[[Iterable[Any]], Iterable[Any]]
 
@@ -143,18 +141,11 @@ def _broken_chain(difference: SignedDifference, denial: str, apex: str, was_sign
     def key(owner: str) -> object:
         return _labels(owner) if denial == 'NSEC' else owner
 
-    def paths(records: Iterable[SignedRecord]) -> set[tuple[str, str]]:
+    def ends(records: Iterable[SignedRecord]) -> tuple[set[str], set[str]]:
+        """The names from which the records lead, and those to which; the apex for both where they lead all around."""
         following = {record.name: _link(record.wire, denial, apex)[0] for record in records if record.type == denial}
-        ends, steps = {}, 0
-        for start in following.keys() - set(following.values()) or set(itertools.islice(following, 1)):
-            end, steps = following[start], steps + 1
-            while end in following and end != start:
-                end, steps = following[end], steps + 1
-            ends[start] = end
-        if steps < len(following):
-            return {('nowhere', 'nowhere')}
-        # The whole ring is the same one wherever it begins.
-        return {(start, end) if start != end else (apex, apex) for start, end in ends.items()}
+        owners, targets = {*following}, {*following.values()}
+        return (owners - targets, targets - owners) if owners != targets or not owners else ({apex}, {apex})
 
     defects = []
     links = sorted(((key(record.name), record) for record in difference.added if record.type == denial),
@@ -162,12 +153,12 @@ def _broken_chain(difference: SignedDifference, denial: str, apex: str, was_sign
     for (start, record), (after, other) in zip(links, links[1:] + links[:1]):
         if _is_between(start, after, key(_link(record.wire, denial, apex)[0])):
             defects.append(f'{denial} of {record.name} passes over {other.name}.')
-    former, new = paths(difference.gone) if was_signed else {(apex, apex)}, paths(difference.added)
-    if former != new:
-        defects += [f'The {denial} records from {start} no longer lead to {end}.'
-                    for start, end in sorted(former - new)]
-        defects += [f'The {denial} records from {start} lead to {end}, as none did before.'
-                    for start, end in sorted(new - former)]
+    # As none passes over another one, each leads from where a former one began to where that one ended, if these are
+    # the same names on the whole.
+    former = ends(difference.gone) if was_signed else ({apex}, {apex})
+    for way, before, after in zip(('from', 'to'), former, ends(difference.added)):
+        defects += [f'The {denial} records no longer lead {way} {name}.' for name in sorted(before - after)]
+        defects += [f'The {denial} records lead {way} {name}, as none did before.' for name in sorted(after - before)]
     return defects
 
 
@@ -189,14 +180,15 @@ class _Checks:
         self._apex_wire = _wire(apex)
         self._dnskeys = rrsets.get('DNSKEY', (0, set[bytes]()))[1]
         self.denial = 'NSEC3' if 'NSEC3PARAM' in rrsets else 'NSEC'
-        self._keys = defaultdict[tuple[int, int], list[tuple[int, _Verify]]](list)
+        #: The flags of each key, and the key, by tag and algorithm.
+        self._keys = defaultdict[tuple[int, int], list[tuple[int, Any]]](list)
         self._broken: list[str] = []
         for wire in self._dnskeys:
-            number = _tag(wire), wire[3]
-            try:
-                self._keys[number].append((int.from_bytes(wire[:2], 'big'), _verifier(wire)))
-            except (ValueError, KeyError, IndexError):
-                self._broken.append(f'The DNSKEY record with the tag {number[0]} holds no key of a known algorithm.')
+            tag, key = _public_key(wire)
+            if key is None:
+                self._broken.append(f'The DNSKEY record with the tag {tag} holds no key of a known algorithm.')
+            else:
+                self._keys[tag, wire[3]].append((int.from_bytes(wire[:2], 'big'), key))
         self._algorithms = {wire[3] for wire in self._dnskeys}
 
     def of_keys(self) -> list[str]:
@@ -298,9 +290,9 @@ class _Checks:
             signed += [owner, number.to_bytes(2, 'big'), b'\0\1', ttl.to_bytes(4, 'big'), len(item).to_bytes(2, 'big'),
                        item]
         message = b''.join(signed)
-        for flags, verify in self._keys[tag, algorithm]:
+        for flags, key in self._keys[tag, algorithm]:
             try:
-                verify(wire[end:], message)
+                key.verify(wire[end:], message)
             except (InvalidSignature, ValueError):
                 continue
             if rtype == 'DNSKEY' and flags != _SEP:
@@ -379,36 +371,14 @@ def _link(wire: bytes, denial: str, apex: str) -> tuple[str, frozenset[int]]:
 
 
 @functools.lru_cache(256)
-def _tag(dnskey: bytes) -> int:
-    """RFC 4034 appendix B."""
-    total = sum(octet << 8 if not at % 2 else octet for at, octet in enumerate(dnskey))
-    return total + (total >> 16 & 0xffff) & 0xffff
+def _public_key(dnskey: bytes) -> tuple[int, Any]:
+    """The tag of the key in a DNSKEY record, and the key; None for one of an algorithm that is not known, or malformed.
 
-
-@functools.lru_cache(256)
-def _verifier(dnskey: bytes) -> _Verify:
-    """What raises InvalidSignature unless a signature (first) is one of a message by the key.
-
-    :raises KeyError: for an unknown algorithm
+    :raises DNSException: for what is no DNSKEY record
     """
-    return {13: _ecdsa, 15: _ed25519, 8: _rsa}[dnskey[3]](dnskey[4:])
-
-
-def _ecdsa(public: bytes) -> _Verify:
-    key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b'\4' + public)
-
-    def verify(signature: bytes, message: bytes) -> None:
-        r, s = int.from_bytes(signature[:32], 'big'), int.from_bytes(signature[32:], 'big')
-        key.verify(utils.encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
-    return verify
-
-
-def _ed25519(public: bytes) -> _Verify:
-    return ed25519.Ed25519PublicKey.from_public_bytes(public).verify
-
-
-def _rsa(public: bytes) -> _Verify:
-    start, size = (1, public[0]) if public[0] else (3, int.from_bytes(public[1:3], 'big'))
-    exponent, modulus = (int.from_bytes(part, 'big') for part in (public[start:start + size], public[start + size:]))
-    key = rsa.RSAPublicNumbers(exponent, modulus).public_key()
-    return lambda signature, message: key.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())
+    parsed: Any = dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.DNSKEY, dnskey, 0, len(dnskey))
+    try:
+        key: Any = dns.dnssecalgs.get_algorithm_cls_from_dnskey(parsed).public_cls.from_dnskey(parsed)
+    except (ValueError, UnsupportedAlgorithm, dns.exception.DNSException):
+        key = None
+    return dns.dnssec.key_id(parsed), key

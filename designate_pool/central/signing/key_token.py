@@ -15,6 +15,9 @@ import urllib.parse
 from collections.abc import Callable, Collection
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric import rsa
+from dns.dnssecalgs.rsa import PublicRSASHA256
+
 from designate_pool.errors import BadConfiguration, KeyUnavailable
 from designate_pool.logs import OutageLog
 from designate_pool.model import KeyRole, SigningKey, new_id
@@ -154,8 +157,9 @@ class KeyToken:
                    'private_template': {library.Attribute.SENSITIVE: True, library.Attribute.EXTRACTABLE: False}}
         if not curve:
             public, _ = session.generate_keypair(library.KeyType.RSA, keys.SHORTEST_RSA, **options)
-            return keys.rsa_public(*(int.from_bytes(public[attribute], 'big') for attribute in (
-                library.Attribute.PUBLIC_EXPONENT, library.Attribute.MODULUS)))
+            exponent, modulus = (int.from_bytes(public[attribute], 'big') for attribute in (
+                library.Attribute.PUBLIC_EXPONENT, library.Attribute.MODULUS))
+            return PublicRSASHA256(rsa.RSAPublicNumbers(exponent, modulus).public_key()).encode_key_bytes()
         public, _ = session.create_domain_parameters(library.KeyType[kind], {
             library.Attribute.EC_PARAMS: bytes.fromhex(curve)}, local=True).generate_keypair(**options)
         return bytes(public[library.Attribute.EC_POINT])[-keys.OCTETS[algorithm]:]

@@ -57,6 +57,14 @@ def flip(zone: SignedZone) -> None:
     zone.signed[signature._replace(wire=signature.wire[:-1] + bytes((signature.wire[-1] ^ 1,)))] = 1
 
 
+def lengthen(zone: SignedZone) -> None:
+    """The numbers of an ECDSA signature in 65 octets, where validators take 64 (RFC 6605 section 4)."""
+    signature = next(one for one in zone.signed if one.name == W5 and one.covered == 'A')
+    del zone.signed[signature]
+    wire = signature.wire[:-32] + b'\0' + signature.wire[-32:]
+    zone.signed[signature._replace(wire=wire)] = 1
+
+
 def remove_link(zone: SignedZone) -> None:
     without(zone, W5, 'NSEC')
     without(zone, W5, rtype='NSEC')
@@ -72,6 +80,7 @@ A = record('w5', 'A', '192.0.2.1')[3]
 GLUE = f'ns.sub.{APEX}'
 DEFECTS: dict[str, tuple[Callable[[SignedZone], object], str]] = {
     'bit flip': (flip, rf'^A of {W5}: the signature by the key \d+ is wrong'),
+    'a signature of another length': (lengthen, rf'^A of {W5}: the signature by the key \d+ is wrong'),
     'no signature': (lambda zone: without(zone, W5, 'A'), f'^A of {W5} is not signed'),
     'no NSEC': (remove_link, f'^{W5} has 0 records of NSEC'),
     'NSEC not signed': (lambda zone: without(zone, W5, 'NSEC'), f'^NSEC of {W5} is not signed'),
@@ -191,7 +200,7 @@ FAULTS: dict[str, tuple[Spoil, str]] = {
         done, lambda one: one.name == NEW and 'NSEC' in (one.type, one.covered), lambda one: []),
         f'{NEW} has 0 records'),
     'wrong next name': (lambda zone, done: linked_otherwise(done, NEW, nsec('w6', 1, 46, 47)),
-                        f'NSEC records from w4.{APEX} lead to w6.{APEX}, as none did before'),
+                        f'NSEC records lead to w6.{APEX}, as none did before'),
     'a name passed over': (lambda zone, done: linked_otherwise(done, f'w4.{APEX}', nsec('w5', 1, 46, 47)),
                            f'NSEC of w4.{APEX} passes over {NEW}'),
     'a type too many': (lambda zone, done: linked_otherwise(done, NEW, nsec('w5', 1, 16, 46, 47)),
