@@ -36,8 +36,8 @@ SIGNATURES_REFUSED = Counter('designate_pool_dnssec_refused', 'Changes of signed
                              'signatures did not verify, or a token did not sign.', _POOL)
 SIGNING_HELD = Gauge('designate_pool_dnssec_held', 'Zones whose signing is held until an operator resumes it, as after '
                      'the database was restored.', _POOL)
-ZONES_VERIFIED = Counter('designate_pool_dnssec_verified', 'Signed zones that were transferred from a server and '
-                         'verified whole, by result: valid, wrong, unknown (not transferred, or too large).',
+ZONES_VERIFIED = Counter('designate_pool_dnssec_verified', 'Signed zones that were verified whole, by result: '
+                         'valid, wrong, unknown (too large, or no time).',
                          ('pool', 'result'))
 
 # The pool manager, by what it does.

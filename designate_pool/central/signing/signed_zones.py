@@ -20,7 +20,6 @@ from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotSigned, Refused
 from designate_pool.model import (Context, Domain, Endpoint, KeyRole, KeyState, SigningKey, SigningState, ZoneSigning,
                                   new_id)
-from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.rules import Level, Rule, Violation
 from designate_pool.settings import CentralSettings, SigningPolicy
 from designate_pool.signing import canonical, key_states, keys, verifier
@@ -63,11 +62,7 @@ class SignedZones:
         """Read a zone as servers get it; the result tells what is wrong with its signatures, if it is signed here."""
         if not domain.is_signed:
             return list
-        pages = list(self._storage.stream(versions.permitted_pages, domain.id))
-        head = pages[0][0]
-        records = [(head.name, 'SOA', head.ttl, soa_rdata.encode(head)), *(
-            (name, rtype, head.ttl if ttl is None else ttl, wire)
-            for _, page in pages for name, rtype, ttl, wire in page)]
+        records = list(versions.whole_zone(self._storage.stream(versions.permitted_pages, domain.id)))
         now = int(self._storage.now().timestamp())
         return lambda: [Violation(_SIGNATURES, domain.name, 'RRSIG', 'records', why)
                         for why in verifier.verify_zone(records, now, 0)]

@@ -6,8 +6,9 @@ for the SOA and the keys of each zone (DNSSEC OK, RFC 4035 section 3.2.1), over 
 found is told and not repaired: see :mod:`designate_pool.protocol.zone_signatures`.
 
 Which DS records the servers of the parent have is noted for zones that the pool signs, whose keys wait for that; the
-parent is notified of what it is to have.  Of zones that the pool signs, some are transferred from a server in each
-round, and verified whole: all have their turn on all servers, and those that were not valid are verified each time.
+parent is notified of what it is to have.  Of zones that the pool signs, some are verified whole in each round, as
+servers may have them: all have their turn, and those that were not valid are verified each time.  That servers have
+exactly these records is left to the audit of contents.
 
 Findings of one zone and server stay until the server was asked again, and are told once.
 """
@@ -15,34 +16,33 @@ Findings of one zone and server stay until the server was asked again, and are t
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import dns.exception
-import dns.name
-import dns.rdatatype
 
 from designate_pool import metrics
-from designate_pool.backends.base import tcp_peer
 from designate_pool.deadline import Deadline, Turns
 from designate_pool.errors import BackendError, PoolError
-from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, ZoneRecord, new_id
+from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, new_id
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.verify import parent_servers
-from designate_pool.protocol import tsig, zone_signatures, zonemd
-from designate_pool.protocol.axfr_inbound import AxfrInbound, Patience, axfr_query, receive
+from designate_pool.protocol import tsig, zone_signatures
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.protocol.zone_signatures import ServedSignatures
 from designate_pool.signing import verifier
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings, gauges
 from designate_pool.storage.signing import zone_signing
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import versions
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -59,18 +59,7 @@ MOST_VERIFIED, VERIFY_SECONDS = 10, 60.0
 #: A zone with more records is not verified.
 MOST_RECORDS = 50_000
 #: What is found of these begins so.
-NOT_VALID = 'the zone that it serves is not valid: '
-
-
-class _Sample(NamedTuple):
-    """Zones that are being verified whole.
-
-    :ivar former: what was found before of zones that were not valid, by domain and server
-    :ivar verified: of each server, by id, what is wrong with each domain
-    """
-
-    former: Mapping[tuple[str, str], str]
-    verified: Mapping[str, concurrent.futures.Future[dict[str, list[str] | None]]]
+NOT_VALID = 'the zone is not valid: '
 
 
 class SignatureAudit:
@@ -121,7 +110,7 @@ class SignatureAudit:
         findings, checked, signed = list[AuditFinding](), set[tuple[str, str]](), set[str]()
         names_by_id = {domain_id: name for domain_id, name, is_known in domains if is_known}
         labels = {worker.server.id: worker.server.label for worker in workers}
-        sample = self._verify_some(audit, workers, names_by_id, now)
+        verified = self._threads.submit(self._verify_some, audit, names_by_id, now)
         ds_records = self._ds_of(list(names_by_id.values()))
         if ds_records:
             self._manager.storage.run(zone_signing.report_ds, {
@@ -146,8 +135,8 @@ class SignatureAudit:
                 findings += [AuditFinding(new_id(), now, audit.pool_id, KIND, domain_id, name, worker.server.id, label,
                                           what, audit_findings.UNTOUCHED) for what in wrong[label]]
         findings += [AuditFinding(new_id(), now, audit.pool_id, KIND, domain_id, names_by_id[domain_id], server_id,
-                                  labels[server_id], what, audit_findings.UNTOUCHED)
-                     for (domain_id, server_id), what in self._not_valid(sample).items()
+                                  label, what, audit_findings.UNTOUCHED)
+                     for domain_id, what in verified.result().items() for server_id, label in labels.items()
                      if (domain_id, server_id) in checked]
         new = self._manager.storage.run(audit_findings.replace_signatures, audit.pool_id, audit.after_id, last_id,
                                         checked, {domain_id for domain_id, _, _ in domains}, findings)
@@ -166,32 +155,23 @@ class SignatureAudit:
             return {}
         return self._ask_parents(names, lambda name: parent_servers.probe_ds(name, resolvers, servers))
 
-    def _verify_some(self, audit: Audit, workers: Sequence[ServerWorker], names: Mapping[str, str],
-                     now: datetime) -> _Sample:
-        """Begin to verify some zones of the page, *names* by id, each on one server."""
+    def _verify_some(self, audit: Audit, ids: Collection[str], now: datetime) -> dict[str, str]:
+        """Verify some zones of the page; by id, what is wrong with those that are not valid, or were not when they were
+        last verified."""
+        storage, settings = self._manager.storage, self._manager.settings
         # Those that are signed here alone: others may sign in ways that the verifier does not know.
-        ids = sorted(self._manager.storage.read(zone_signing.states_of, names)) if names else []
-        pairs = [(domain_id, worker.server.id) for worker in workers for domain_id in ids]
-        former = self._manager.storage.read(audit_findings.told_of_signatures, audit.pool_id, ids, NOT_VALID)
-        number = int(audit.started_at.timestamp() // self._manager.settings.signature_audit_interval)
-        chosen = {*_in_turn(pairs, number), *_in_turn(sorted(former.keys() & set(pairs)), number)}
-        by_server = {worker: {domain_id: names[domain_id] for domain_id in ids
-                              if (domain_id, worker.server.id) in chosen} for worker in workers}
-        return _Sample(former, {worker.server.id: self._threads.submit(
-            verify_each, worker.server, zones, int(now.timestamp()), VERIFY_SECONDS)
-            for worker, zones in by_server.items() if zones})
-
-    def _not_valid(self, sample: _Sample) -> dict[tuple[str, str], str]:
-        """What is wrong with zones that were verified, by domain and server, or was before with those that were not."""
-        wrong = dict(sample.former)
-        for server_id, future in sample.verified.items():
-            for domain_id, defects in future.result().items():
-                metrics.ZONES_VERIFIED.labels(self._manager.pool.name, 'unknown' if defects is None else
-                                              'wrong' if defects else 'valid').inc()
-                if defects is not None:
-                    wrong.pop((domain_id, server_id), None)
-                if defects:
-                    wrong[domain_id, server_id] = NOT_VALID + ' '.join(sorted(defects)[:3])
+        signed = sorted(storage.read(zone_signing.states_of, ids)) if ids else []
+        wrong = storage.read(audit_findings.told_of_signatures, audit.pool_id, signed, NOT_VALID) if signed else {}
+        number = int(audit.started_at.timestamp() // settings.signature_audit_interval)
+        deadline = Deadline(VERIFY_SECONDS)
+        for domain_id in dict.fromkeys([*_in_turn(sorted(wrong), number), *_in_turn(signed, number)]):
+            found = None if deadline.is_over else defects(storage, domain_id, int(now.timestamp()), deadline)
+            metrics.ZONES_VERIFIED.labels(self._manager.pool.name, 'unknown' if found is None else
+                                          'wrong' if found else 'valid').inc()
+            if found is not None:
+                wrong.pop(domain_id, None)
+            if found:
+                wrong[domain_id] = NOT_VALID + ' '.join(sorted(found)[:3])
         return wrong
 
     def _notify_parents(self, names: Mapping[str, str]) -> None:
@@ -229,43 +209,29 @@ class SignatureAudit:
             gauge.set(min(rounds.values(), default=float('inf')))
 
 
-def _in_turn(pairs: Sequence[tuple[str, str]], number: int) -> Sequence[tuple[str, str]]:
-    """Those of *pairs* whose turn it is in the round of this number; each has its turn in some round."""
-    start = number * MOST_VERIFIED % len(pairs) if pairs else 0
-    return [*pairs[start:], *pairs[:start]][:MOST_VERIFIED]
+def _in_turn(ids: Sequence[str], number: int) -> Sequence[str]:
+    """Those of *ids* whose turn it is in the round of this number; each has its turn in some round."""
+    start = number * MOST_VERIFIED % len(ids) if ids else 0
+    return [*ids[start:], *ids[:start]][:MOST_VERIFIED]
 
 
-def verify_each(server: Server, names: Mapping[str, str], now: int, seconds: float) -> dict[str, list[str] | None]:
-    """What is wrong with each of these zones, by id, on *server* (see :func:`defects`), in so many seconds for all."""
-    deadline = Deadline(seconds)
-    return {domain_id: None if deadline.is_over else defects(server, name, now, deadline)
-            for domain_id, name in names.items()}
+def defects(storage: Storage, domain_id: str, now: int, deadline: Deadline) -> list[str] | None:
+    """What is wrong with a zone as servers may have it, one sentence each; *now* is in seconds since the epoch.
 
-
-def defects(server: Server, name: str, now: int, deadline: Deadline) -> list[str] | None:
-    """What is wrong with a zone on *server*, one sentence each; *now* is in seconds since the epoch.
-
-    None if it is not transferred in time, is not signed there, or has too many records.
+    None if it is not verified in time, is not signed, or has too many records.
     """
-    records: list[ZoneRecord] = []
-
-    def add(owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int, names: dict[int, bytes]) -> None:
-        records.append((dns.name.from_wire(owner, 0)[0].to_text(), dns.rdatatype.to_text(dns.rdatatype.RdataType.make(
-            rtype)), ttl, zonemd.canonical(rtype, message, start, end, names)))
-
     def between(items: Iterable[Any]) -> Iterator[Any]:
         for item in Turns().between(items):
             deadline.left()
             yield item
 
     try:
-        incoming = AxfrInbound(axfr_query(name), add)
-        refusal = receive(tcp_peer(server), incoming, Patience(server.call_timeout, deadline),
-                          lambda octets: len(records) > MOST_RECORDS)
-        if refusal is not None or not incoming.ended or not any(rtype == 'DNSKEY' for _, rtype, _, _ in records):
+        with contextlib.closing(storage.stream(versions.permitted_pages, domain_id)) as pages:
+            records = list(itertools.islice(between(versions.whole_zone(pages)), MOST_RECORDS + 1))
+        if len(records) > MOST_RECORDS or not any(rtype == 'DNSKEY' for _, rtype, _, _ in records):
             return None
         return verifier.verify_zone(records, now, 0, between)
-    except (BackendError, OSError):
+    except TimeoutError:
         return None
     except (dns.exception.DNSException, IndexError, ValueError):
         return ['It has malformed records.']

@@ -71,10 +71,10 @@ def replace_signatures(tx: Tx, pool_id: str, after_id: str, last_id: str, checke
     return new
 
 
-def told_of_signatures(tx: Tx, pool_id: str, domain_ids: Iterable[str], beginning: str) -> dict[tuple[str, str], str]:
-    """What was found about the signatures of these domains that begins so: by domain id and server id."""
-    return {(domain_id, server_id): what for part in chunks(domain_ids) for domain_id, server_id, what in tx.execute(
-        sa.select(TABLE.c.domain_id, TABLE.c.server_id, TABLE.c.what).where(
+def told_of_signatures(tx: Tx, pool_id: str, domain_ids: Iterable[str], beginning: str) -> dict[str, str]:
+    """What was found about the signatures of these domains that begins so, by domain id."""
+    return {domain_id: what for part in chunks(domain_ids) for domain_id, what in tx.execute(
+        sa.select(TABLE.c.domain_id, TABLE.c.what).where(
             TABLE.c.pool_id == pool_id, TABLE.c.kind == AuditKind.SIGNATURES, TABLE.c.domain_id.in_(part),
             TABLE.c.what.startswith(beginning, autoescape=True))).tuples()}
 

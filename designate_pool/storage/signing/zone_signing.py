@@ -1,7 +1,7 @@
 """The keys of zones, and how far their signing has come: rows of ``zone_keys`` and ``zone_signing``.
 
 Private keys are stored as texts that the caller has encrypted.  Whoever writes has locked the domain, except for
-claims and for what was seen at the parent.
+claims.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, count
 from designate_pool.storage.sql.schema import ALIVE, domains, pools, signed_records, zone_keys, zone_signing
 from designate_pool.storage.sql.secrets import SecretCipher
+from designate_pool.storage.zones import domains as domain_store
 
 TABLE = zone_signing
 _LONGEST = 1024
@@ -82,14 +83,20 @@ def report_ds(tx: Tx, seen: Mapping[str, Mapping[str, Sequence[str] | None]], no
     :param seen: by domain id, of those that may be signed: by server; None for one that did not answer, of which stays
         what it had, or what a user has said
     """
-    for domain_id, state in states_of(tx, seen).items():
+    def new(state: ZoneSigning) -> dict[str, tuple[str, Sequence[str] | None]] | None:
         former = {server: ds for server, (_, ds) in state.ds_seen.items()}
         confirmed = next((ds for server, ds in former.items() if server.startswith(CONFIRMED)), None)
-        new = {server: former.get(server, confirmed) if ds is None else ds for server, ds in seen[domain_id].items()}
-        if former != new and not is_forced(state):
+        now_seen = {server: former.get(server, confirmed) if ds is None else ds
+                    for server, ds in seen[state.domain_id].items()}
+        return None if now_seen == former or is_forced(state) else {
+            server: (now.isoformat(), ds) for server, ds in now_seen.items()}
+
+    ids = [domain_id for domain_id, state in states_of(tx, seen).items() if new(state) is not None]
+    domain_store.lock_many(tx, ids)  # or a step of their keys that is under way would write what it had read
+    for domain_id, state in states_of(tx, ids).items():
+        if (ds_seen := new(state)) is not None:
             tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == domain_id).values(
-                ds_seen={server: (now.isoformat(), ds) for server, ds in new.items()}, next_event_at=now,
-                updated_at=now))
+                ds_seen=ds_seen, next_event_at=now, updated_at=now))
 
 
 def schedule(tx: Tx, domain_ids: Iterable[str], at: datetime) -> None:

@@ -351,6 +351,15 @@ def permitted_pages(tx: Tx, domain_id: str, ahead: Ahead = iter, stage: int = LA
         yield head, ()
 
 
+def whole_zone(pages: Iterable[tuple[ZoneHead, Sequence[ZoneRecord]]]) -> Iterator[ZoneRecord]:
+    """The records of :func:`permitted_pages`, the SOA first, each with its TTL."""
+    for number, (head, page) in enumerate(pages):
+        if not number:
+            yield head.name, 'SOA', head.ttl, soa_rdata.encode(head)
+        for name, rtype, ttl, wire in page:
+            yield name, rtype, head.ttl if ttl is None else ttl, wire
+
+
 def permitted_texts(tx: Tx, domain_id: str,
                     stage: int = LAST_STAGE) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
     """The head, and name, type, TTL (None for the zone's) and data of every record but the SOA, of the version that

@@ -10,7 +10,7 @@ import random
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import dns.rdata
@@ -22,20 +22,20 @@ from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.central.signing import key_events, parent_ds, zone_signer
-from designate_pool.deadline import Turns
+from designate_pool.deadline import Deadline, Turns
 from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Endpoint, KeyRole, Outcome, Pool, Report,
                                   Server, SignedDifference, SigningKey, SigningState, Status, ZoneRecord)
+from designate_pool.pool_manager.periodic import signature_audit
 from designate_pool.pool_manager.server_registry import write_servers
-from designate_pool.protocol import soa_rdata
 from designate_pool.settings import CentralSettings, SigningPolicy
 from designate_pool.signing import canonical, chain, keys, signer, verifier
 from designate_pool.signing.signed_records import KeySet, Validity
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql import schema
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.sql.secrets import MARK
-from designate_pool.storage.zones import versions
+from designate_pool.storage.zones import domains, versions
 from testing.databases import count_statements
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, refused, started, succeed
 from tests.unit.signing.zones import said_by
@@ -58,11 +58,7 @@ def central(database: Storage, caller: Caller, clock: Clock) -> Iterator[Central
 
 def published(database: Storage, domain: Domain, stage: int = LAST_STAGE) -> list[ZoneRecord]:
     """All records that servers get, of a stage in a staged release, with the SOA."""
-    pages = list(database.stream(versions.permitted_pages, domain.id, iter, stage))
-    head = pages[0][0]
-    soa = (head.name, 'SOA', head.ttl, soa_rdata.encode(head))
-    return [soa, *((name, rtype, head.ttl if ttl is None else ttl, wire)
-                   for _, page in pages for name, rtype, ttl, wire in page)]
+    return list(versions.whole_zone(database.stream(versions.permitted_pages, domain.id, iter, stage)))
 
 
 def check(database: Storage, clock: Clock, domain: Domain, stage: int = LAST_STAGE) -> list[ZoneRecord]:
@@ -368,6 +364,25 @@ def test_the_validation_of_a_zone_verifies_its_signatures(central: Central, data
     clock.now += 22 * 86400  # nobody has renewed them
     found = [found for found in central.validate_domain(RED, domain.id) if found.rule.id == 'signatures']
     assert found and 'www.example.com.' in ' '.join(violation.why for violation in found)
+
+
+def test_the_audit_verifies_a_zone_as_servers_get_it(central: Central, database: Storage, clock: Clock,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']), who=RED)
+
+    def found(seconds: float = 60.0) -> list[str] | None:
+        return signature_audit.defects(database, domain.id, int(clock.now), Deadline(seconds))
+
+    assert found() is None
+    central.dnssec.enable(RED, domain.id)
+    assert found() == []
+    assert found(0) is None
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(schema.records).where(schema.records.c.wire == bytes((192, 0, 2, 1))).values(
+            wire=bytes((192, 0, 2, 66))))
+    assert (found() or [''])[0].startswith('A of www.example.com.: the signature by the key')
+    monkeypatch.setattr(signature_audit, 'MOST_RECORDS', 5)
+    assert found() is None
 
 
 def test_a_signed_zone_is_released_in_stages_and_valid_on_the_servers_of_each(central: Central, database: Storage,
@@ -830,6 +845,32 @@ def test_what_a_user_has_said_of_a_server_of_the_parent_that_does_not_answer_sta
     for _ in range(3):
         report()
     assert not central.get_domain(RED, domain.id).is_signed
+
+
+@pytest.mark.all_databases
+def test_what_the_parent_has_is_not_forgotten_by_a_step_that_was_under_way(central: Central, database: Storage,
+                                                                           clock: Clock) -> None:
+    domain = secured(central, clock)
+    seen = {'192.0.2.53:53': list[str]()}
+
+    def step(tx: Tx) -> None:
+        """As one of Central, which writes all of the state that it has read."""
+        domains.lock_many(tx, [domain.id])
+        state = zone_signing.state_of(tx, domain.id)
+        assert state is not None
+        if tx.dialect.name != 'sqlite':  # where a transaction begins when no other one writes
+            reported.append(others.submit(database.run, zone_signing.report_ds, {domain.id: seen}, clock.moment()))
+            wait(reported, 1)
+        zone_signing.save_state(tx, state, clock.moment())
+
+    with ThreadPoolExecutor(1) as others:
+        reported: list[Future[None]] = []
+        database.run(step)
+        for one in reported:
+            one.result()
+    state = database.read(zone_signing.state_of, domain.id)
+    assert state is not None
+    assert not reported or {server: list(ds or ()) for server, (_, ds) in state.ds_seen.items()} == seen
 
 
 @pytest.mark.parametrize('policy', POLICIES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import shutil
+import socket
 import sqlite3
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +13,6 @@ import dns.message
 import pytest
 
 from testing.bind import Named
-from testing.pdns import PowerDns
 from testing.processes import wait_until
 from tests.fixtures.answering import Scripted
 from tests.fixtures.mixed import Mixed, signing
@@ -71,12 +71,14 @@ def test_keys_wait_for_what_the_servers_of_the_parent_have(parent: Parent, tmp_p
         before = len(parent.notified.notifies())
         pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
         assert len(parent.notified.notifies()) == before  # it has nothing to change any more
-        finding, = wait_until(lambda: falsify(pool.servers['pdns']) and pool.stack.request(
-            'GET', f'/v2/zones/{zone.id}/explain', 200)['findings'], 'the audit finds it', 60)
-        assert finding['server_name'].startswith('pdns')
-        assert finding['found'].startswith(f'the zone that it serves is not valid: A of www.{NAME}')
-        for server in pool.stack.servers_state().values():
-            pool.stack.command('server', 'resync', server['name'], '--contents', '--fix')
+        wait_until(lambda: {key['state'] for key in zone.ask('GET', status=200)['keys']} == {'active'},
+                   'no version is due', 60)
+        falsify(tmp_path / 'pool.sqlite', '192.0.2.1', '192.0.2.66')
+        findings = wait_until(lambda: pool.stack.request('GET', f'/v2/zones/{zone.id}/explain', 200)['findings'],
+                              'the audit finds it', 60)
+        assert len(findings) == 4
+        assert {found['found'].startswith(f'the zone is not valid: A of www.{NAME}') for found in findings} == {True}
+        falsify(tmp_path / 'pool.sqlite', '192.0.2.66', '192.0.2.1')
         pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
         lose_the_database(pool, zone, parent, tmp_path)
         zone.ask('DELETE')
@@ -87,11 +89,11 @@ def test_keys_wait_for_what_the_servers_of_the_parent_have(parent: Parent, tmp_p
         pool.stack.must_be_sound()
 
 
-def falsify(server: PowerDns) -> bool:
-    """Give an address in its database another value; the next version, whenever that comes, has the right one again."""
-    with contextlib.closing(sqlite3.connect(server.database, timeout=10)) as database, database:
-        return database.execute('UPDATE records SET content = ? WHERE name = ? AND type = ?', (
-            '192.0.2.66', f'www.{NAME}'.rstrip('.'), 'A')).rowcount == 1
+def falsify(database: pathlib.Path, former: str, address: str) -> None:
+    """Give an address in the database another value, which no server has."""
+    with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection, connection:
+        assert connection.execute('UPDATE records SET wire = ? WHERE wire = ?', (
+            socket.inet_aton(address), socket.inet_aton(former))).rowcount
 
 
 def lose_the_database(pool: Mixed, zone: SignedZone, parent: Parent, folder: pathlib.Path) -> None:
