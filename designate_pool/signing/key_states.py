@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from designate_pool import serial
 from designate_pool.model import KeyRole, KeyState, SigningKey, SigningState
+from designate_pool.serial import at_least
 from designate_pool.settings import SigningPolicy
 from designate_pool.signing import keys as key_records
 
@@ -52,6 +52,21 @@ class KeyFacts(NamedTuple):
     is_leaving: bool = False
     is_forced: bool = False
 
+    @property
+    def current(self) -> set[str]:
+        """The servers that serve the version, or a newer one."""
+        return {name for name, served in self.servers.items() if served is not None and at_least(served, self.serial)}
+
+    @property
+    def behind(self) -> list[str]:
+        """The servers that are waited for."""
+        return sorted(self.servers.keys() - self.current - {*self.skipped})
+
+    @property
+    def parents(self) -> dict[str, Collection[str] | None]:
+        """As :attr:`ds`, without servers that are not waited for."""
+        return {name: records for name, records in self.ds.items() if name not in self.skipped}
+
 
 class KeyStep(NamedTuple):
     """What is next in the life of a key.
@@ -60,7 +75,6 @@ class KeyStep(NamedTuple):
     :ivar former: the key as it is; None for one that is to be made
     :ivar key: the key as it will be, with another state, or with only the time of its next one; None for one that stays
         as it is, or is to be made
-    :ivar is_due: whether that is to be done now
     :ivar at: when it will be, as far as that is known; None when it is not
     :ivar waits_for: what it waits for; empty when nothing but time, or nothing
     """
@@ -68,9 +82,13 @@ class KeyStep(NamedTuple):
     role: KeyRole
     former: SigningKey | None
     key: SigningKey | None
-    is_due: bool
     at: datetime | None = None
     waits_for: str = ''
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something is to be done now."""
+        return self.former is None or self.key is not None
 
     @property
     def since(self) -> datetime | None:
@@ -115,9 +133,6 @@ def zone_state(keys: Iterable[SigningKey], is_leaving: bool,
 class _Plan:
     def __init__(self, keys: Sequence[SigningKey], policy: SigningPolicy, facts: KeyFacts, now: datetime) -> None:
         self.keys, self.policy, self.facts, self.time = keys, policy, facts, now
-        self.behind = ', '.join(sorted(
-            name for name, served in facts.servers.items() if name not in facts.skipped
-            and (served is None or not serial.at_least(served, facts.serial))))
 
     def steps(self) -> Iterator[KeyStep]:
         if self.facts.is_leaving:
@@ -126,20 +141,20 @@ class _Plan:
         for key in self.keys:
             if key.remove_at is not None and key.state in key_records.IN_ZONE - {KeyState.RETIRING}:
                 # Signing was to end, and goes on.
-                yield KeyStep(key.role, key, dataclasses.replace(key, remove_at=None), True, self.time)
+                yield self._step(key, self.time, remove_at=None)
             elif key.state in _STEPS:
                 yield from _STEPS[key.state](self, key)
         present = {key.role for key in self.keys if key.state not in (KeyState.RETIRING, KeyState.REMOVED)}
         for role in roles_of(self.keys, self.policy):
             if role not in present:
-                yield KeyStep(role, None, None, True, self.time)
+                yield KeyStep(role, None, None, self.time)
 
     def made(self, key: SigningKey) -> Iterator[KeyStep]:
         """The first keys sign at once: caches have nothing of the zone that would need another one."""
         if not any(other.state in key_records.IN_ZONE for other in self.keys):
             yield self._become(key, _first_state(key), publish_at=self.time)
         elif rolling := self._of_role(key, *_ROLLING):
-            yield self._wait(key, f'the rollover of the key {rolling[0].tag}')
+            yield self._step(key, None, f'the rollover of the key {rolling[0].tag}')
         else:
             yield self._become(key, KeyState.PUBLISHED)
 
@@ -154,10 +169,10 @@ class _Plan:
         if key.role == KeyRole.ZSK:
             yield from self._activate(key)
             return
-        lacking = sorted(name for name, records in self.facts.ds.items() if name not in self.facts.skipped
-                         and (records is None or self._has_no_ds(key, records)))
+        lacking = sorted(name for name, records in self.facts.parents.items()
+                         if records is None or self._has_no_ds(key, records))
         if lacking or not self.facts.ds:
-            yield self._wait(key, f'the DS of the key {key.tag} at {", ".join(lacking) or "the parent"}')
+            yield self._step(key, None, f'the DS of the key {key.tag} at {", ".join(lacking) or "the parent"}')
         else:
             yield self._become(key, KeyState.DS_SEEN, active_at=self.time + timedelta(
                 seconds=self._longest(DS_TTL, self.policy.parent_ds_ttl, self.keys)))
@@ -166,8 +181,7 @@ class _Plan:
         return key_records.ds_texts(self.facts.apex, key.public).isdisjoint(map(str.lower, records))
 
     def ds_seen(self, key: SigningKey) -> Iterator[KeyStep]:
-        if any(records is not None and self._has_no_ds(key, records) for name, records in self.facts.ds.items()
-               if name not in self.facts.skipped):
+        if any(records is not None and self._has_no_ds(key, records) for records in self.facts.parents.values()):
             yield self._become(key, KeyState.READY)
         else:
             seconds = self._longest(DS_TTL, self.policy.parent_ds_ttl, self.keys) if key.active_at else 0
@@ -179,10 +193,9 @@ class _Plan:
         lifetime = self.policy.zsk_lifetime if key.role == KeyRole.ZSK else self.policy.ksk_lifetime
         since = key.active_at and min(key.active_at, self.time)
         end = since + timedelta(seconds=lifetime) if lifetime and since else None
-        corrected = None if since == key.active_at else dataclasses.replace(key, active_at=since)
-        yield KeyStep(key.role, key, corrected, corrected is not None, end)
+        yield self._step(key, end, **({} if since == key.active_at else {'active_at': since}))
         if end is not None and end <= self.time and not self._of_role(key, KeyState.MADE, *_ROLLING):
-            yield KeyStep(key.role, None, None, True, self.time)
+            yield KeyStep(key.role, None, None, self.time)
 
     def retiring(self, key: SigningKey) -> Iterator[KeyStep]:
         if key.role == KeyRole.KSK:
@@ -205,8 +218,8 @@ class _Plan:
                        key=lambda key: key.state == KeyState.RETIRING)
         was_offered = any(key.role != KeyRole.ZSK and key.state not in (KeyState.MADE, KeyState.PUBLISHED)
                           for key in every)
-        present = sorted(name for name, records in self.facts.ds.items() if name not in self.facts.skipped
-                         and (records or records is None and was_offered))
+        present = sorted(name for name, records in self.facts.parents.items()
+                         if records or records is None and was_offered)
         why = ''
         if present or was_offered and not self.facts.ds:
             why = f'the DS to be gone at {", ".join(present) or "the parent"}'
@@ -217,42 +230,35 @@ class _Plan:
             if step.key is not None and step.key.state == KeyState.REMOVED:
                 yield self._become(key, KeyState.REMOVED)
             else:
-                yield step if not number else step._replace(role=key.role, former=key, key=None, is_due=False)
+                yield step if not number else self._step(key, step.at, step.waits_for)
 
     def _after_caches(self, key: SigningKey, state: KeyState, ttl: int, why: str) -> KeyStep:
         """The step to *state* when all servers have had the zone as it is now for so long that caches have it too."""
-        if self.behind and not why:
-            why = f'{self.behind} to serve serial {self.facts.serial}'
+        if self.facts.behind and not why:
+            why = f'{", ".join(self.facts.behind)} to serve serial {self.facts.serial}'
         return self._after(key, state, self.policy.propagation_delay + ttl, why)
 
     def _after(self, key: SigningKey, state: KeyState, seconds: int, why: str) -> KeyStep:
         """The step to *state*, so many *seconds* after there was first no reason *why* not."""
         field = _OWN_TIMES[state]
         at: datetime | None = getattr(key, field)
-        changes: dict[str, Any] = {field: None}
-        if why and at is not None:  # what was waited for has gone again
-            return KeyStep(key.role, key, dataclasses.replace(key, **changes), True, None, why)
-        if why:
-            return self._wait(key, why)
-        if at is not None and at > self.time + timedelta(seconds=seconds):
-            at = None  # it was written when the clock was ahead
-        if at is None and seconds:
-            at = self.time + timedelta(seconds=seconds)
-            changes[field] = at
-            return KeyStep(key.role, key, dataclasses.replace(key, **changes), True, at)
-        return self._become(key, state) if at is None or at <= self.time or not seconds \
-            else KeyStep(key.role, key, None, False, at)
+        if why:  # again, if there is a time
+            return self._step(key, None, why, **({} if at is None else {field: None}))
+        latest = self.time + timedelta(seconds=seconds)
+        if seconds and (at is None or at > latest):  # that one was written when the clock was ahead
+            return self._step(key, latest, **{field: latest})
+        return self._become(key, state) if not seconds or at is None or at <= self.time else self._step(key, at)
 
     def _longest(self, what: str, now: int, zone_keys: Iterable[SigningKey]) -> int:
         """The greatest TTL that caches may have, as it is *now* or was while one of these keys was in use."""
         return max([now, *(key.longest_ttls.get(what, 0) for key in zone_keys)])
 
     def _become(self, key: SigningKey, state: KeyState, **times: datetime) -> KeyStep:
-        changes: dict[str, Any] = {**times, _OWN_TIMES[state]: self.time}
-        return KeyStep(key.role, key, dataclasses.replace(key, state=state, **changes), True, self.time)
+        return self._step(key, self.time, state=state, **{**times, _OWN_TIMES[state]: self.time})
 
-    def _wait(self, key: SigningKey, why: str) -> KeyStep:
-        return KeyStep(key.role, key, None, False, None, why)
+    def _step(self, key: SigningKey, at: datetime | None, why: str = '', /, **changes: Any) -> KeyStep:
+        """The next step of a key: *changes* of it now, or none."""
+        return KeyStep(key.role, key, dataclasses.replace(key, **changes) if changes else None, at, why)
 
     def _of_role(self, key: SigningKey, *states: KeyState) -> list[SigningKey]:
         """The other keys of the same role in *states*."""

@@ -23,7 +23,6 @@ from designate_pool.central.signing.parent_ds import OwnParent
 from designate_pool.central.signing.zone_signer import SignedZone, ZoneSigner, last_expiry
 from designate_pool.errors import PoolError
 from designate_pool.model import ChangeKind, Context, Domain, KeyRole, KeyState, SigningState, new_id, permitted
-from designate_pool.serial import at_least
 from designate_pool.signing import key_states, keys
 from designate_pool.signing.key_states import KeyFacts, KeyStep
 from designate_pool.storage.signing import signed_records, zone_signing
@@ -237,7 +236,7 @@ class KeyEvents:
         state = dataclasses.replace(state, state=stage, since=state.since if stage is state.state else now,
                                     why='; '.join(dict.fromkeys(waits)) or None,
                                     skipped={server: why for server, why in state.skipped.items()
-                                             if not _serves(facts, server)})
+                                             if server not in facts.current})
         if writes:
             zone_signing.save_state(tx, state, now)  # the signer reads it
             new, = self._write(tx, [domain], is_signed, now)
@@ -361,12 +360,6 @@ def _is_due(at: datetime | None, now: datetime) -> bool:
     return at is not None and at <= now
 
 
-def _serves(facts: KeyFacts, server: str) -> bool:
-    """Whether a server of the pool serves the version that key events wait for."""
-    served = facts.servers.get(server)
-    return served is not None and at_least(served, facts.serial)
-
-
 def _next(steps: Sequence[KeyStep], facts: KeyFacts, parent: OwnParent, goes_on: bool,
           now: datetime) -> datetime | None:
     """When to look again; None for no reason to."""
@@ -374,8 +367,7 @@ def _next(steps: Sequence[KeyStep], facts: KeyFacts, parent: OwnParent, goes_on:
         return now
     waited_for = []
     if any(step.waits_for for step in steps):  # what the parent has is reported
-        is_behind = any(server not in facts.skipped and not _serves(facts, server) for server in facts.servers) or any(
-            server not in facts.skipped and ds is None for server, ds in parent.ds.items())
+        is_behind = facts.behind or any(server not in facts.skipped and ds is None for server, ds in parent.ds.items())
         waited_for.append(now + (LOOK if is_behind else LOOK_AGAIN))
     return min([*waited_for, *(step.at for step in steps if step.at is not None and step.at > now)], default=None)
 

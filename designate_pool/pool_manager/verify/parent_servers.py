@@ -6,7 +6,9 @@ All are asked, and not a resolver: a key may sign alone only when no resolver ca
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Mapping, Sequence
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import dns.exception
@@ -20,12 +22,15 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.resolver
 
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError
 from designate_pool.model import Endpoint
 from designate_pool.protocol.tcp_client import TcpPeer
 
-#: Servers that are asked at the same time.
-_AT_ONCE = 16
+#: Servers that are asked at the same time, and that a parent has at most.
+_AT_ONCE, MOST_SERVERS = 16, 100
+#: Seconds for finding them: who runs the parent decides how many there are, and how fast their names are told.
+MOST_SECONDS = 30.0
 #: The scheme of DSYNC records by which NOTIFY is sent.
 _NOTIFY = 1
 
@@ -39,7 +44,8 @@ def probe_ds(zone: str, resolvers: Sequence[Endpoint] = (), parents: Sequence[En
     :param port: at which the servers listen that the resolvers tell
     :raises BackendError: when no server of the parent can be found
     """
-    servers = list(parents) or _parent_servers(dns.name.from_text(zone), resolvers, seconds, port)
+    servers = list(parents) or _endpoints(zone, resolvers, seconds, lambda name, parent, resolver: (
+        (rdata.target, port) for rdata in resolver.resolve(parent, dns.rdatatype.NS)))
     with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as executor:
         return dict(zip(servers, executor.map(lambda server: _ds_at(server, zone, seconds), servers)))
 
@@ -52,21 +58,20 @@ def notify_parent(zone: str, resolvers: Sequence[Endpoint], seconds: float = 5.0
     :returns: who was told, and answered that without an error
     :raises BackendError: when the resolvers do not tell
     """
-    name = dns.name.from_text(zone)
-    try:
-        resolver = _resolver(resolvers, seconds)
-        parent = dns.resolver.zone_for_name(name.parent(), resolver=resolver)
-        targets = {Endpoint(address, rdata.port): None for rdata in _dsync(name, parent, resolver)
-                   for address in resolver.resolve_name(rdata.target, lifetime=seconds).addresses()}
-    except (dns.exception.DNSException, OSError) as error:
-        raise BackendError(why=f'whom to notify of the CDS of {zone} cannot be found: {error}') from error
-    return [target for target in targets if _is_told(target, zone, seconds)]
+    targets = _endpoints(zone, resolvers, seconds, lambda name, parent, resolver: (
+        (rdata.target, rdata.port) for rdata in _dsync(name, parent, resolver)))
+    with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as executor:
+        are_told = executor.map(lambda target: _is_told(target, zone, seconds), targets)
+        return list(itertools.compress(targets, are_told))
 
 
 def _dsync(zone: dns.name.Name, parent: dns.name.Name, resolver: dns.resolver.Resolver) -> list[Any]:
     """The DSYNC records for CDS, of the zone or else of all below the parent (RFC 9859 section 4.1)."""
     below = dns.name.from_text('_dsync', parent)
-    for name in (zone.relativize(parent) + below, below):
+    names = [below]
+    with contextlib.suppress(dns.name.NameTooLong):
+        names.insert(0, zone.relativize(parent) + below)
+    for name in names:
         try:
             answer = resolver.resolve(name, dns.rdatatype.DSYNC, raise_on_no_answer=False)
         except dns.resolver.NXDOMAIN:
@@ -87,24 +92,25 @@ def _is_told(target: Endpoint, zone: str, seconds: float) -> bool:
         return False
 
 
-def _resolver(resolvers: Sequence[Endpoint], seconds: float) -> dns.resolver.Resolver:
-    resolver = dns.resolver.Resolver(configure=not resolvers)
-    if resolvers:
-        resolver.nameservers = [dns.nameserver.Do53Nameserver(endpoint.host, endpoint.port) for endpoint in resolvers]
-    resolver.lifetime = seconds
-    return resolver
-
-
-def _parent_servers(zone: dns.name.Name, resolvers: Sequence[Endpoint], seconds: float, port: int) -> list[Endpoint]:
+def _endpoints(zone: str, resolvers: Sequence[Endpoint], seconds: float, find: Callable[
+        [dns.name.Name, dns.name.Name, dns.resolver.Resolver], Iterable[tuple[dns.name.Name, int]]]) -> list[Endpoint]:
+    """The addresses of servers, each once, whose names and ports *find* tells of a zone and its parent."""
+    deadline = Deadline(MOST_SECONDS)
     try:
-        resolver = _resolver(resolvers, seconds)
-        parent = dns.resolver.zone_for_name(zone.parent(), resolver=resolver)
-        names = [rdata.target for rdata in resolver.resolve(parent, dns.rdatatype.NS)]
-        servers = {Endpoint(address, port): None for name in names
-                   for address in resolver.resolve_name(name, lifetime=seconds).addresses()}
+        name, resolver = dns.name.from_text(zone), dns.resolver.Resolver(configure=not resolvers)
+        if resolvers:
+            resolver.nameservers = [dns.nameserver.Do53Nameserver(one.host, one.port) for one in resolvers]
+        resolver.lifetime = seconds
+        parent = dns.resolver.zone_for_name(name.parent(), resolver=resolver)
+        servers = list(dict.fromkeys(
+            Endpoint(address, port) for target, port in find(name, parent, resolver)
+            for address in resolver.resolve_name(target, lifetime=min(seconds, deadline.left())).addresses()))
     except (dns.exception.DNSException, OSError) as error:
-        raise BackendError(why=f'the servers of the parent of {zone} cannot be found: {error}') from error
-    return list(servers)
+        why = 'it takes too long' if isinstance(error, TimeoutError) else error
+        raise BackendError(why=f'the servers of the parent of {zone} cannot be found: {why}') from error
+    if len(servers) > MOST_SERVERS:
+        raise BackendError(why=f'the parent of {zone} has {len(servers)} servers, more than {MOST_SERVERS}')
+    return servers
 
 
 def _ds_at(server: Endpoint, zone: str, seconds: float) -> list[str] | None:

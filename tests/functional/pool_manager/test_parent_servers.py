@@ -13,6 +13,7 @@ import pytest
 
 from designate_pool.errors import BackendError
 from designate_pool.model import Endpoint
+from designate_pool.pool_manager.verify import parent_servers
 from designate_pool.pool_manager.verify.parent_servers import notify_parent, probe_ds
 from testing.bind import Named
 from testing.processes import free_port
@@ -71,18 +72,32 @@ def test_a_parent_that_cannot_be_found_is_told(parents: tuple[Parent, Parent]) -
         probe_ds('signed.example.org.', resolvers=[endpoint(parents[0])], seconds=1)
 
 
+@pytest.mark.parametrize(('limit', 'value', 'why'), [
+    ('MOST_SERVERS', 1, 'has 2 servers, more than 1'), ('MOST_SECONDS', 0, 'takes too long')])
+def test_a_parent_takes_only_so_much_time(parents: tuple[Parent, Parent], monkeypatch: pytest.MonkeyPatch, limit: str,
+                                          value: float, why: str) -> None:
+    one, two = parents
+    monkeypatch.setattr(parent_servers, limit, value)
+    with pytest.raises(BackendError, match=why):
+        probe_ds('signed.example.com.', resolvers=[endpoint(two)], port=one.port)
+
+
 def dsync(port: int, target: str) -> str:
     """A DSYNC record for CDS (RFC 9859 section 2.1), which BIND does not know by name."""
     wire = b'\0\x3b\1' + port.to_bytes(2, 'big') + dns.name.from_text(target).to_digestable()
     return f'300 IN TYPE66 \\# {len(wire)} {wire.hex()}\n'
 
 
-@pytest.mark.parametrize(('owner', 'rcode', 'is_told'), [
-    ('signed._dsync', dns.rcode.NOERROR, True), ('_dsync', dns.rcode.NOERROR, True),
-    ('_dsync', dns.rcode.REFUSED, False),
-    ('plain._dsync', dns.rcode.NOERROR, None)])
-def test_those_whom_the_parent_names_are_notified_of_cds(tmp_path: pathlib.Path, owner: str, rcode: dns.rcode.Rcode,
-                                                         is_told: bool | None) -> None:
+#: Of 250 octets, so that there is no such name at _dsync below the parent.
+LONG = '.'.join(63 * letter for letter in 'abc') + '.' + 44 * 'd'
+
+
+@pytest.mark.parametrize(('name', 'owner', 'rcode', 'is_told'), [
+    ('signed', 'signed._dsync', dns.rcode.NOERROR, True), ('signed', '_dsync', dns.rcode.NOERROR, True),
+    ('signed', '_dsync', dns.rcode.REFUSED, False), (LONG, '_dsync', dns.rcode.NOERROR, True),
+    ('signed', 'plain._dsync', dns.rcode.NOERROR, None)])
+def test_those_whom_the_parent_names_are_notified_of_cds(tmp_path: pathlib.Path, name: str, owner: str,
+                                                         rcode: dns.rcode.Rcode, is_told: bool | None) -> None:
     def reply(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
         answer = dns.message.make_response(query)
         answer.set_rcode(rcode)
@@ -93,8 +108,8 @@ def test_those_whom_the_parent_names_are_notified_of_cds(tmp_path: pathlib.Path,
     with (tmp_path / 'parent.zone').open('a') as zone:
         zone.write(f'{owner} {dsync(target.port, "ns1.example.com.")}')
     with parent:
-        told = notify_parent('signed.example.com.', [endpoint(parent)])
+        told = notify_parent(f'{name}.example.com.', [endpoint(parent)])
     target.close()
     assert told == ([Endpoint('127.0.0.1', target.port)] if is_told else [])
     assert [(message.opcode(), message.question[0].to_text()) for message in target.queries] == (
-        [] if is_told is None else [(dns.opcode.NOTIFY, 'signed.example.com. IN CDS')])
+        [] if is_told is None else [(dns.opcode.NOTIFY, f'{name}.example.com. IN CDS')])
