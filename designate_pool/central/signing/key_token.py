@@ -152,6 +152,7 @@ class KeyToken:
         present = session.token.slot.get_mechanisms()
         if lacking := [name for name in mechanisms if library.Mechanism[name] not in present]:
             raise library.MechanismInvalid(f'it has no {lacking[0]} for keys of algorithm {algorithm}')
+        self._destroy(session, found, key_id)  # a try whose answer was lost may have made one
         options = {'id': key_id, 'label': label, 'store': True, 'mechanism': library.Mechanism[mechanisms[0]],
                    'capabilities': library.MechanismFlag.SIGN | library.MechanismFlag.VERIFY,
                    'private_template': {library.Attribute.SENSITIVE: True, library.Attribute.EXTRACTABLE: False}}

@@ -21,7 +21,7 @@ from designate_pool.deadline import Turns
 from designate_pool.errors import KeyUnavailable, NotSigned, Refused, UnreadableSecret
 from designate_pool.model import (ChangeKind, Domain, KeyRole, KeyState, SignedDifference, SignedRecord, SigningKey,
                                   SigningState, ZoneRecord, ZoneSigning, new_id)
-from designate_pool.protocol import rules, soa_rdata
+from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import lies_in, rname
 from designate_pool.settings import SigningPolicy
 from designate_pool.signing import key_states, keys, signer, verifier
@@ -53,10 +53,9 @@ OWN_TYPES = frozenset({'DNSKEY', 'RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'CDS', 
 def refuse_pool(tx: Tx, domain: Domain) -> None:
     """Refuse to have a signed zone in a pool one of whose servers does not serve signatures rightly."""
     for label, text in pool_servers.limits_of(tx, domain.pool_id):
-        for what, _, why in rules.from_json(text):
-            if what == 'signatures':
-                raise Refused('server_cannot_sign', f'The zone {domain.name} cannot be signed in the pool '
-                                                    f'{domain.pool_name}, which has the server {label}: {why}.', 409)
+        if why := pool_servers.no_signatures(text):
+            raise Refused('server_cannot_sign', f'The zone {domain.name} cannot be signed in the pool '
+                                                f'{domain.pool_name}, which has the server {label}: {why}.', 409)
 
 
 def soa_names(name_servers: Sequence[str], domain: Domain) -> str:

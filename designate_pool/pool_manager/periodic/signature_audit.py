@@ -165,13 +165,13 @@ class SignatureAudit:
         number = int(audit.started_at.timestamp() // settings.signature_audit_interval)
         deadline = Deadline(VERIFY_SECONDS)
         for domain_id in dict.fromkeys([*_in_turn(sorted(wrong), number), *_in_turn(signed, number)]):
-            found = None if deadline.is_over else defects(storage, domain_id, int(now.timestamp()), deadline)
-            metrics.ZONES_VERIFIED.labels(self._manager.pool.name, 'unknown' if found is None else
-                                          'wrong' if found else 'valid').inc()
-            if found is not None:
+            zone_defects = None if deadline.is_over else defects(storage, domain_id, int(now.timestamp()), deadline)
+            metrics.ZONES_VERIFIED.labels(self._manager.pool.name, 'unknown' if zone_defects is None else
+                                          'wrong' if zone_defects else 'valid').inc()
+            if zone_defects is not None:
                 wrong.pop(domain_id, None)
-            if found:
-                wrong[domain_id] = NOT_VALID + ' '.join(sorted(found)[:3])
+            if zone_defects:
+                wrong[domain_id] = NOT_VALID + ' '.join(sorted(zone_defects)[:3])
         return wrong
 
     def _notify_parents(self, names: Mapping[str, str]) -> None:

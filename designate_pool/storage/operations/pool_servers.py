@@ -101,7 +101,8 @@ def signed_zone_of(tx: Tx, pool_name: str) -> str | None:
         pools.c.name == pool_name, domains.c.deleted == ALIVE, domains.c.is_signed == sa.true()).limit(1)).scalar()
 
 
-def _refuses_signatures(limits: str | None) -> str:
+def no_signatures(limits: str | None) -> str:
+    """Why a server with these limits does not serve signed zones rightly; empty if it does."""
     return next((limit.why for limit in rules.from_json(limits) if limit.what == 'signatures'), '') if limits else ''
 
 
@@ -135,7 +136,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         raise InvalidField(field=f'server {other[0]}', why=f'it belongs to the pool {other[2]} as {other[1]}')
     for server in wanted:
         former = registered.get(server.id)
-        if (why := _refuses_signatures(server.limits)) and (former is None or not _refuses_signatures(former.limits)) \
+        if (why := no_signatures(server.limits)) and (former is None or not no_signatures(former.limits)) \
                 and (signed := signed_zone_of(tx, pool_name)) is not None:
             raise InvalidField(field=f'server {server.label}', why=f'the pool {pool_name} has signed zones, such as '
                                                                    f'{signed}: {why}')

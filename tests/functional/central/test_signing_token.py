@@ -16,7 +16,7 @@ from designate_pool import errors, metrics
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.central.signing import key_token
-from designate_pool.model import Domain, KeyRole, Outcome, SigningKey, SigningState
+from designate_pool.model import Domain, KeyRole, Outcome, SigningKey, SigningState, new_id
 from designate_pool.runtime import Threads
 from designate_pool.settings import CentralSettings
 from designate_pool.signing import keys
@@ -59,6 +59,15 @@ def key_of(database: Storage, domain: Domain, role: str) -> SigningKey:
 
 def token_of(softhsm: SoftHsm, **other: Any) -> key_token.KeyToken:
     return key_token.KeyToken(central_settings(**softhsm.settings(**other)), Threads().compute)
+
+
+def test_a_key_that_is_made_again_is_the_only_one_of_its_id(softhsm: SoftHsm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the first answer was lost with the session."""
+    token, key_id = token_of(softhsm), new_id()
+    monkeypatch.setattr(key_token, 'new_id', lambda: key_id)
+    first, again = (token.generate('example.com.', KeyRole.KSK, keys.ECDSAP256SHA256, ()) for _ in range(2))
+    assert first.public != again.public
+    assert len(token.sign('the key', again, b'data')) == 64
 
 
 @pytest.mark.parametrize(('made', 'policy'), [('ksk', 'default'), ('all', 'default'), ('all', 'hashed')])
