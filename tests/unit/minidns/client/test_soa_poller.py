@@ -228,7 +228,7 @@ def test_more_truncated_answers_than_connections_are_fetched_one_after_the_other
     polling.start_many(peer, 50)
     wait_until(lambda: len(polling.results) == 50, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS} and len(server.queries) == 100
-    assert not polling._loop._channels[peer.addresses[0], peer.port].tcp_count
+    wait_until(lambda: not polling._loop._channels[peer.addresses[0], peer.port].tcp_count, 'no query is over TCP')
 
 
 def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> None:
@@ -245,7 +245,7 @@ def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> Non
     over.set()
     assert (result.answer, result.error) == (Answer.TIMEOUT, 'no answer within 0.1 s')
     polling.settled()
-    assert not polling._loop._channels[peer.addresses[0], peer.port].tcp_count
+    wait_until(lambda: not polling._loop._channels[peer.addresses[0], peer.port].tcp_count, 'no query is over TCP')
 
 
 def test_what_is_ordered_at_the_end_is_started_and_its_result_is_told(polling: Polling) -> None:
