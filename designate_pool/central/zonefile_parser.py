@@ -77,7 +77,7 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
         mistakes.add(error.kwargs['field'], error.kwargs['why'])
         mistakes.refuse()
         raise
-    contents = ZoneFileContents(lambda: _by_name(zone.sets), domain, zone.sets.mixed_ttls, zone.dnames)
+    contents = ZoneFileContents(lambda: _by_name(Turns().between(zone.sets)), domain, zone.sets.mixed_ttls, zone.dnames)
     # A large file is checked while it is written, since most have no mistakes, and it takes long to read it twice.
     if zone.sets.is_in_memory or mistakes:
         contents.check(mistakes)
@@ -165,7 +165,7 @@ class ZoneFileContents:
         usual, turns = self._domain.ttl, Turns()
         for name, rtype, (ttl, line, data, given_name) in self._read(ZoneFileErrors(InvalidField.of)):
             rdatas = tuple([Rdata(rdata, wire_of(rtype, rdata)) if isinstance(rdata, str) else rdata
-                            for rdata in turns.between(rdatas_of(data))])
+                            for rdata in (turns.between(data.values()) if isinstance(data, dict) else (data,))])
             yield WantedRecordSet(name, rtype, rdatas, None if ttl == usual else ttl, None, f'{line_field(line)}, ',
                                   given_name)
 
@@ -195,7 +195,7 @@ class ZoneFileContents:
         """Name, type and data; after a mistake there are no more, and at the end there is an error."""
         self._count, domain = 0, self._domain.name
         checks = None if self._is_checked else _SetMistakes(domain, self._dnames)
-        for name, sets in Turns().between(self._names()):
+        for name, sets in self._names():
             if name == domain and 'NS' in sets:
                 self.name_servers = [text_of(data) for data in rdatas_of(sets.pop('NS')[2])]
             self._count += len(sets)
@@ -408,7 +408,7 @@ class _SetMistakes:
         The rules about all recordsets of a name are asked here, since the parts are checked separately later.
         """
         is_outside = not lies_in(name, self._zone)
-        if is_outside or self._dnames or len(sets) > 1 and 'CNAME' in sets or not rules.PLACED.isdisjoint(sets):
+        if is_outside or self._dnames or not rules.PLACED.isdisjoint(sets):
             for rtype, part in sets.items():
                 if is_outside:
                     self._add(name, rtype, part, f'{name} is not inside the zone {self._zone}')

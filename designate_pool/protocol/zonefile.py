@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import codecs
 import functools
-import ipaddress
 import itertools
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from socket import AF_INET6, inet_aton, inet_ntop, inet_pton
 from typing import Any, Generic, TypeVar, cast
 
 import dns.exception
@@ -495,8 +495,8 @@ def _ipv6_address(data: str) -> str:
     if not _HEXADECIMAL(data):
         return ''
     try:
-        address = str(ipaddress.IPv6Address(data))
-    except ValueError:
+        address = inet_ntop(AF_INET6, inet_pton(AF_INET6, data))
+    except OSError:
         return ''
     return '' if address.startswith('::') else address  # the end of these may be written as of IPv4
 
@@ -540,8 +540,8 @@ def _txt(text: str) -> bytes:
 
 
 _WIRE: dict[str, Callable[[str], bytes]] = {
-    'A': lambda text: bytes(map(int, text.split('.'))),
-    'AAAA': lambda text: ipaddress.IPv6Address(text).packed,
+    'A': inet_aton,
+    'AAAA': functools.partial(inet_pton, AF_INET6),
     'MX': _mx,
     'SRV': _srv,
     'TXT': _txt,

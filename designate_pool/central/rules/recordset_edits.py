@@ -211,8 +211,8 @@ def violations(zone: str, present: Iterable[RecordSet], wanted: Sequence[WantedR
         types = {limit.what for limit in limits} | {'SVCB', 'HTTPS', 'NSEC3PARAM'}
         for change in turns.between(wanted):
             # Nearly all are one short record of a type without limits.
-            if change.rdatas is not KEEP and change.rdatas and (len(change.rdatas) > 1 or change.type in types or any(
-                    len(rdata.wire) > 512 for rdata in change.rdatas)):
+            if change.rdatas is not KEEP and change.rdatas and (
+                    len(change.rdatas) > 1 or change.type in types or len(change.rdatas[0].wire) > 512):
                 texts = {rdata.text for rdata in change.rdatas}
                 for violation in rules.refused(limits, change.name, change.type, texts):
                     # What exists may shrink.
@@ -222,14 +222,17 @@ def violations(zone: str, present: Iterable[RecordSet], wanted: Sequence[WantedR
     every = [(recordset.name, recordset.type) for recordset in present] + [
         (change.name, change.type) for change in wanted if change.rdatas != ()]
     turns.give()
-    names = {name for name, rtype in every if rtype in rules.PLACED}
+    counts = Counter(name for name, _ in every)
+    # Many names have only a CNAME, which may be anywhere but at the apex.
+    names = {name for name, rtype in every if rtype in rules.PLACED and (
+        rtype != 'CNAME' or counts[name] > 1 or name == zone)}
     if any(rtype == 'DNAME' for _, rtype in every):
         names.update(name for name, _ in every)
     # The records of one recordset may be too many for a DNS message.
     names.update(change.name for change in wanted if change.rdatas is not KEEP and len(change.rdatas) > 1
                  and sum(len(rdata.wire) for rdata in change.rdatas) > _MANY_OCTETS)
     if any(limit.what == 'types' for limit in limits):
-        names.update(name for name, count in Counter(name for name, _ in every).items() if count > _MANY_TYPES)
+        names.update(name for name, count in counts.items() if count > _MANY_TYPES)
     turns.give()
     if not names:
         return
