@@ -25,6 +25,7 @@ from designate_pool.central.domain_creator import DomainCreator, NewZone
 from designate_pool.central.recordset_changes import InsertionParts
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.concurrency import Runtime, one_ahead
+from designate_pool.deadline import Turns
 from designate_pool.errors import InvalidField, LostRace, OverQuota, PoolError
 from designate_pool.model import ChangeKind, Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol.zonefile import LONGEST_RECORD
@@ -144,7 +145,7 @@ class ImportWorker:
         limits = self._storage.read(self._creator.allowance.limits_of, tasks[0].project_id)
         zones: list[NewZone] = []
         read: dict[str, tuple[ZoneTask, zonefile_parser.ZoneFileContents]] = {}
-        for domain_id, task in zip(new_ids(len(tasks)), self._unless_stopping(tasks)):
+        for domain_id, task in Turns().between(zip(new_ids(len(tasks)), self._unless_stopping(tasks))):
             try:
                 new, contents = zonefile_parser.parse(_lines([zone_files.get(task.id, b'')]), limits)
             except (PoolError, UnicodeDecodeError):  # the error is found again when it is run by itself
@@ -159,7 +160,6 @@ class ImportWorker:
                 new = dataclasses.replace(new, pool_id=task.pool_id, attributes=task.attributes)
                 zones.append(NewZone(domain_id, new, sets, task.request_id, versions.actor_of(task.actor)))
                 read[domain_id] = task, contents
-            time.sleep(0)  # let other green threads run
 
         ends: dict[str, tuple[str, str]] = {}
 
