@@ -49,9 +49,9 @@ _GENERATE = re.compile(r'\$GENERATE[ \t]+([0-9]{1,10})-([0-9]{1,10})(?:/([1-9][0
                        re.IGNORECASE | re.DOTALL)
 #: The rest of a $GENERATE whose data is quoted: that is how BIND takes data of several words.
 _QUOTED_DATA = re.compile(r'([^"]+[ \t])"((?:[^"\\]|\\.)*)"[ \t]*(?:;.*)?', re.DOTALL)
-_PLACE = re.compile(r'\\.|\$\$|\$(?:\{([^}]*)\})?', re.DOTALL)
+_PLACE = re.compile(r'\\.|\$\$|\$(?:\{([^}]{0,20}\}?))?', re.DOTALL)
 #: Offset, width and base of a place; longer numbers are too long for any name.
-_MODIFIER = re.compile(r'([+-]?[0-9]{1,10})(?:,([0-9]{1,3})(?:,([doxXnN]))?)?')
+_MODIFIER = re.compile(r'([+-]?[0-9]{1,10})(?:,([0-9]{1,3})(?:,([doxXnN]))?)?\}')
 _ALONE = tuple(f'\t{rtype}' for rtype in SINGLE)
 
 #: Owner, TTL before or after the class, and type with data.  A line that matches may be plain; its parts are checked
@@ -450,7 +450,7 @@ def _number_in(number: int, place: re.Match[str]) -> str:
     """What stands for *number* at a place of a $GENERATE: ``$`` or ``${offset[,width[,base]]}``."""
     if place[0][1:2] == '$' or place[0][0] == '\\':
         return '$' if place[0] == '$$' else place[0]
-    modifier = _MODIFIER.fullmatch(place[1] or '0')
+    modifier = _MODIFIER.fullmatch('0}' if place[1] is None else place[1])
     if modifier is None:
         raise ValueError(f'{place[0][:20]} in $GENERATE is not ${{OFFSET[,WIDTH[,BASE]]}}, or has a number that is too '
                          'long')

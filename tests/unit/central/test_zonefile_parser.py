@@ -127,7 +127,8 @@ def test_generate_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize('line', [
     '$GENERATE 1-2 h${0,' + '9' * 5000 + ',d} A 192.0.2.1', '$GENERATE 1-2 h${' + '9' * 5000 + '} A 192.0.2.1',
     '$generate 1-2 h${0,900000000} A 192.0.2.1', '$GENERATE 1-' + '9' * 5000 + ' h$ A 192.0.2.1',
-    '$GENERATE 1-2 h TXT ${0,00900000000,x}'], ids=lambda line: line[:24])
+    '$GENERATE 1-2 h TXT ${0,00900000000,x}', '$GENERATE 1-2 h TXT ' + '${' * 100_000],
+    ids=lambda line: line[:24])
 def test_numbers_in_generate_that_no_name_has_are_refused(line: str) -> None:
     soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
     why = 'has to be written as' if '{' not in line else 'or has a number that is too long'
