@@ -72,8 +72,8 @@ class Releases:
         self._manager = manager
         self._threads = runtime.workers(WORKERS, name='releases')
         self._rests_until = 0.0  # monotonic; in a pool without stages, until it has some
-        # By domain id, with serial and stage.
-        self._verified: dict[str, tuple[tuple[int, int], concurrent.futures.Future[str | None]]] = {}
+        # By domain id, with serial and stage, and how often something was wrong.
+        self._verified: dict[str, tuple[tuple[int, int], concurrent.futures.Future[str | None] | None, int]] = {}
 
     def close(self) -> None:
         """End the workers; after the loop of :meth:`run` has ended."""
@@ -126,17 +126,25 @@ class Releases:
 
     def _verify(self, state: DomainState, workers: Sequence[ServerWorker], stage: int) -> str | None:
         """What is wrong with the zone on the servers of a stage, where those of earlier ones have been asked; '' for
-        nothing, None while that is not known."""
+        nothing, None while that is not known.
+
+        They are asked again as often as for a serial: NSD closes connections when it reloads any zone.
+        """
         domain, of = state.domain, (state.domain.serial, stage)
-        begun_for, future = self._verified.get(domain.id, (None, None))
+        begun_for, future, faults = self._verified.get(domain.id, (of, None, 0))
         if begun_for != of or future is None:
             future = self._threads.submit(lambda: next(filter(
                 lambda fault: fault != '', (self._fault(worker, domain) for worker in workers)), ''))
-            self._verified[domain.id] = of, future
-        if not future.done():
-            return None
-        del self._verified[domain.id]
-        return future.result()
+            faults = faults if begun_for == of else 0
+        fault = future.result() if future.done() else None
+        if fault and faults < self._manager.settings.tries.max_retries:
+            self._verified[domain.id] = of, None, faults + 1
+        elif not future.done():
+            self._verified[domain.id] = of, future, faults
+        else:
+            self._verified.pop(domain.id, None)
+            return fault
+        return None
 
     def _fault(self, worker: ServerWorker, domain: Domain) -> str | None:
         """What is wrong with the zone on a server; '' for nothing, None where it has gone on meanwhile."""

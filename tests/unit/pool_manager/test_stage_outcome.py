@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from prometheus_client import REGISTRY
 
-from designate_pool.errors import ServiceUnavailable
+from designate_pool.errors import BackendUnreachable, ServiceUnavailable
 from designate_pool.model import Action, Domain, Outcome, Release, ServerState, ServerStatus, Status
 from designate_pool.pool_manager.dispatch.zone_compare import Match, ZoneComparison
 from designate_pool.pool_manager.periodic import releases as releases_module
@@ -148,6 +148,32 @@ def test_a_server_that_this_pool_manager_does_not_know_is_no_canary(editable: Ed
     assert (C, Action.UPDATE) not in state.rows, 'nothing is to be done there yet'
     releases.run()
     assert editable.get(domain).release == Release()
+    releases.close()
+
+
+def test_a_server_that_closes_a_connection_as_it_reloads_does_not_hold_a_release(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    releases, closes = staged(editable, monkeypatch, A), True
+
+    def ask(_: TcpPeer, question: dns.message.Message, seconds: float) -> dns.message.Message:
+        if closes:
+            raise BackendUnreachable(why='the server closed the connection before it had answered')
+        return dns.message.make_response(question)
+
+    monkeypatch.setattr(TcpPeer, 'ask', ask)
+    tries = editable.manager.settings.tries.max_retries
+    domain = editable.create()
+    for _ in range(tries):
+        releases.run()
+    assert editable.get(domain).release == Release()
+    closes = False
+    releases.run()
+    assert editable.get(domain).release is None
+    closes, other = True, editable.create('other.example.')
+    for _ in range(tries + 1):
+        releases.run()
+    release = editable.get(other).release
+    assert release is not None and 'closed the connection' in (release.held or ''), 'not one that never answers'
     releases.close()
 
 
