@@ -24,8 +24,9 @@ from typing import Any, TypeVar
 
 from designate_pool.central import transactions
 from designate_pool.central.validation import fields
-from designate_pool.errors import (Conflict, DomainNotFound, Forbidden, InvalidField, PlanMoved, PlanNotFound,
-                                   PoolError, RecordSetNotFound, Refused, WaitsForApproval, WrongPlanState)
+from designate_pool.errors import (Conflict, DomainNotFound, DuplicateRecordSet, Forbidden, InvalidField, PlanMoved,
+                                   PlanNotFound, PoolError, RecordSetNotFound, Refused, WaitsForApproval,
+                                   WrongPlanState)
 from designate_pool.model import (Action, ChangeKind, Context, Domain, PageRequest, PlanState, RecordChange, Status,
                                   StoredPlan, new_id)
 from designate_pool.storage.operations import server_statuses
@@ -321,7 +322,7 @@ class WaitingChanges:
                 raise PlanMoved(plan=plan.id, type='change_moved', why='nothing of it is left to do')
         except PoolError as error:
             reason = str(error)
-            if isinstance(error, RecordSetNotFound):
+            if isinstance(error, (RecordSetNotFound, DuplicateRecordSet)):
                 error = PlanMoved(plan=plan.id, type='change_moved', why=reason.removesuffix('.'))
             elif isinstance(error, (DomainNotFound, Forbidden)):
                 error = Forbidden(what=f'approve the change {plan.id}',

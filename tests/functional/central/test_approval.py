@@ -208,6 +208,7 @@ MOVES: dict[str, tuple[str, Callable[[Place], Any]]] = {
     'description': ('recordset delete', lambda place: place.central.update_recordset(
         APPROVER, place.zone.id, place.www.id, {'description': 'theirs'})),
     'in between': ('changes', lambda place: create_new(place, APPROVER)),
+    'there by now': ('recordset create', lambda place: create_new(place, APPROVER)),
     'zone': ('zone delete', lambda place: create_new(place, APPROVER)),
     'again': ('recordset update', lambda place: create_again(place)),
     'TTL of the zone': ('recordset update', lambda place: place.central.update_domain(
