@@ -189,7 +189,7 @@ class DuplicateDomain(Conflict):
 
 
 class NameTaken(Conflict):
-    """The zone {domain} cannot be created: this name, or one above or below it, is in use."""
+    """The name {domain} is not free: it, or one above or below it, is in use."""
 
     type = 'name_taken'
 

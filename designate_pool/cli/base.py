@@ -155,7 +155,7 @@ def _fitted(table: Sequence[Sequence[Any]], width: int) -> list[Sequence[Any]]:
 #: The names of columns, and what stands in them: a row of a list each, or one thing's values.
 Shown = tuple[Sequence[str], Iterable[Any]]
 ZONE_COLUMNS = ('id', 'name', 'email', 'ttl', 'serial', 'status', 'action', 'description', 'pool_id', 'project_id',
-                'shared', 'lock_reason', 'freeze', 'version', 'created_at', 'updated_at')
+                'shared', 'lock_reason', 'freeze', 'requires_approval', 'version', 'created_at', 'updated_at')
 RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action', 'description', 'zone_id', 'zone_name',
                      'project_id', 'lock_reason', 'version', 'created_at', 'updated_at')
 

@@ -28,7 +28,7 @@ _HINTS = {
     'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
     **dict.fromkeys(('name_taken', 'illegal_child', 'illegal_parent'),
                     'The name, or one above or below it, may belong to another project. With --all-projects an '
-                    'administrator can create it anyway.'),
+                    'administrator can create or restore it anyway.'),
     'duplicate_zone': "Change it with 'designate-pool zone set', or delete it first.",
     'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
     'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",

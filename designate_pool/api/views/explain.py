@@ -180,6 +180,8 @@ def _advice_for_frozen(shown: Mapping[str, Any]) -> list[str]:
                 f"zone release abort {name}' gives all servers the contents before it."]
     if release and not any(server['counts'] and server['released'] for server in shown['servers']):
         return [f"'designate-pool zone release continue {name}' goes on with the next stage at once."]
+    if release:
+        return ['Wait: the next stage follows when these servers have served the change as they should for long enough.']
     if not shown['freeze']:
         return []
     return ["Wait until the pool is unfrozen" + ('.' if shown['action'] == 'DELETE' else
@@ -291,6 +293,8 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: 
         verb = 'is' if len(asked) == 1 else 'are'
         return [f'Wait: {", ".join(asked)} {verb} being asked and may yet answer; look again in at most '
                 f'{max(asked.values())} s, then it is known what to do.']
+    if shown['freeze'] or shown['release']:
+        return []
     if shown['status'] == 'ACTIVE':
         return ['Nothing: the pool brings the rest up to date automatically.']
     return ['Wait: retries are under way.']

@@ -61,8 +61,8 @@ def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: st
         if records:
             is_seen = all(context.sees(domain.project_id) for domain in seen.above)
             shown = ', '.join(map(' '.join, records)) if is_seen else 'records of a zone above it'
-            raise Refused('records_in_the_way', f'The zone {name} cannot be created: delete these records of a zone '
-                                                f'above it first: {shown}.', 409)
+            raise Refused('records_in_the_way', f'The zone {name} cannot be created or restored: delete these records '
+                                                f'of a zone above it first: {shown}.', 409)
     recheck_name(tx, context, name, seen, project_id)
 
 

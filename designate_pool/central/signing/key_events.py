@@ -330,8 +330,8 @@ def facts_of(tx: Tx, zone: SignedZone, parent: OwnParent) -> KeyFacts:
     """What the next steps of a zone depend on."""
     domain, state = zone.domain, zone.state
     # What users say of the parent is not needed where the service itself knows.
-    seen = {server: ds for server, (_, ds) in state.ds_seen.items()
-            if parent.domain is None or not server.startswith((zone_signing.CONFIRMED, zone_signing.FORCED))}
+    seen = {'the parent' if zone_signing.is_said(server) else server: ds
+            for server, (_, ds) in state.ds_seen.items() if parent.domain is None or not zone_signing.is_said(server)}
     signatures = {key.tag: len(signed_records.by_key(tx, domain.id, key.tag, 1)) for key in zone.keys
                   if key.state is KeyState.RETIRING}
     return KeyFacts(

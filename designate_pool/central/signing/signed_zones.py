@@ -133,7 +133,7 @@ class SignedZones:
         def confirm(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
             if present and not zone.ds:
                 raise Refused('nothing_offered', f'The zone {zone.domain.name} has no DS yet that its parent could '
-                                                 'have: its keys are not published everywhere.', 409)
+                                                 'have: not all servers and caches have its keys.', 409)
             return {'ds_seen': _said(zone_signing.CONFIRMED, context, now, zone.ds if present else ())}
         return self._change(context, domain_id, confirm)
 
@@ -145,7 +145,7 @@ class SignedZones:
         def skip(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
             parent = parent_ds.own_parent(tx, zone.domain, zone.policy)
             labels = {one.label for one in pool_servers.of_pool(tx, zone.domain.pool_name).servers}.union(
-                zone.state.ds_seen, parent.ds, zone.state.skipped)
+                (name for name in zone.state.ds_seen if not zone_signing.is_said(name)), parent.ds, zone.state.skipped)
             if server not in labels:
                 raise InvalidField(field='server', why=f'it is none of {", ".join(sorted(labels))}')
             skipped = {**zone.state.skipped, server: reason}

@@ -8,7 +8,7 @@ import functools
 from designate_pool.cli.base import (DESCRIPTION, NONE, REASON, RECORDSET_COLUMNS, ZONE, ApiCommand, Argument,
                                      ChangeCommand, Lister, OneOf, RecordSetCommand, Shown, ShowOne, changes_given,
                                      columns, options_given, page, page_options, positive, rows, task_command, ttl)
-from designate_pool.cli.client import Client, in_zone, is_absolute, is_id, of_zone, version_path
+from designate_pool.cli.client import ApiRefusal, Client, in_zone, is_absolute, is_id, of_zone, version_path
 from designate_pool.cli.connection import CliError
 
 _PATH = '/v2/reverse/floatingips'
@@ -156,8 +156,12 @@ def _in_any_zone(client: Client, parsed_args: argparse.Namespace) -> tuple[str |
     zone_id = client.any_zone_id(parsed_args.zone)
     if parsed_args.name is None or is_absolute(parsed_args.name):
         return parsed_args.name, zone_id
-    zone_name = client.zone(zone_id)['name'] if is_id(parsed_args.zone) else of_zone(parsed_args.zone)
-    return in_zone(parsed_args.name, zone_name), zone_id
+    if not is_id(parsed_args.zone):
+        return in_zone(parsed_args.name, of_zone(parsed_args.zone)), zone_id
+    try:
+        return in_zone(parsed_args.name, client.zone(zone_id)['name']), zone_id
+    except ApiRefusal as error:  # deleted, or of another project by now
+        raise CliError(f'Give the name in full, such as {parsed_args.name}.example.com.: {error}') from error
 
 
 class RecordsetShow(RecordSetCommand, ShowOne):

@@ -255,7 +255,8 @@ class ZoneDnssecDisable(_Zone):
         path = f'{self.path(parsed_args)}/dnssec'
         self.client.get(path)  # refused for a zone that is not signed
         self.client.send('DELETE', f'{path}{"?force=true" if parsed_args.force else ""}')
-        self.app.stderr.write("'designate-pool zone dnssec show' tells what it waits for until it is unsigned.\n")
+        self.app.stderr.write("'designate-pool zone dnssec show' tells whether it is signed still, and what that waits "
+                              'for.\n')
 
 
 class ZoneDnssecKeys(_Zone, Lister):
@@ -352,7 +353,7 @@ class ZoneHistory(Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         versions = self.client.versions(self.client.any_zone_id(parsed_args.zone), parsed_args.limit)
-        more = [name for name in ('approved_by', 'address', 'client') if any(version.get(name) for version in versions)]
+        more = [name for name in ('approved_by', 'reason', 'address', 'client') if any(version.get(name) for version in versions)]
         return rows(('serial', 'when', 'kind', 'user', 'project_id', 'added', 'removed', 'request_id', *more), versions)
 
 
@@ -391,8 +392,8 @@ class ZoneRevert(_ChangeZone):
 
 def _reverted(zone: str, plan: Json) -> Iterator[str]:
     """Lines for what the changes of a revert remove and add, and for what is left as it is."""
-    yield f'{zone} from serial {plan["serial"]} to the contents of {plan["to_serial"]}:' if plan['changes'] else (
-        f'{zone} has the contents of serial {plan["to_serial"]}.')
+    yield (f'{zone} from serial {plan["serial"]} to the contents of {plan["to_serial"]}:'
+           f'{"" if plan["changes"] else " nothing to change."}')
     for change in plan['changes']:
         sides = [[f'{change["name"]} {"" if ttl is None else f"{ttl} "}{change["type"]} {record}' for record in records]
                  for ttl, records in ((change['present_ttl'], change['present_records']),

@@ -117,6 +117,11 @@ def renew(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
         tx.execute(sa.update(TABLE).where(TABLE.c.domain_id.in_(part)).values(resign_at=now, next_event_at=now))
 
 
+def is_said(server: str) -> bool:
+    """Whether a user stands in the place of a server of the parent."""
+    return server.startswith((CONFIRMED, FORCED))
+
+
 def is_forced(state: ZoneSigning) -> bool:
     """Whether signing is to end without waiting for the parent."""
     return any(server.startswith(FORCED) for server in state.ds_seen)

@@ -30,7 +30,7 @@ ALPHA, BETA = Context(project_id='alpha'), Context(project_id='beta')
 SECRETS = ('192.0.2.77', 'only-alpha-knows', 'hostmaster@alpha.example')
 #: Roles by which one sees no more than one's project's things, and those that look after the whole pool besides.
 TENANTS, KEEPERS = ('guest', 'reader', 'member'), ('operator', 'admin')
-TAKEN = 'cannot be created: this name, or one above or below it, is in use.'
+TAKEN = 'is not free: it, or one above or below it, is in use.'
 
 
 @pytest.fixture(scope='module')
@@ -143,7 +143,7 @@ def test_names_around_anothers_zone_are_refused_in_one_wording(place: Place, the
             body=f'$ORIGIN {wanted}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\nwww 300 A 192.0.2.5\n')
         assert (taken_in.status_code, taken_in.json['status'], taken_in.json['zone_id']) == (202, 'ERROR', None)
         words.add(taken_in.json['message'].replace(wanted, 'NAME '))
-    assert words == {f'The zone NAME  {TAKEN}'}
+    assert words == {f'The name NAME  {TAKEN}'}
     assert rows(place, theirs) == before
 
 

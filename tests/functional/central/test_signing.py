@@ -23,8 +23,8 @@ from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.central.signing import key_events, parent_ds, zone_signer
 from designate_pool.deadline import Deadline, Turns
-from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Endpoint, KeyRole, Outcome, Pool, Report,
-                                  Server, SignedDifference, SigningKey, SigningState, Status, ZoneRecord)
+from designate_pool.model import (LAST_STAGE, ChangeKind, Context, Domain, Endpoint, KeyRole, KeyState, Outcome, Pool,
+                                  Report, Server, SignedDifference, SigningKey, SigningState, Status, ZoneRecord)
 from designate_pool.pool_manager.periodic import signature_audit
 from designate_pool.pool_manager.server_registry import write_servers
 from designate_pool.settings import CentralSettings, SigningPolicy
@@ -801,6 +801,11 @@ def test_the_ds_of_a_rolled_key_is_not_confirmed_before_it_is_offered(central: C
     central.dnssec.confirm_ds(RED, domain.id, True)  # of the active key, whose DS is still the one that is offered
     lived(central, clock, domain, 4 * HOUR)
     assert states(central, domain) == ['KSK active', 'KSK ready', 'ZSK active']
+    shown = central.dnssec.show(RED, domain.id)
+    new, = (key.tag for key in shown.keys if key.state is KeyState.READY)
+    assert shown.state.why == f'the DS of the key {new} at the parent', 'not at who has confirmed the former one'
+    with pytest.raises(errors.InvalidField, match='it is none of'):
+        central.dnssec.skip_server(RED, domain.id, *shown.state.ds_seen, 'not a server')
     central.dnssec.confirm_ds(RED, domain.id, True)
     assert states(central, domain) == ['KSK active', 'KSK ds-seen', 'ZSK active']
     central.dnssec.confirm_ds(RED, domain.id, False)  # taken back

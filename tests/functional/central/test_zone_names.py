@@ -214,7 +214,7 @@ def test_a_name_is_looked_up_in_one_statement(central: Central, database: Storag
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 RED_WHO_SEES = Context(project_id='red', all_projects=True)
 ZONE_FILE = '$ORIGIN {}\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
-TAKEN = 'The zone {} cannot be created: this name, or one above or below it, is in use.'
+TAKEN = 'The name {} is not free: it, or one above or below it, is in use.'
 
 
 def words_of(work: Callable[..., Any], *arguments: Any) -> str:
@@ -344,7 +344,7 @@ def test_a_child_over_records_of_its_parent_is_refused_and_they_are_named_to_the
     parent = create(central, 'example.com.', ('sub.example.com.', 'NS', ['ns.example.net.']),
                     ('sub.example.com.', 'TXT', ['"x"']), ('a.sub.example.com.', 'A', ['192.0.2.1']),
                     ('asub.example.com.', 'A', ['192.0.2.1']), who=RED)
-    begin = 'The zone sub.example.com. cannot be created: delete these records of a zone above it first:'
+    begin = 'The zone sub.example.com. cannot be created or restored: delete these records of a zone above it first:'
     for work in (lambda: create(central, 'sub.example.com.', who=RED),
                  lambda: import_zone(central, RED, ZONE_FILE.format('sub.example.com.'))):
         assert words_of(work) == f'{begin} a.sub.example.com. A, sub.example.com. TXT.'

@@ -216,15 +216,23 @@ def test_a_zone_is_reverted_when_that_is_agreed_to(place: Place) -> None:
             f'undo.example. from serial {last} to the contents of {full}:', '  - www.undo.example. 60 A 192.0.2.2',
             '  + www.undo.example. A 192.0.2.1', '  + www.undo.example. A 192.0.2.2',
             'Make these changes? [y/N] Nothing was changed; answer y, or give --yes.']
-    assert place.run(*back, stdin='y\n').json['serial'] > last
-    assert place.run(*back, '--yes').err == f'undo.example. has the contents of serial {full}.\n'
+    serial = place.run(*back, stdin='y\n').json['serial']
+    assert serial > last
+    nothing = f'undo.example. from serial {serial} to the contents of %d: nothing to change.\n'
+    assert place.run(*back, '--yes').err == nothing % full
     only = 'zone', 'revert', 'undo.example', '--to', str(created['serial']), '--yes', '-f', 'json'
-    assert 'has the contents' in place.run(*only, '--name', 'www', '--type', 'aaaa').err
+    assert place.run(*only, '--name', 'www', '--type', 'aaaa').err == nothing % created['serial']
     assert place.run(*only, '--name', 'WWW').err.splitlines()[1:] == [
         '  - www.undo.example. A 192.0.2.1', '  - www.undo.example. A 192.0.2.2']
     assert place.run('zone', 'history', 'undo.example', '-f', 'value', '-c', 'kind').out.split()[:2] == ['UNDO', 'UNDO']
     assert 'at 2001-02-03 00:00:00 UTC' in place.run(
         'zone', 'revert', 'undo.example', '--to', '2001-02-03', code=1).err
+    place.run('zone', 'delete', 'undo.example')
+    kinds = [place.run('recordset', 'history', zone, name, '-f', 'value', '-c', 'kind').out for zone, name in (
+        ('undo.example', 'www'), (created['id'], 'www.undo.example.'))]
+    assert kinds[0] == kinds[1] != ''
+    assert 'Give the name in full, such as www.example.com.: There is no zone' in place.run(
+        'recordset', 'history', created['id'], 'www', code=1).err
 
 
 def test_a_wait_ends_as_the_pool_does(place: Place, zone: str) -> None:
@@ -259,6 +267,10 @@ def test_a_frozen_pool_is_named_on_the_screen_and_on_its_page(place: Place, zone
         assert place.run(*as_olga, 'status', '-f', 'json').json['frozen'] == [{
             'name': 'default', 'reason': 'an incident', 'until': '2100-01-31T12:00:00.000000'}]
         assert 'The pool is frozen until 2100-01-31 12:00:00 UTC: an incident.' in page()
+        place.run('zone', 'set', 'example.com', '--description', 'changed in the incident')
+        place.run(*as_olga, 'zone', 'unfreeze', 'example.com', '--reason', 'it is needed')
+        assert place.run('zone', 'history', 'example.com', '--limit', '1', '-f', 'json').json[0][
+            'reason'] == 'it is needed'
     finally:
         place.run(*as_olga, 'pool', 'unfreeze', 'default')
     assert 'frozen' not in place.run(*as_olga, 'status').out and 'The pool is frozen' not in page()

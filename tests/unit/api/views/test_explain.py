@@ -302,6 +302,17 @@ def test_a_release_waits_while_none_of_its_servers_is_in_service(state, waits):
     assert any('release continue example.com.' in sentence for sentence in told['advice']) is waits
 
 
+@pytest.mark.parametrize(('under', 'advice'), [
+    ({'freeze': Freeze('f' * 32, 'an incident', NOON).text}, 'Wait until the pool is unfrozen'),
+    ({'pool_release': 'canary fake:192.0.2.1:53; all'}, 'Wait: the next stage follows when'),
+], ids=['a freeze', 'a release'])
+def test_nothing_is_tried_where_a_new_zone_waits_for_something_else(under, advice):
+    held = hold(dataclasses.replace(ZONE, serial=None, **under))
+    told = explain([], action=Action.CREATE, status=Status.PENDING, **under, **held)
+    sentence, = told['advice']
+    assert sentence.startswith(advice)
+
+
 def test_a_server_that_leaves_the_pool_is_of_no_stage():
     told = explain([], status=Status.PENDING, states=('draining', 'active', 'active'), version_before='null',
                    pool_release='50 %; all', release_state=Release().text)
