@@ -155,13 +155,13 @@ def _delete(tx: Tx, locked: Mapping[Deletion, tuple[Domain | None, int | None]],
             if former.is_going or serial is not None:
                 results[request] = former, None
                 continue
-            _check_deletion(tx, context, former)
+            unshared = _check_deletion(tx, context, former, request.delete_shares)
             plan_rules.gate_domain(tx, context, former, Action.DELETE, now, method='delete',
                                    delete_shares=request.delete_shares)
             if not is_alone and (former.shared or former.is_secondary or former.former_pool_id is not None):
                 continue
             allowance.count_deletion(tx, former, now)
-            former = zone_shares.suspend(former, request.delete_shares)
+            former = unshared
         except LostRace:  # of all, who are then tried one by one
             raise
         except PoolError as error:
@@ -175,11 +175,12 @@ def _delete(tx: Tx, locked: Mapping[Deletion, tuple[Domain | None, int | None]],
     return results
 
 
-def _check_deletion(tx: Tx, context: Context, domain: Domain) -> None:
-    """Refuse the deletion of a locked domain, or of one that has locked recordsets."""
+def _check_deletion(tx: Tx, context: Context, domain: Domain, delete_shares: bool) -> Domain:
+    """Refuse the deletion of a locked domain, or of one that has locked recordsets; the domain, not shared any more."""
     check_changeable(context, domain)
     _check_recordsets(tx, domain)
     signed_zones.refuse_relied_on(tx, domain, 'deleted')
+    return zone_shares.suspend(domain, delete_shares)
 
 
 def _check_recordsets(tx: Tx, domain: Domain, inheriting: bool = False) -> None:
@@ -222,8 +223,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     domain = queries.owned(tx, context, domain_id, locked, or_deleted=serial is not None)
     if serial is not None:
         return domain, None
-    _check_deletion(tx, context, domain)
-    plan_rules.gate_domain(tx, context, domain, Action.DELETE, now, method='abandon', delete_shares=delete_shares)
+    domain = _check_deletion(tx, context, domain, delete_shares)
     pools.hold(tx, domain.pool_id)
     pool = pools.get(tx, domain.pool_id)
     if pool is not None and pool.catalog_zone:
@@ -231,7 +231,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
                                          f'zone {pool.catalog_zone} of its pool would delete it; remove the option '
                                          'catalog_zone from the pool first.', 409)
     zone_moves.refuse_unserved(domain)
-    domain = zone_shares.suspend(domain, delete_shares)
+    plan_rules.gate_domain(tx, context, domain, Action.DELETE, now, method='abandon', delete_shares=delete_shares)
     domain, leftover = zone_moves.delete_from_former_pool(tx, domain, now, leftover_id)
     former = domain
     if not domain.is_going:

@@ -286,6 +286,8 @@ def test_what_fails_when_it_is_approved_goes_on_waiting(place: Place) -> None:
 
 def test_a_deletion_shows_how_the_zone_is_deleted_and_each_way_is_asked_for_by_itself(place: Place) -> None:
     central, zone = place.central, place.zone
+    share, = central.find_shares(ASKER, zone.id)
+    central.unshare_domain(ASKER, zone.id, share.id)
     for method, delete in (('delete', central.delete_domain), ('abandon', central.abandon_domain)):
         for delete_shares in (False, True):
             plan_id, _ = ask(lambda: delete(ASKER, zone.id, delete_shares))
@@ -327,6 +329,9 @@ def test_a_wrong_request_is_refused_at_once(place: Place) -> None:
     assert not place.central.changes.find(WHO)
     same = place.central.update_recordset(ASKER, place.zone.id, place.www.id, {'records': ['192.0.2.1']})
     assert same.etag == place.www.etag, 'what changes nothing waits for nobody'
+    for delete in (place.central.delete_domain, place.central.abandon_domain):  # it is shared with guest
+        assert refused(delete, ASKER, place.zone.id) == 'zone_is_shared'
+    assert not place.central.changes.find(WHO)
 
 
 def test_it_is_refused_by_who_may_or_withdrawn_by_who_asked(place: Place) -> None:
