@@ -363,9 +363,7 @@ class RecordSet:
             return Action.NONE
         if tasks == {Task.DELETE}:
             return Action.DELETE
-        if tasks == {Task.ADD}:
-            return Action.CREATE
-        return Action.UPDATE
+        return Action.CREATE if tasks == {Task.ADD} and self.version == 1 else Action.UPDATE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

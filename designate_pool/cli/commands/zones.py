@@ -229,7 +229,9 @@ ZoneReleaseAbort = _task('tasks/abort_release',
 
 def _signing(found: Json) -> Shown:
     """How far the signing of a zone has come."""
-    return columns({**found, 'keys': [f'{key["role"]} {key["tag"]} {key["state"]}' for key in found['keys']]},
+    return columns({**found, 'keys': [
+        f'{key["role"]} {key["tag"]} {key["state"]}{" until " + key["next_at"][:19] if key["next_at"] else ""}'
+        for key in found['keys']]},
                    ('zone_name', 'state', 'since', 'waits_for', 'policy', 'algorithm', 'denial', 'keys', 'ds',
                     'ds_seen', 'skipped', 'resign_at'))
 

@@ -385,7 +385,7 @@ class ServerWorker:
 
     def _call(self, operations: Sequence[Operation], kind: _Kind) -> Sequence[SyncResult]:
         if self.control.is_open and kind is not _Kind.RETRANSFER:  # contents are compared over DNS
-            silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True,
+            silent = CallResult(error='its control channel has not answered', unreachable=True,
                                 reason=Reason.UNREACHABLE)
             return [(silent, None)] * len(operations)
         done: Sequence[SyncResult]

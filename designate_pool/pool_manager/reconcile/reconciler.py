@@ -354,8 +354,7 @@ def _choose_poll(step: Step, state: DomainState, row: ServerStatus, worker: Serv
                  settings: PoolManagerSettings) -> None:
     domain, tries, recent = state.domain, settings.tries, is_recent(state.domain, step.now)
     if worker.dns.is_open:
-        no_answer = CallResult(error=f'{worker.server.label} has not answered DNS', unreachable=True,
-                               reason=Reason.TIMEOUT)
+        no_answer = CallResult(error='it has not answered DNS', unreachable=True, reason=Reason.TIMEOUT)
         state.change(row_transitions.after_call(row, no_answer, step.now, tries, random.random()))
     elif not recent and not worker.polls.room(step.now):
         state.change(row_transitions.release_claim(row))

@@ -187,6 +187,15 @@ class TestRecordSets:
         assert {status for _, _, status in rows(database, domain)} == {'DELETED'}
         assert [method for method, _ in caller.cast_domains] == ['create_domain'] + ['update_domain'] * 3
 
+    @pytest.mark.parametrize('records', [['192.0.2.2'], ['192.0.2.1', '192.0.2.2'], ['192.0.2.2', '192.0.2.3']])
+    def test_one_whose_records_are_replaced_is_updated(self, central: Central, records: list[str]) -> None:
+        domain = create(central)
+        made = central.create_recordset(WHO, domain.id, {'name': 'www.example.com.', 'type': 'A',
+                                                         'records': ['192.0.2.1', '192.0.2.4']})
+        succeed(central, central.get_domain(WHO, domain.id))
+        changed = central.update_recordset(WHO, domain.id, made.id, {'records': records})
+        assert (changed.action, changed.status) == (Action.UPDATE, Status.PENDING)
+
     def test_what_is_answered_is_what_is_stored(self, central: Central) -> None:
         domain = succeed(central, create(central))
         changed = made = central.create_recordset(WHO, domain.id, {
