@@ -181,7 +181,7 @@ def _advice_for_frozen(shown: Mapping[str, Any]) -> list[str]:
     if release and not any(server['counts'] and server['released'] for server in shown['servers']):
         return [f"'designate-pool zone release continue {name}' goes on with the next stage at once."]
     if release:
-        return ['Wait: the next stage follows when these servers have served the change as they should for long enough.']
+        return ['Wait: the next stage follows when these servers have served it as they should for long enough.']
     if not shown['freeze']:
         return []
     return ["Wait until the pool is unfrozen" + ('.' if shown['action'] == 'DELETE' else

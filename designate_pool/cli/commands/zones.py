@@ -355,7 +355,8 @@ class ZoneHistory(Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         versions = self.client.versions(self.client.any_zone_id(parsed_args.zone), parsed_args.limit)
-        more = [name for name in ('approved_by', 'reason', 'address', 'client') if any(version.get(name) for version in versions)]
+        more = [name for name in ('approved_by', 'reason', 'address', 'client')
+                if any(version.get(name) for version in versions)]
         return rows(('serial', 'when', 'kind', 'user', 'project_id', 'added', 'removed', 'request_id', *more), versions)
 
 
