@@ -256,6 +256,14 @@ class ApiCommand(command.Command):
         """``pool_id`` of the pool of ``--pool``; empty without the option."""
         return {} if parsed_args.pool is None else {'pool_id': self.client.find(POOL, parsed_args.pool)['id']}
 
+    def needs_approval(self, answer: Json) -> bool:
+        """Whether the change that the API has answered so waits for approval; standard error says so."""
+        change = answer.get('links', {}).get('change')
+        if change is not None:
+            self.app.stderr.write('It waits for approval by somebody else: '
+                                  f"'designate-pool zone changes approve {change.rpartition('/')[2][:_DIGITS]}'.\n")
+        return change is not None
+
 
 class _Display(ApiCommand, display.DisplayCommandBase[Any]):
     """A command that shows something in one of cliff's formats or ours."""
@@ -336,11 +344,7 @@ class ChangeCommand(ShowOne):
         """Ask the API for the change; the wait counts from here."""
         self._sent_at = time.monotonic()
         changed = self.client.json(method, path, body, headers=headers)
-        change = changed.get('links', {}).get('change')
-        self._needs_approval = change is not None
-        if change is not None:
-            self.app.stderr.write('It waits for approval by somebody else: '
-                                  f"'designate-pool zone changes approve {change.rpartition('/')[2][:_DIGITS]}'.\n")
+        self._needs_approval = self.needs_approval(changed)
         return changed
 
     def wait_if_told(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
@@ -426,7 +430,9 @@ def task_command(base: Any, task: str, about: str, *arguments: Argument,
     *about* is its help."""
     def take_action(self: Any, parsed_args: argparse.Namespace) -> Shown:
         body = options_given(parsed_args, arguments) or None
-        return show(self.client.json('POST', f'{self.path(parsed_args)}/{task}', body))
+        shown = self.client.json('POST', f'{self.path(parsed_args)}/{task}', body)
+        self.needs_approval(shown)
+        return show(shown)
 
     return type('Task', (base, ShowOne), {'__doc__': about, 'arguments': arguments, 'take_action': take_action})
 

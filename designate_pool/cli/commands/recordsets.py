@@ -48,7 +48,9 @@ class PtrRecordSet(ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = options_given(parsed_args, self.arguments[1:])
-        return columns(self.client.json('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body), PTR_COLUMNS)
+        record = self.client.json('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body)
+        self.needs_approval(record)
+        return columns(record, PTR_COLUMNS)
 
 
 class PtrRecordUnset(ApiCommand):
@@ -57,7 +59,8 @@ class PtrRecordUnset(ApiCommand):
     arguments = (_FLOATING_IP,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        self.client.send('PATCH', f'{_PATH}/{parsed_args.floating_ip}', json={'ptrdname': None})
+        answer = self.client.send('PATCH', f'{_PATH}/{parsed_args.floating_ip}', json={'ptrdname': None})
+        self.needs_approval(answer.json() if answer.content else {})
 
 
 LIST_COLUMNS: tuple[str, ...] = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action')

@@ -184,6 +184,14 @@ def test_a_share_is_shown_by_the_project_too(place: Place, zone: str) -> None:
     place.run('zone', 'share', 'delete', 'example.com', 'green')
 
 
+def test_what_waits_for_approval_is_said_of_every_command(place: Place) -> None:
+    place.run('zone', 'create', 'guarded.example', '--email', 'a@example.com')
+    place.run('zone', 'set', 'guarded.example', '--require-approval')
+    assert place.run('zone', 'show', 'guarded.example', '-f', 'json').json['requires_approval'] is True
+    for words in (['zone', 'transfer', 'request', 'create'], ['zone', 'delete']):
+        assert 'It waits for approval by somebody else' in place.run(*words, 'guarded.example').err
+
+
 def test_pools_services_and_name_servers(place: Place, zone: str) -> None:
     [pool] = place.run('--cloud', 'olga', 'pool', 'list', '-f', 'json').json
     assert place.run('--cloud', 'olga', 'pool', 'show', pool['id'][:6], '-f', 'json').json['name'] == 'default'
