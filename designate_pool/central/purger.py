@@ -210,6 +210,7 @@ class Purger:
         """Remove some batches, from where the last run ended; how many rows were removed."""
         now = self._storage.now()
         before = now - timedelta(seconds=self._settings.deleted_retention)
+        self._storage.run(plans.drop_expired, now)
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BATCH)
         removed += self._storage.run(heartbeats.forget, now - SERVICES_KEPT)
         removed += self._storage.run(zone_signing.expire_keys, now - KEYS_KEPT, BATCH)

@@ -357,7 +357,11 @@ def test_it_expires_and_is_purged(place: Place, database: Storage, clock: Clock)
     clock.now += CentralSettings().approval_lifetime + 1
     with pytest.raises(WrongPlanState, match='expired'):
         place.central.changes.approve(APPROVER, plan_id)
-    assert ask(lambda: create_new(place))[0] != plan_id, 'it is asked for anew'
+    again, _ = ask(lambda: create_new(place))
+    assert again != plan_id, 'it is asked for anew'
+    Purger(database, CentralSettings()).purge()
+    assert [plan.id for plan in place.central.changes.find(WHO, WAITING)] == [again]
+    assert place.central.changes.get(WHO, plan_id).why == 'nobody has approved it in time'
     clock.now += CentralSettings().deleted_retention + 1
     Purger(database, CentralSettings()).purge()
     assert refused(place.central.changes.get, WHO, plan_id) == 'plan_not_found'
