@@ -39,7 +39,7 @@ class Entities(Generic[T]):
         self.kind = kind
         self.table = table
         self.fields = tuple(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
-        self.columns = tuple(joined[name].label(name) if name in joined else table.c[name] for name in self.fields)
+        self.columns = self.columns_with(joined)
         self.select = sa.select(*self.columns)
         self._joined = joined
         self._sort_keys = {name: table.c[name] for name in sort_keys}
@@ -47,6 +47,10 @@ class Entities(Generic[T]):
         self._newest_first = newest_first
         # Built once: building a statement takes as long as executing it.
         self._by_id = self.select.where(table.c.id == sa.bindparam('id')) if 'id' in table.c else self.select
+
+    def columns_with(self, joined: Mapping[str, sa.ColumnElement[Any]]) -> tuple[sa.ColumnElement[Any], ...]:
+        """The columns of a statement that has other expressions for the fields that are not columns of the table."""
+        return tuple(joined[name].label(name) if name in joined else self.table.c[name] for name in self.fields)
 
     def get(self, tx: Tx, entity_id: str, *conditions: Any) -> T | None:
         """One entity by its id."""
