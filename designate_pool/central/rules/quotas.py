@@ -17,7 +17,7 @@ from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, NotFound, OverQuota
 from designate_pool.model import Context, Domain, RecordSet
-from designate_pool.protocol.rules import ServerLimit, from_json
+from designate_pool.protocol.rules import ServerLimit
 from designate_pool.storage import queries
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
@@ -85,7 +85,7 @@ class Allowance:
 
     def server_limits(self, tx: Tx, pool_id: str) -> Sequence[ServerLimit]:
         """What a pool's servers do not take of a zone, cached for :data:`CACHED`."""
-        return self._cached(self._server_limits, _limits_of_servers, tx, pool_id)
+        return self._cached(self._server_limits, pool_servers.limits_of, tx, pool_id)
 
     def _cached(self, cache: dict[str, tuple[datetime, T]], read: Callable[[Tx, str], T], tx: Tx, key: str) -> T:
         now = self._clock()
@@ -220,14 +220,6 @@ class Allowance:
     def _check_export_size(self, tx: Tx, domain: Domain) -> None:
         limit = self.limits_of(tx, domain.project_id).api_export_size
         _check_count('api_export_size', limit, functools.partial(store.count_recordsets, tx, domain.id), 0)
-
-
-def _limits_of_servers(tx: Tx, pool_id: str) -> tuple[ServerLimit, ...]:
-    first: dict[ServerLimit, str] = {}
-    for label, text in pool_servers.limits_of(tx, pool_id):
-        for limit in from_json(text):
-            first.setdefault(limit, label)
-    return tuple(limit._replace(why=f'{limit.why} ({label})') for limit, label in first.items())
 
 
 def deleting_project(context: Context, domain: Domain) -> str:

@@ -52,10 +52,10 @@ OWN_TYPES = frozenset({'DNSKEY', 'RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'CDS', 
 
 def refuse_pool(tx: Tx, domain: Domain) -> None:
     """Refuse to have a signed zone in a pool one of whose servers does not serve signatures rightly."""
-    for label, text in pool_servers.limits_of(tx, domain.pool_id):
-        if why := pool_servers.no_signatures(text):
+    for limit in pool_servers.limits_of(tx, domain.pool_id):
+        if limit.what == 'signatures':
             raise Refused('server_cannot_sign', f'The zone {domain.name} cannot be signed in the pool '
-                                                f'{domain.pool_name}, which has the server {label}: {why}.', 409)
+                                                f'{domain.pool_name}: {limit.why}.', 409)
 
 
 def soa_names(name_servers: Sequence[str], domain: Domain) -> str:

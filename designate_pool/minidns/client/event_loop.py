@@ -315,7 +315,9 @@ class ClientLoop:
                 self._end_tries(channel, error)
                 return
             query = channel.pending.get(message[:2])
-            reply = None if query is None else query.read_reply(message, unix_time)
+            reply = None if query is None else soa_query.read_reply(
+                message, query.template, query.peer.key, query.mac, unix_time,
+                None if query.opcode == wire.NOTIFY else query.sent_template)
             if query is not None and reply is not None:
                 if channel.in_flight:
                     channel.in_flight.popleft()

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from designate_pool import serial as serials
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.model import Answer, Reason
-from designate_pool.protocol import soa_query, wire
+from designate_pool.protocol import wire
 from designate_pool.protocol.soa_query import SoaReply
 
 #: Seconds until a datagram that nothing answers is sent again, and counts as lost.
@@ -86,11 +86,6 @@ class RetryingQuery:
     queued: bool = dataclasses.field(default=False, init=False)
     over_tcp: bool = dataclasses.field(default=False, init=False)
     ended: bool = dataclasses.field(default=False, init=False)
-
-    def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
-        """Read *message*, *now* in seconds since 1970; None when it is no reply to this query."""
-        return soa_query.read_reply(message, self.template, self.peer.key, self.mac, now,
-                                    None if over_tcp or self.opcode == wire.NOTIFY else self.sent_template)
 
     def is_expected(self, reply: SoaReply) -> bool:
         """Whether *reply* is the expected one, which ends the query."""

@@ -65,6 +65,8 @@ class NativeSelector:
     def __init__(self, native: NativeThread) -> None:
         self._poll = native.select.poll()
         self._reading = native.select.POLLIN
+        #: Called with a file descriptor to wait for no longer.
+        self.unwatch = self._poll.unregister
         self._inner, self._outer = native.socket.socketpair()
         self._inner.setblocking(False)
         self._outer.setblocking(False)
@@ -74,9 +76,6 @@ class NativeSelector:
     def watch(self, fd: int) -> None:
         """Wait for the socket with this file descriptor from now on."""
         self._poll.register(fd, self._reading)
-
-    def unwatch(self, fd: int) -> None:
-        self._poll.unregister(fd)
 
     def wait(self, seconds: float | None) -> list[int]:
         """Wait; the file descriptors that may be read."""

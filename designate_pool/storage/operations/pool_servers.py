@@ -90,9 +90,13 @@ def key_names(tx: Tx) -> set[str]:
     return set(tx.execute(_KEY_NAMES).scalars())
 
 
-def limits_of(tx: Tx, pool_id: str) -> list[tuple[str, str]]:
-    """The labels and limits of the pool's servers that have any and do not leave it."""
-    return [(row[0], row[1]) for row in tx.execute(_LIMITS, {'pool_id': pool_id})]
+def limits_of(tx: Tx, pool_id: str) -> tuple[rules.ServerLimit, ...]:
+    """The limits of the pool's servers that do not leave it, each once, with the label of the first that has it."""
+    first: dict[rules.ServerLimit, str] = {}
+    for label, text in tx.execute(_LIMITS, {'pool_id': pool_id}):
+        for limit in rules.from_json(text):
+            first.setdefault(limit, label)
+    return tuple(limit._replace(why=f'{limit.why} ({label})') for limit, label in first.items())
 
 
 def signed_zone_of(tx: Tx, pool_name: str) -> str | None:
