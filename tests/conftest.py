@@ -58,7 +58,7 @@ SLOWEST = ('test_documentation_guide', 'test_documentation_guide_more', 'test_pl
            'test_signed_zones', 'test_takeover_finish', 'test_documentation', 'test_rabbitmq_nodes', 'test_openapi',
            'test_year', 'test_short', 'test_mixed_outages', 'test_rolling_upgrade', 'test_documentation_servers',
            'test_staged_makes', 'test_devstack_running', 'test_mixed_commands', 'test_stop_without_broker',
-           'test_mixed_joining', 'test_messages', 'test_migration_locks', 'test_status_page', 'test_wheel',
+           'test_mixed_joining', 'test_migration_locks', 'test_status_page', 'test_wheel',
            'test_mixed_pool_services', 'test_situations_outages', 'test_mixed_settings',
            'test_zone_tasks_running', 'test_backend_catalog', 'test_situations_faults',
            'test_two_pools', 'test_fed_pool', 'test_mixed_catalog', 'test_signed_zones_parent', 'test_standby',

@@ -121,16 +121,3 @@ def test_a_zone_that_a_restored_database_holds_is_explained(place: Place) -> Non
     place.central.renew_pool(Context(all_projects=True), things['pool_id'])
     explained = place.ask('GET', f'/v2/zones/{things["zone_id"]}/explain', status=200).json
     assert 'signing is held' in explained['summary'] and 'dnssec resume' in explained['summary']
-
-
-def test_each_project_sees_its_own_time(place: Place) -> None:
-    things = place.things('alpha')
-    zone, www = f'/v2/zones/{things["zone_id"]}', f'www.{things["zone_name"]}'
-    alphas = changed(place, zone, www, '192.0.2.2')
-    place.central.give_domain(Context(all_projects=True), things['zone_id'], 'beta')
-    body = {'changes': [{'name': www, 'type': 'A', 'records': ['192.0.2.3']}]}
-    betas = place.ask('POST', f'{zone}/changes', project='beta', status=202, json=body).json['serial']
-    for path in ('', '/recordsets', '/export', '/diff/{}'):
-        for project, own, others in (('alpha', alphas, betas), ('beta', betas, alphas - 1)):
-            place.ask('GET', f'{zone}/versions/{own}{path.format(own)}', project=project, status=200)
-            place.ask('GET', f'{zone}/versions/{others}{path.format(own)}', project=project, status=404)

@@ -30,15 +30,6 @@ class TestReports:
         assert succeed(central, domain).status is Status.ACTIVE
         assert {row[1:] for row in rows(database, domain)} == {('NONE', 'ACTIVE')}
 
-    def test_success_of_the_first_while_the_second_is_under_way(self, central: Central, database: Storage) -> None:
-        first = create(central, 'example.com.', WWW)
-        central.apply_changes(WHO, first.id, [RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
-        central.update_status(WHO, first, Outcome.SUCCESS, first.serial)
-        found = central.get_domain(WHO, first.id)
-        assert (found.status, found.action, found.reported_serial) == (Status.PENDING, Action.UPDATE, first.serial)
-        assert rows(database, first) == [('192.0.2.1', 'NONE', 'ACTIVE'), ('192.0.2.2', 'NONE', 'ACTIVE'),
-                                         ('192.0.2.9', 'ADD', 'PENDING')]
-
     @pytest.mark.all_databases
     def test_records_across_the_wrap_of_serials(self, central: Central, database: Storage, clock: Clock) -> None:
         clock.now = 4294967000.0

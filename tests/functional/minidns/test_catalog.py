@@ -285,14 +285,6 @@ def test_a_catalog_that_has_not_changed_is_not_read_again(minidns: LocalMiniDns,
     assert not [statement for statement in counter if 'domains' in statement]
 
 
-def test_a_stranger_gets_no_catalog(serving: MiniDns) -> None:
-    serving.set_pool(a_pool(KEYED, catalog_zone=CATALOG))
-    (endpoint,) = serving.endpoints
-    assert ask(endpoint, CATALOG).rcode() == dns.rcode.REFUSED
-    with pytest.raises(dns.xfr.TransferError, match='REFUSED'):
-        transfer(endpoint, CATALOG)
-
-
 def test_without_the_setting_there_is_no_catalog(serving: MiniDns) -> None:
     (endpoint,) = serving.endpoints
     assert ask(endpoint, CATALOG).rcode() == dns.rcode.NOERROR

@@ -360,23 +360,6 @@ def test_a_request_for_an_unknown_server_has_the_configuration_read_at_once(mini
 
 # What the log says
 
-def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.getMessage().startswith('refused')]
-
-
-def test_a_wrong_secret_is_logged_once_and_again_when_it_has_worked_in_between(
-        minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
-    (endpoint,) = minidns.start(dataclasses.replace(KEYED, host='127.0.0.1')).endpoints
-    line = 'refused: 127.0.0.1 (fake:127.0.0.1:1) has another secret for the key pool-key. (BADSIG)'
-    for count in (1, 2):
-        for _ in range(3):
-            with pytest.raises(dns.tsig.PeerBadSignature):
-                ask(endpoint, key=WRONG)
-        assert refusals(caplog) == [line] * count
-        assert ask(endpoint, key=KEY).rcode() == dns.rcode.NOERROR
-    assert KEY.secret not in caplog.text and WRONG.secret not in caplog.text
-
-
 HOUR = 3600
 
 

@@ -19,14 +19,11 @@ from prometheus_client import REGISTRY
 
 from designate_pool.central.service import Central
 from designate_pool.model import Endpoint, TsigKey, differences
-from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import zone_versions
 from testing.databases import count_statements
 from testing.processes import wait_until
-from testing.settings import central_settings
-from tests.fixtures.central import WHO, Caller, Clock, create
-from tests.fixtures.inline import Inline
+from tests.fixtures.central import WHO, Clock, create
 from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, keyring, transfer
 
 NAME = 'example.org.'
@@ -150,35 +147,6 @@ def test_a_difference_that_is_no_smaller_is_the_whole_zone(
     zone.apply(*((f'host{number}', 'A', ['192.0.2.3'], None) for number in range(55)))
     zone.served_anew()
     assert not zone.is_whole(middle)
-
-
-def test_serials_that_the_journal_does_not_know(zone: Zone) -> None:
-    last = zone.put('new', '192.0.2.9')
-    for client_serial in (zone.first - 1, zone.first + 1, last - 1):
-        assert zone.is_whole(client_serial)
-
-
-@pytest.mark.parametrize('values', [{'email': 'other@example.com'}, {'ttl': 77}], ids=['email', 'ttl'])
-def test_a_change_of_the_soa_is_the_whole_zone_and_what_follows_is_not(zone: Zone, values: dict[str, Any]) -> None:
-    before = zone.put('new', '192.0.2.9')
-    zone.clock.now += 10
-    zone.central.update_domain(WHO, zone.id, values)
-    changed = zone.remember()
-    assert zone.is_whole(before)
-    zone.put('newer', '192.0.2.9')
-    assert zone.is_whole(before) and not zone.is_whole(changed)
-    assert zone.bring(before) == zone.bring(changed) == zone.was[max(zone.was)]
-
-
-def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: LocalMiniDns, central: Central,
-                                                                      clock: Clock) -> None:
-    short = Central(minidns.storage, PoolManagerClient(Caller()), Inline(),
-                    settings=central_settings(journal_records=4))
-    zone = Zone(minidns, short, clock)
-    serials = [zone.put(f'new{number}', '192.0.2.9') for number in range(10)]
-    reached = [not zone.is_whole(client_serial) for client_serial in serials[:-1]]
-    assert reached == sorted(reached) and reached[-1] and not reached[0]
-    short.stop()
 
 
 def test_the_second_server_costs_no_look_into_the_journal(zone: Zone) -> None:

@@ -12,7 +12,7 @@ import dns.zone
 import pytest
 
 from designate_pool.central.service import Central
-from designate_pool.model import ChangeKind, Context, Domain, SignedRecord
+from designate_pool.model import ChangeKind, Domain, SignedRecord
 from designate_pool.storage import queries
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
@@ -24,7 +24,8 @@ from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer
 
 pytestmark = pytest.mark.all_databases
 NAME = 'example.org.'
-ADMIN = Context(all_projects=True, user='admin')
+
+
 MADE = {'RRSIG', 'NSEC'}
 
 
@@ -170,24 +171,6 @@ def test_differences_of_the_signer_count_in_the_journal_and_go_with_it(zone: Sig
     zone.use(most=5, kept=1000)
     zone.renewed()
     assert zone.domain().journal_from is None, 'all signatures are too many for one difference'
-
-
-def test_servers_of_a_frozen_pool_keep_what_was_signed_before(zone: SignedZone) -> None:
-    zone.signed()
-    before = zone.put('host1', '192.0.2.2')
-    pool, = zone.central.find_pools(WHO)
-    zone.central.frozen_pools.freeze(ADMIN, pool.id, 'an incident', None)
-    zone.serve_anew()
-    for number in (3, 4):
-        assert zone.put('host1', f'192.0.2.{number}') == before
-        zone.serve_anew()
-    with pytest.raises(ValueError, match='waits for the end of the freeze'):
-        zone.renewed()
-    assert transfer(zone.endpoint, NAME) == zone.was[before] and 'RRSIG' in types_in(zone.was[before])
-    zone.central.frozen_pools.unfreeze(ADMIN, pool.id)
-    zone.serve_anew()
-    after = zone.remember()
-    assert after != before and zone.bring(before) == (zone.was[after], True)
 
 
 def test_small_signed_zones_are_read_together(central: Central, database: Storage, clock: Clock) -> None:

@@ -113,18 +113,6 @@ def test_what_the_pool_would_refuse_is_refused_or_left_out_by_a_dry_run(octodns_
     assert octodns_pool.served(f'www.{name}', 'CNAME') == ['a.example.net.']
 
 
-def test_a_dname_above_a_record_that_stays_is_left_out_too(octodns_pool: OctodnsPool) -> None:
-    name = 'dname.example.com.'
-    below = 'x.d:\n  type: A\n  value: 192.0.2.1\n'
-    octodns_pool.write(name, below)
-    octodns_pool.configure(name, more='strict_supports: false')
-    octodns_pool.sync('--doit')
-    octodns_pool.write(name, f'd:\n  type: DNAME\n  value: example.net.\nw:\n  type: A\n  value: 192.0.2.2\n{below}')
-    assert totals(octodns_pool.sync('--doit')) == '1'
-    octodns_pool.zone(name)
-    assert octodns_pool.served(f'x.d.{name}', 'A') == ['192.0.2.1']
-
-
 def test_a_name_without_a_final_dot_is_written_and_is_no_reason_to_delete(octodns_pool: OctodnsPool) -> None:
     name = 'dot.example.com.'
     octodns_pool.configure(name)

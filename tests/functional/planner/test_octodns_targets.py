@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
-from designate_pool.planner.octodns.adapter import AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider
+from designate_pool.planner.octodns.adapter import AdaptedProvider, OctodnsServer, adapt_provider
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
@@ -97,19 +97,6 @@ def test_a_plan_that_lost_octodns_side_is_applied_all_the_same(target: AdaptedPr
     assert target.apply(plain).applied == 3
     assert target.plan(after) is None
     assert contents(target) == after
-
-
-def test_processors_of_octodns_have_their_say(target: AdaptedProvider) -> None:
-    chain = [adapt_processor('no mail', 'octodns.processor.filter.TypeRejectlistFilter', {'rejectlist': ['MX', 'CAA']}),
-             adapt_processor('longer', 'octodns.processor.clamp.TtlClampProcessor', {'min_ttl': 120})]
-    desired = zone()
-    for each in chain:
-        desired = each.process_source_zone(desired, ())
-    bring(target, desired, chain)
-    found = contents(target)
-    assert not {each.type for each in found} & {'MX', 'CAA'}
-    www = found.get('www.example.com.', 'A')
-    assert www is not None and www.ttl == 120
 
 
 def test_a_zone_is_deleted_by_deleting_its_records_and_may_be_deleted_again(target: OctodnsServer) -> None:

@@ -168,19 +168,6 @@ def test_first_sync_second_sync_changes_and_the_end(server: PowerDns, provider: 
     assert len(bring(provider, first).changes) == 4
 
 
-def test_all_changes_of_a_plan_are_one_request(server: PowerDns, provider: PdnsProvider,
-                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    bring(provider, a_zone('www CNAME other\nalias A 192.0.2.1\nalias TXT "x"\nold A 192.0.2.9\n', 1))
-    asked = requests(provider, monkeypatch)
-    plan = planned(provider, a_zone('www A 192.0.2.1\nwww TXT "y"\nalias CNAME other\nnew MX 10 mail\n', 2))
-    assert {change.kind for change in plan.changes} == {'Create', 'Delete', 'Replace', 'Update'}
-    assert provider.apply(plan).ok
-    assert [verb for verb, _ in asked] == ['GET', 'GET', 'PATCH']
-    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
-    assert server.texts('alias.example.com.', 'CNAME') == ['other.example.com.']
-    assert server.serial('example.com.') == 2
-
-
 def test_a_zone_is_never_served_without_its_records(server: PowerDns, provider: PdnsProvider,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     asked = requests(provider, monkeypatch)

@@ -15,7 +15,6 @@ from designate_pool.model import PlanState, StoredPlan, new_id, utcnow
 from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.pool_api import ApiStore, PoolApi
-from designate_pool.planner.targets import fake
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
@@ -196,29 +195,6 @@ class TestWhatIsMadeFromThePool:
         without = CONTENTS.replace('@       300 IN NS', 'deep 300 IN NS')
         assert kinds(planned(provider, zone(name, without))) == ['Create']
         assert caplog.records == []
-
-    def test_what_cannot_be_held_is_refused_or_left_out(self, pool: BindPool, name: str,
-                                                        caplog: pytest.LogCaptureFixture) -> None:
-        desired = zone(name, 'www 60 IN A 192.0.2.1\nodd 60 IN MD \\# 1 00')
-        with pytest.raises(errors.SupportsException, match=f'pool: it cannot hold odd.{name} MD'):
-            PoolProvider('pool', url=pool.url).plan(desired)
-        lenient = PoolProvider('pool', url=pool.url, strict_supports=False)
-        assert put(lenient, desired) == ApplyResult(applied=1)
-        assert lenient.plan(desired) is None
-        assert 'is left out' in caplog.text
-
-    @pytest.mark.parametrize('text', ['@ 60 IN CNAME www.example.org.', 'www 60 IN CNAME www.example.org.'],
-                             ids=['at the apex', 'beside an address'])
-    def test_a_cname_of_a_lenient_zone_is_refused_when_it_is_planned(self, pool: BindPool, name: str,
-                                                                     text: str) -> None:
-        desired = zone(name, 'www 60 IN A 192.0.2.1')
-        for each in fake.zone_of(name, text):
-            desired.add_record(each, lenient=True)
-        with pytest.raises(errors.SupportsException, match='pool: it cannot hold .*(cannot be at the|has A already)'):
-            PoolProvider('pool', url=pool.url).plan(desired)
-        lenient = PoolProvider('pool', url=pool.url, strict_supports=False)
-        assert put(lenient, desired) == ApplyResult(applied=1)
-        assert lenient.plan(desired) is None
 
     def test_what_central_refuses_is_told_and_nothing_is_done(self, provider: PoolProvider, name: str) -> None:
         put(provider, zone(name))

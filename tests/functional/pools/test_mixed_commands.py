@@ -90,28 +90,6 @@ def test_extra_zones_are_deleted_only_when_they_are_as_many_as_was_said(pool: Mi
     assert pool.serials(make, everything) == everything
 
 
-def test_a_wrong_file_is_told_and_changes_nothing(pool: Mixed) -> None:
-    before = pool.stack.servers_state()
-    wrong = [pool.section('bind9').replace('rndc_port', 'rndc_prot'), pool.section('nsd', call_timeout='soon'),
-             '[backend:bnid9:1]\nhost = 192.0.2.1\n']
-    pool.stack.configure(pool.stack.config, wrong, 100)
-    try:
-        told = pool.stack.complaint('server', 'reload')
-        for word in ('rndc_prot', 'did you mean rndc_port', 'call_timeout', 'soon', 'bnid9'):
-            assert word in told
-        pool.stack.reload(wrong)
-        zone, _ = pool.create('after-wrong-file.example.com.')
-        assert {key: (each['state'], each['version']) for key, each in pool.stack.servers_state().items()} == {
-            key: (each['state'], each['version']) for key, each in before.items()}
-    finally:
-        pool.stack.reload(pool.sections())
-    assert json.loads(pool.stack.command('server', 'reload', '-f', 'json')) == {
-        'joined': [], 'changed': [], 'draining': []}
-    pool.create('after-right-file.example.com.')
-    pool.stack.delete_zone(zone)
-    pool.stack.wait_for(zone, 'gone')
-
-
 def told(log: str, name: str) -> list[str]:
     """What a server says it was told: commands, and NOTIFY; it may still look after its zones of its own accord."""
     return [line for line in log.splitlines() if re.search(r'control (channel )?c|control, received', line)

@@ -27,21 +27,6 @@ def test_a_server_is_taken_out_emptied_and_filled_again(pool: Mixed, make: str) 
     joins(pool, make)
 
 
-def test_changes_are_active_while_a_server_that_joins_is_silent(pool: Mixed) -> None:
-    make = 'nsd'
-    leaves(pool, make)
-    with pool.servers[make].standing_still():
-        pool.stack.reload(pool.sections())
-        pool.wait_for_state(make, 'joining')
-        zone, recordset = pool.create(f'now.{make}.example.com.', makes=all_but(make))
-        pool.stack.set_recordset(zone, recordset, '192.0.2.2')
-        pool.stack.wait_for(zone)
-        pool.all_serve(f'now.{make}.example.com.', '192.0.2.2', all_but(make))
-        assert pool.server_state(make)['state'] == 'joining'
-    is_filled(pool, make)
-    pool.all_serve(f'now.{make}.example.com.', '192.0.2.2')
-
-
 def all_but(make: str) -> tuple[str, ...]:
     return tuple(each for each in MAKES if each != make)
 

@@ -64,20 +64,6 @@ def restore(pool: Mixed, zone: str) -> None:
     pool.stack.wait_for(zone)
 
 
-def test_a_zone_is_deleted_and_restored_twice(pool: Mixed) -> None:
-    name = 'restored.example.com.'
-    zone, _ = pool.create(name)
-    for _ in range(2):
-        pool.stack.delete_zone(zone)
-        restore(pool, zone)  # perhaps before any server has deleted it
-        pool.wait_until_served(name, '192.0.2.1')
-        pool.stack.delete_zone(zone)
-        pool.stack.wait_for(zone, 'gone')
-        pool.wait_until_gone([name])
-        restore(pool, zone)
-        pool.wait_until_served(name, '192.0.2.1')
-
-
 @pytest.mark.parametrize(('make', 'is_wiped'), [
     ('bind9', True), ('nsd', True), ('knot', False), ('pdns', False)])
 def test_a_zone_is_restored_while_a_server_has_yet_to_delete_it(pool: Mixed, make: str, is_wiped: bool) -> None:

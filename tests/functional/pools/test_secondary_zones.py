@@ -232,26 +232,6 @@ def test_a_master_that_is_down(stack: Stack, server: Named, master: Master) -> N
     assert followed(stack, zone)['served']
 
 
-def test_what_is_refused(stack: Stack, master: Master) -> None:
-    def refused(method: str, path: str, status: int, **body: Any) -> str:
-        return str(stack.request(method, path, status, json=body)['message'])
-
-    zone = create(stack, master, 'limits.example.com.')
-    path = f'/v2/zones/{zone["id"]}'
-    stack.wait_for(zone['id'])
-    assert 'secondary zone' in refused('POST', f'{path}/recordsets', 403, name='a.limits.example.com.', type='A',
-                                       records=['192.0.2.1'])
-    sets = stack.request('GET', f'{path}/recordsets?type=NS', 200)['recordsets']
-    assert 'secondary zone' in refused('PUT', f'{path}/recordsets/{sets[0]["id"]}', 403, records=['ns.example.com.'])
-    stack.request('DELETE', f'{path}/recordsets/{sets[0]["id"]}', 403)
-    assert 'masters' in refused('PATCH', path, 400, email='a@example.com')
-    primary = stack.create_zone('primary.example.net.')['id']
-    assert 'primary zone' in refused('POST', f'/v2/zones/{primary}/tasks/xfr', 400)
-    assert 'masters' in refused('PATCH', f'/v2/zones/{primary}', 400, masters=['192.0.2.1'])
-    names = {each['name'] for each in stack.request('GET', '/v2/zones?type=PRIMARY', 200)['zones']}
-    assert names == {'primary.example.net.'}
-
-
 def test_a_master_that_is_the_pool_itself(stack: Stack, server: Named, master: Master) -> None:
     """Neither MiniDNS nor a server of the pool: the zone would be its own master."""
     name = 'limits.example.com.'

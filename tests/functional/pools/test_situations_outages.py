@@ -158,17 +158,6 @@ def test_sigterm_ends_each_program_in_good_order_with_nothing_lost(binds: ThreeB
         binds.all_serve(f'term{number}.example.com.', '192.0.2.1')
 
 
-def test_sigterm_ends_each_program_also_while_the_broker_is_away(binds: ThreeBinds, rabbitmq: RabbitMq) -> None:
-    rabbitmq.kill()
-    try:
-        assert binds.stack.stop() == dict.fromkeys(SERVICES, 0)
-    finally:
-        rabbitmq.restart()
-        binds.stack.launch(*SERVICES)
-    binds.create('term-broker.example.com.')
-    assert [binds.has_zone(number, 'term-broker.example.com.') for number in ALL] == [True] * 3
-
-
 def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(binds: ThreeBinds) -> None:
     binds.rndc(2, 'addzone', 'own.example.com { type static-stub; server-addresses { 127.0.0.1; }; };')
     zone, _ = binds.begin('own.example.com.')
@@ -180,13 +169,6 @@ def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(binds: Th
     binds.rndc(2, 'delzone', 'own.example.com')
     binds.stack.wait_for(zone)
     binds.all_serve('own.example.com.', '192.0.2.1')
-
-
-def test_a_secondary_zone_that_answers_servfail_since_its_primary_is_nowhere_is_given_ours(binds: ThreeBinds) -> None:
-    binds.rndc(2, 'addzone', 'sick.example.com { type secondary; primaries { 127.0.0.1 port 9; }; file "sick.db"; };')
-    zone, _ = binds.begin('sick.example.com.')
-    binds.stack.wait_for(zone)
-    binds.all_serve('sick.example.com.', '192.0.2.1')
 
 
 def test_a_server_that_hangs_costs_the_others_nothing(binds: ThreeBinds) -> None:

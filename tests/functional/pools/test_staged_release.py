@@ -161,19 +161,6 @@ def test_a_zone_is_created_and_deleted_in_stages_also_when_all_is_killed_between
     pool.stack.wait_for(zone, 'gone')
 
 
-def test_what_is_changed_meanwhile_is_released_next_and_servers_that_lose_a_zone_get_what_they_may_have(
-        pool: Staged) -> None:
-    name = 'twice.example.com.'
-    zone, www = pool.create(name)
-    pool.stack.set_recordset(zone, www, '192.0.2.2')
-    wait_until(lambda: pool.serving(name, '192.0.2.2') == ['canary'], 'the canary has the first change')
-    pool.stack.set_recordset(zone, www, '192.0.2.3')
-    pool.servers['fourth'].forget_zones()
-    seen = pool.watch(zone, name, '192.0.2.3')
-    in_stages(seen)
-    assert pool.stack.zone(zone)['release'] is None
-
-
 def test_an_aborted_creation_is_deleted_and_an_aborted_deletion_restored(pool: Staged) -> None:
     kept, _ = pool.create('kept.example.com.')
     created, _ = pool.begin('new.example.com.')
@@ -203,16 +190,6 @@ def test_a_query_that_is_not_answered_holds_a_release(tmp_path: pathlib.Path) ->
                 'GET', f'/v2/zones/{zone}/servers', 200)['servers']), 'the canary was seen to serve it')
         pool.servers['canary'].control.ask('set_fault', fault='servfail@asked.example.com.')
         assert held(pool, zone).endswith('answers asked.example.com. SOA with SERVFAIL')
-
-
-def test_a_zone_is_deleted_while_a_change_of_it_is_released(pool: Staged) -> None:
-    for count, name in ((1, 'first.example.com.'), (2, 'half.example.com.')):  # of servers that have the change
-        zone, www = pool.create(name)
-        pool.stack.set_recordset(zone, www, '192.0.2.2')
-        wait_until(lambda: len(pool.serving(name, '192.0.2.2')) == count, 'some servers have the change')
-        pool.stack.delete_zone(zone)
-        pool.stack.wait_for(zone, 'gone')
-        assert not pool.serving(name, '192.0.2.1') and not pool.serving(name, '192.0.2.2')
 
 
 def test_a_release_goes_on_in_the_stages_that_the_configuration_has_now(tmp_path: pathlib.Path) -> None:

@@ -135,20 +135,6 @@ def test_there_and_back_and_there_again(pools: Pools) -> None:
     pools.central.wait_for(zone, 'gone')
 
 
-def test_a_zone_moves_while_a_change_is_under_way(pools: Pools) -> None:
-    """The only server of its pool is down, and deletes it when it comes back."""
-    name = 'changing.example.com.'
-    zone = pools.create(name, 'default')
-    pools.central.wait_for(zone)
-    pools.servers['default'].kill()
-    pools.central.create_recordset(zone, f'www.{name}', 'A', '192.0.2.2')
-    move(pools, name, 'silver')
-    pools.central.wait_for(zone, seconds=60)
-    assert str(pools.servers['silver'].query(f'www.{name}', 'A').answer[0][0]) == '192.0.2.2'
-    pools.servers['default'].start()
-    must_be_in(pools, zone, name, 'silver')
-
-
 def test_the_former_pool_serves_it_while_the_server_of_the_new_one_is_down(pools: Pools) -> None:
     names = [f'waiting{number}.example.com.' for number in range(2)]
     zones = [pools.create(name, 'default') for name in names]

@@ -144,21 +144,6 @@ def test_a_cluster_is_brought_into_step_and_then_there_is_nothing_to_do(stack: S
     assert client.run_once(wanted) == 0
 
 
-def test_one_that_cannot_be_and_what_is_not_known_here_hold_up_nothing(stack: Stack, client: Client) -> None:
-    stack.create_zone(ZONE)
-    wanted = [endpoint('web.example.com', 'A', '192.0.2.1',
-                       providerSpecific=[{'name': 'aws/weight', 'value': '10'}]),
-              endpoint('typo.example.com', 'A', '192.0.2.256')]
-    assert client.run_once(wanted) == 1
-    assert client.run_once(wanted) == 0
-    wanted[0]['targets'] = ['nowhere']
-    assert client.run_once(wanted) == 0, 'what is there stays'
-    assert [each['targets'] for each in client.records()] == [['192.0.2.1']]
-    samples = requests.get(client.metrics, timeout=30).text
-    assert 'designate_pool_webhook_endpoints_refused 2.0' in samples
-    assert 'designate_pool_webhook_requests_total{request="POST /adjustendpoints",status="200"}' in samples
-
-
 MARK = '"heritage=external-dns,external-dns/owner=default,external-dns/resource=ingress/default/{}"'
 
 
@@ -214,14 +199,6 @@ def test_a_web_page_that_the_operator_visits_changes_nothing(stack: Stack, clien
     assert (to_webhook.status_code, to_pool.status_code) == (403, 403)
     assert client.records() == []
     assert [each['name'] for each in stack.request('GET', '/v2/zones', 200)['zones']] == [ZONE]
-
-
-def test_what_cannot_be_is_told_and_nothing_is_done(stack: Stack, client: Client) -> None:
-    stack.create_zone(ZONE)
-    assert client.apply(create='x').status_code == 400  # type: ignore[arg-type]
-    assert requests.post(f'{client.url}/records', data=b'{', timeout=30).status_code == 400
-    assert requests.get(client.url, headers={'Accept': 'text/html'}, timeout=30).status_code == 406
-    assert requests.get(f'{client.url}/nothing', timeout=30).status_code == 404
 
 
 def test_while_the_pool_is_down_it_says_try_again(stack: Stack, client: Client) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from designate_pool.cli import base, client, connection, terminal
-from designate_pool.cli.client import ApiRefusal, Client, session_for
+from designate_pool.cli.client import ApiRefusal, Client
 from designate_pool.cli.commands import plans, pools, recordsets, servers, status, zone_status, zones
 from designate_pool.cli.connection import DEFAULT_URL, ApiConnection, CliError
 from designate_pool.errors import InvalidField
@@ -202,12 +202,6 @@ def test_completing_twice_is_completing_once(name, zone):
     assert client.in_zone(full, zone) == full
 
 
-def test_ids():
-    assert client.is_id('a86dba58-0043-4cc6-a1bb-69d5e86f3ca3')
-    assert client.is_id('a86dba5800434cc6a1bb69d5e86f3ca3')
-    assert not client.is_id('a86dba58.example.com')
-
-
 @pytest.mark.parametrize('given_text, exact, perhaps', [
     ('a86dba58-0043-4cc6-a1bb-69d5e86f3ca3', True, True), ('A86DBA5800434CC6A1BB69D5E86F3CA3', True, True),
     ('bind9:192.0.2.1:53', True, False), ('BIND9:192.0.2.1:53', True, False), ('192.0.2.1', False, True),
@@ -341,13 +335,6 @@ def test_others_can_read_the_token(file):
     warnings = []
     gather(file, warnings=warnings)
     assert warnings == [f"Others can read the token in {file}; 'chmod 600 {file}' keeps it to you."]
-
-
-def test_what_is_sent():
-    session = session_for(DEFAULT_URL, ApiConnection(token='t-1', project='blue', all_projects=True))
-    sent = {name: session.headers[name] for name in ('X-Auth-Token', 'X-Auth-Sudo-Project-ID', 'X-Auth-All-Projects')}
-    assert sent == {'X-Auth-Token': 't-1', 'X-Auth-Sudo-Project-ID': 'blue', 'X-Auth-All-Projects': 'true'}
-    assert 'X-Auth-Token' not in session_for(DEFAULT_URL, ApiConnection()).headers
 
 
 @pytest.mark.parametrize('wrong', [ApiConnection(token='hid den'), ApiConnection(token='hidden\n'),

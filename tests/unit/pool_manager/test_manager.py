@@ -12,59 +12,15 @@ from sqlalchemy.exc import OperationalError
 from designate_pool.backends.base import Capabilities
 from designate_pool.errors import InvalidField, ServiceUnavailable
 from designate_pool.minidns.servers import HostAddresses, make_server_table
-from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult,
-                                  PoolServer, Reason, Server, ServerState, Status, new_id, utcnow)
+from designate_pool.model import (Action, Answer, CallResult, Domain, Outcome, PollRequest, PollResult, PoolServer,
+                                  Reason, Server, ServerState, Status, new_id, utcnow)
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import pool_servers
-from designate_pool.storage.zones import domains
 from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, A, C, Clock, D, EditablePool, ScriptedPool, all_needed,
                                               held_up, later, new_domain, some)
-
-
-@all_needed
-def test_an_update_while_an_update_is_in_flight_ends_at_the_last_serial(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    first = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
-    late = [dataclasses.replace(pool.poll(request), serial_number=first.serial, expected_serial=first.serial)
-            for request in pool.asked]
-    second = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 61})
-    pool.endpoint.update_statuses(CONTEXT, late)
-    assert pool.get(domain).reported_serial == first.serial and pool.get(domain).status is Status.PENDING
-    pool.deliver()
-    pool.endpoint.update_statuses(CONTEXT, late)
-    assert pool.get(domain).reported_serial == second.serial and pool.get(domain).status is Status.ACTIVE
-
-
-@all_needed
-def test_a_change_while_the_create_is_under_way_is_brought_by_it(pool: ScriptedPool) -> None:
-    changed: list[Domain] = []
-
-    def change_meanwhile() -> None:
-        domain = next(iter(pool.storage.read(domains.live_by_name, ['example.com.']).values()))
-        changed.append(pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77}))
-
-    pool.servers[SERVERS[0]].before_return = change_meanwhile
-    domain = pool.create()
-    assert pool.get(domain).status is Status.ACTIVE and pool.get(domain).reported_serial == changed[0].serial
-    assert [len(server.calls) for server in pool.servers.values()] == [1, 1, 1]
-
-
-@all_needed
-def test_one_server_dead_at_create_is_an_error_when_the_tries_are_used_up(pool: ScriptedPool, clock: Clock) -> None:
-    pool.servers[SERVERS[1]].dead = True
-    domain = pool.create()
-    for _ in range(2):
-        later(pool, clock, 2.1)
-        assert pool.get(domain).status is Status.PENDING
-    later(pool, clock, 2.1)
-    assert pool.get(domain).status is Status.ERROR
-    pool.servers[SERVERS[1]].dead = False
-    later(pool, clock, 10)
-    assert pool.get(domain).status is Status.ACTIVE
-    assert pool.serial(SERVERS[1]) == domain.serial
 
 
 @all_needed
@@ -96,33 +52,6 @@ def test_a_server_that_was_right_has_all_its_tries_when_a_change_fails(pool: Scr
     clock.offset += timedelta(seconds=0.2)
     PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_due()
     assert pool.get(domain).status is Status.ERROR
-
-
-def test_one_server_dead_at_delete_is_reported_at_the_threshold_and_finished_later(
-        pool: ScriptedPool, clock: Clock) -> None:
-    domain = pool.create()
-    pool.servers[SERVERS[0]].dead = True
-    pool.delete(domain)
-    assert pool.get(domain).status is Status.DELETED
-    assert pool.rows(domain)[SERVERS[0], Action.DELETE].status is None
-    pool.servers[SERVERS[0]].dead = False
-    later(pool, clock, 10)
-    assert pool.serial(SERVERS[0]) is None and 'example.com.' not in pool.servers[SERVERS[0]].zones
-    assert pool.rows(domain) == {}
-
-
-def test_a_report_that_central_never_got_is_sent_again(pool: ScriptedPool, clock: Clock,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    def deaf(context: Context, reports: Any) -> None:
-        raise ServiceUnavailable(service='central', why='no answer')
-
-    with monkeypatch.context() as patched:
-        patched.setattr(pool.central, 'update_statuses', deaf)
-        domain = pool.create()
-    assert pool.get(domain).status is Status.PENDING
-    clock.offset += timedelta(seconds=10)
-    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
-    assert pool.get(domain).status is Status.ACTIVE
 
 
 def test_polls_are_repeated_but_for_those_of_a_server_that_may_be_fetching(pool: ScriptedPool, clock: Clock) -> None:

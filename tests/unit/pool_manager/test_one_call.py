@@ -25,26 +25,6 @@ def verbs(pool: ScriptedPool, server: str = FIRST) -> list[str]:
     return [verb for verb, _ in pool.servers[server].calls]
 
 
-def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
-        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = pool.new_manager('two')
-    make_calls = pool.manager.reconciler.make_calls
-
-    def deleted_meanwhile(orders: Any) -> None:
-        monkeypatch.setattr(pool.manager.reconciler, 'make_calls', make_calls)
-        pool.lose_casts = True
-        made = pool.central.find_domains(CONTEXT)[0]
-        other.queue_changes([pool.central.delete_domain(CONTEXT, made.id).id])
-        make_calls(orders)
-
-    monkeypatch.setattr(pool.manager.reconciler, 'make_calls', deleted_meanwhile)
-    domain = new_domain(pool)
-    assert 'create' not in verbs(pool)
-    later(pool, clock, 5)
-    assert all(server.zones == {} for server in pool.servers.values())
-    assert pool.get(domain).status is Status.DELETED and pool.rows(domain) == {}
-
-
 def test_a_call_whose_claim_has_ended_before_it_begins_leaves_no_claim(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     make_calls = pool.manager.reconciler.make_calls
@@ -117,27 +97,6 @@ def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
         pool.deliver()
     second = pool.central.find_domains(CONTEXT)[0]
     assert most == [1]
-    assert pool.get(second).status is Status.ACTIVE
-    assert [pool.serial(server) for server in SERVERS] == [second.serial] * 3
-
-
-@all_needed
-def test_a_late_deletion_of_the_former_domain_is_made_up_for_before_the_new_one_counts_as_served(
-        pool: ScriptedPool, clock: Clock) -> None:
-    first = pool.create()
-    other = pool.new_manager('two')
-    pool.lose_casts = True
-    gone = pool.central.delete_domain(CONTEXT, first.id)
-    with held_up(pool.manager):
-        pool.manager.queue_changes([gone.id])
-        second = new_domain(pool)
-        other.queue_changes([second.id])
-        pool.deliver()
-        assert verbs(pool) == ['create'], 'nobody else is at the name meanwhile'
-    assert verbs(pool) == ['create', 'delete', 'create']
-    assert pool.rows(second)[FIRST, Action.UPDATE].serial_number is None
-    assert pool.get(second).status is Status.PENDING
-    pool.deliver()
     assert pool.get(second).status is Status.ACTIVE
     assert [pool.serial(server) for server in SERVERS] == [second.serial] * 3
 

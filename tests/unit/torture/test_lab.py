@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
-import pathlib
-import pkgutil
 
 import dns.rdata
 import pytest
 from hypothesis import given, strategies as st
 
-from designate_pool.settings import DatabaseSettings
-from testing.databases import MAX_CONNECTIONS
-from tests import torture
-from tests.torture import lab, schedule, workload
-from tests.torture.history import History
+from tests.torture import schedule, workload
 from tests.torture.schedule import FaultKind
-
-MODULES = [each.name for each in pkgutil.iter_modules([str(pathlib.Path(torture.__file__).parent)])]
-
-
-def test_the_database_accepts_the_connections_of_all_services() -> None:
-    """A cut link or many late messages have all of them open what they may."""
-    pool_size = DatabaseSettings().pool_size
-    assert MAX_CONNECTIONS >= 2 * pool_size * len(lab.SERVICES) + 50
-
-
-@pytest.mark.parametrize('name', MODULES)
-def test_every_module_finds_what_it_imports(name: str) -> None:
-    """Several are imported by ``make torture`` and ``make torture-selftest`` alone."""
-    importlib.import_module(f'{torture.__name__}.{name}')
-
 
 KINDS = [FaultKind('kill', ('one', 'two'), 'process', 1, 10, 3), FaultKind('pause', ('one',), 'process', 6, 15),
          FaultKind('cut', ('one-two', 'two-one'), 'link', 5, 20), FaultKind('clock', ('one', 'two'), 'clock', 10, 30),
@@ -57,13 +35,6 @@ def test_faults_end_in_time_and_one_at_a_time_is_done_to_a_target(seed: int, sec
             assert one.at + one.seconds <= other.at
 
 
-def test_a_long_schedule_has_every_kind_and_overlaps() -> None:
-    planned = schedule.make(KINDS, 1, 300)
-    assert {each.fault for each in planned} == {kind.name for kind in KINDS}
-    assert schedule.make(KINDS, 2, 300) != planned
-    assert any(one.at < other.at < one.at + one.seconds for one, other in itertools.combinations(planned, 2))
-
-
 @pytest.mark.parametrize('rtype', workload.TYPES)
 def test_records_are_as_servers_show_them_and_of_one_operation(rtype: str) -> None:
     seen: dict[str, int] = {}
@@ -72,8 +43,3 @@ def test_records_are_as_servers_show_them_and_of_one_operation(rtype: str) -> No
             assert dns.rdata.from_text('IN', rtype, text).to_text() == text
             assert seen.setdefault(text, op) == op
     assert len(workload.records_of(rtype, 1)) == 1
-
-
-def test_an_event_has_what_events_of_its_kind_have() -> None:
-    with pytest.raises(AssertionError, match='healed'):
-        History().add('healed', when='now')

@@ -25,7 +25,6 @@ from designate_pool.minidns.client.soa_poller import (POST_TRANSFER, AddressedRe
 from designate_pool.minidns.client.sockets import udp_socket
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import tsig
-from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.runtime import Threads
 from testing.processes import free_port, patience, wait_until
 from tests.fixtures.answering import Answers, Scripted, soa_answer
@@ -164,43 +163,6 @@ def test_that_a_server_answers_nobody_is_told_after_one_try_and_once_until_it_ha
     wait_until(lambda: len(polling.silences) == 2, 'it is silent again')
 
 
-def test_a_datagram_that_waits_to_be_sent_again_is_dropped_with_its_try(polling: Polling) -> None:
-    server, peer = polling.server(lambda query, over_tcp: [])
-    polling.ask(peer, schedule=RetrySchedule(60, 60, 1, first_resend=30))
-    wait_until(lambda: server.queries, 'the first try')
-    (poll,) = polling.poller._polls.values()
-
-    def end_try() -> None:  # by a late reply, while no more queries may be in flight
-        poll.channel.in_flight.extend([time.monotonic()] * MAX_IN_FLIGHT)
-        polling._loop.run_timer_now(poll)
-        polling._loop._apply(poll, poll.on_reply(SoaReply(Answer.SERIAL, 6), time.monotonic()))
-        poll.channel.in_flight.clear()
-
-    polling._loop.submit(end_try)
-    polling.settled()
-    assert not poll.queued and not poll.in_try and len(server.queries) == 1
-
-
-def wrong_id(query: dns.message.Message, over_tcp: bool) -> Answers:
-    answer = soa_answer(query, 7)
-    answer.id ^= 1
-    return [answer]
-
-
-def wrong_question(query: dns.message.Message, over_tcp: bool) -> Answers:
-    other = dns.message.make_query('example.org.', 'SOA', id=query.id)
-    return [soa_answer(other, 7)]
-
-
-@pytest.mark.parametrize('script', [wrong_id, wrong_question, lambda query, over_tcp: [query.to_wire(), b'', b'xx']],
-                         ids=['wrong id', 'wrong question', 'no answers'])
-def test_what_is_not_an_answer_to_the_question_is_not_heard(polling: Polling, script: Script) -> None:
-    _, peer = polling.server(script)
-    polling.ask(peer, schedule=SILENT)
-    result = polling.result(peer)
-    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.TIMEOUT, None)
-
-
 def test_an_answer_from_another_address_is_not_heard(polling: Polling) -> None:
     silent, peer = polling.server(lambda query, over_tcp: [])
     polling.ask(peer, schedule=RetrySchedule(0.4, 0, 0))
@@ -208,7 +170,8 @@ def test_an_answer_from_another_address_is_not_heard(polling: Polling) -> None:
     port = polling._loop._channels[silent.host, silent.port].sock.getsockname()[1]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(soa_answer(query, 7).to_wire(), ('127.0.0.1', port))
-    assert polling.result(peer).answer is Answer.TIMEOUT
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.TIMEOUT, None)
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
@@ -333,14 +296,6 @@ def test_what_could_have_been_guessed_is_asked_again_over_tcp(polling: Polling, 
     result = polling.result(peer)
     assert result.serial_number == serial and (serial or result.answer is Answer.NO_ZONE), result.error
     assert [query.question[0].name.to_text().lower() for query in server.queries] == [LONG_NAME] * 2
-
-
-def test_two_queries_for_a_name_are_spelled_differently(polling: Polling) -> None:
-    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6)])
-    polling.ask(peer, name=LONG_NAME)
-    assert polling.result(peer).serial_number == 6
-    spelled = {query.question[0].name.to_text() for query in server.queries}
-    assert len(spelled) == 2 and {each.lower() for each in spelled} == {LONG_NAME}
 
 
 def test_a_refusal_of_a_server_that_takes_no_connections_proves_nothing(polling: Polling) -> None:

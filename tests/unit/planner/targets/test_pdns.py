@@ -14,7 +14,7 @@ from designate_pool.errors import BackendError, InvalidField
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets import pdns
 from designate_pool.planner.targets.pdns import (MOST_REFUSALS, SURE_SIZE, Entry, HeldRRset, PdnsApply, PdnsProvider,
-                                                 announced, soa_to_write)
+                                                 soa_to_write)
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer
@@ -176,42 +176,6 @@ def test_the_soa_that_goes_with_changes(before: int | None, after: int | None, c
     plan.changes = [each for each in plan.changes if each.record.type != 'SOA' or after is not None and not winds_back]
     found = soa_to_write(plan, existing.get('example.com.', 'SOA'), counted)
     assert (None if found is None else serial_of(found)) == written
-
-
-@pytest.mark.parametrize(('number', 'before'), [(1, 0), (0, 4294967295), (2026010100, 2026010099)])
-def test_a_zone_is_announced_with_the_serial_before(number: int, before: int) -> None:
-    found = announced(zone(number=number))
-    assert found is not None and serial_of(found) == before
-    assert announced(zone()) is None
-
-
-def test_what_is_held_leaves_out_what_is_disabled_and_what_is_not_known() -> None:
-    def given(name: str, rtype: str, **records: bool) -> dict[str, Any]:
-        return {'name': name, 'type': rtype, 'ttl': 60, 'records': [
-            {'content': content.replace('_', '.'), 'disabled': off} for content, off in records.items()]}
-
-    provider = PdnsProvider('pdns', 'key', 'http://127.0.0.1:1')
-    found = list(provider._held({'rrsets': [
-        given('A.example.com.', 'A', **{'192_0_2_2': False, '192_0_2_1': False, '192_0_2_9': True}),
-        given('b.example.com.', 'A', **{'192_0_2_9': True}), given('c.example.com.', 'LUA', x=False)]}, False))
-    first, second = found
-    assert first == HeldRRset('a.example.com.\tA', rrset('a.example.com.', 'A', 60, ['192.0.2.1', '192.0.2.2']),
-                              ('192.0.2.9',))
-    assert second == HeldRRset('b.example.com.\tA', None, ('192.0.2.9',))
-
-
-@pytest.mark.parametrize(('rtype', 'ours', 'theirs'), [
-    ('AAAA', '::ffff:192.0.2.1', '0000:0000:0000:0000:0000:ffff:c000:0201'),
-    ('CNAME', r'a\$b\"c.example.com.', 'a$b"c.example.com.'),
-    ('CNAME', r'a\\b\.c\032d.example.com.', r'a\\b\.c\032d.example.com.'),
-    ('HTTPS', '1 . alpn="h2,h3" port="8443"', '1 . alpn=h2,h3 port=8443'),
-    ('SVCB', '1 . dohpath="/q{?dns}"', '1 . key7="/q{?dns}"'),
-    ('LOC', '52 14 5.000 N 0 8 50.000 E 10.00m', '52 14 5.000 N 0 8 50.000 E 10.00m 1.00m 10000.00m 10.00m'),
-    ('CERT', 'PGP 0 0 MIIBdDCCAR2g', '3 0 0 MIIBdDCCAR2g'),
-    ('DHCID', 'AAIB Y2/A', 'AAIBY2/A'),
-    ('TXT', r'"a\"b" "c"', r'"a\"b" "c"')])
-def test_words_that_powerdns_takes(rtype: str, ours: str, theirs: str) -> None:
-    assert pdns.of_rdata(rtype, ours) == theirs
 
 
 labels = st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5)
