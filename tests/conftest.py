@@ -59,10 +59,10 @@ SLOWEST = ('test_documentation_guide', 'test_documentation_guide_more', 'test_pl
            'test_year', 'test_short', 'test_mixed_outages', 'test_rolling_upgrade', 'test_documentation_servers',
            'test_staged_makes', 'test_devstack_running', 'test_mixed_commands', 'test_stop_without_broker',
            'test_mixed_joining', 'test_migration_locks', 'test_status_page', 'test_wheel',
-           'test_mixed_pool_services', 'test_situations_outages', 'test_mixed_settings',
+           'test_situations_outages', 'test_mixed_settings',
            'test_zone_tasks_running', 'test_backend_catalog', 'test_situations_faults',
            'test_two_pools', 'test_fed_pool', 'test_mixed_catalog', 'test_signed_zones_parent', 'test_standby',
-           'test_signer', 'test_contents_audit', 'test_storm',
+           'test_signer', 'test_contents_audit',
            # Those of make test.
            'test_takeover', 'test_turns', 'test_migrations', 'test_sessions', 'test_rabbitmq', 'test_http_server',
            'test_authorisation', 'test_signing', 'test_machine', 'test_written_paths', 'test_ixfr_servers',

@@ -435,15 +435,6 @@ class TestSharedZones:
         twice = place.ask('POST', f'{path}/shares', status=409, json={'target_project_id': 'beta'}).json
         assert twice['type'] == 'duplicate_shared_zone'
 
-    @pytest.mark.parametrize('said', ['true', 'True'])
-    def test_a_shared_zone_is_deleted_by_a_header(self, place: Place, path: str, said: str) -> None:
-        place.ask('POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
-        for headers in ({}, {'X-Designate-Delete-Shares': 'false'}):
-            assert place.ask('DELETE', path, status=400, headers=headers).json['type'] == 'zone_is_shared'
-        assert place.ask('DELETE', path, status=400, headers={'X-Designate-Delete-Shares': 'x'})
-        deleted = place.ask('DELETE', path, status=202, headers={'X-Designate-Delete-Shares': said}).json
-        assert (deleted['action'], deleted['shared']) == ('DELETE', False)
-
     def test_the_change_of_a_zone_may_name_that_it_is_shared(self, place: Place, path: str) -> None:
         place.ask('POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
         place.ask('PATCH', path, status=202, json={'shared': True, 'ttl': 777})

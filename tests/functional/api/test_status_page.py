@@ -112,34 +112,6 @@ def test_one_domain(stack: Stack, zone: str, page: Browser, servers: list[Second
     assert 'CREATE' in page.driver.find_element(By.ID, 'versions').text
 
 
-def test_changes_that_wait_for_the_end_of_a_freeze(stack: Stack, zone: str, page: Browser) -> None:
-    pool, = stack.request('GET', '/v2/pools', 200)['pools']
-    waiting = stack.create_zone('waiting.example.com.')
-    stack.wait_for(waiting['id'])
-    stack.request('POST', f'/v2/pools/{pool["id"]}/tasks/freeze', 200, json={'reason': 'an incident'})
-    try:
-        stack.request('PATCH', f'/v2/zones/{waiting["id"]}', 202, json={'ttl': 77})
-        show(page, stack)
-        assert page.driver.find_element(By.ID, 'freeze').text == 'The pool is frozen: an incident.'
-        show(page, stack, '/status/zones/waiting.example.com.')
-        assert 'that waits, since its pool is frozen: an incident.' in page.driver.find_element(By.ID, 'summary').text
-    finally:
-        stack.request('POST', f'/v2/pools/{pool["id"]}/tasks/unfreeze', 200)
-    stack.wait_for(waiting['id'])
-    show(page, stack, '/status/zones/waiting.example.com.')
-    assert 'is ACTIVE at serial' in page.driver.find_element(By.ID, 'summary').text
-    assert len(page.driver.find_elements(By.CSS_SELECTOR, '#versions tbody tr')) == 2
-    stack.delete_zone(waiting['id'])
-    stack.wait_for(waiting['id'], 'gone')
-
-
-def test_a_domain_that_is_not_there(stack: Stack, zone: str, page: Browser) -> None:
-    show(page, stack, '/status/zones/%3Cb%3Enowhere')
-    assert 'There is no zone <b>nowhere.' in page.text()
-    answer = requests.get(f'{stack.url}/status/zones/nowhere', timeout=60)
-    assert (answer.status_code, answer.json()['type']) == (404, 'zone_not_found')
-
-
 def test_a_stopped_server_turns_up_and_so_does_its_return(stack: Stack, zone: str, page: Browser,
                                                           servers: list[SecondaryServer]) -> None:
     stopped = servers[1]

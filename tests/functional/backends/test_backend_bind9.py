@@ -206,15 +206,6 @@ def _say(listening: socket.socket, said: bytes) -> None:
             connection.recv(1)
 
 
-def test_the_key_file_is_open_to_everybody(named: Start) -> None:
-    server = named()
-    (server.folder / 'rndc.key').chmod(0o644)
-    with opened(server.server([NOWHERE])) as backend:
-        findings = backend.check()
-    assert [finding.serious for finding in findings] == [False]
-    assert findings[0].advice == f'chmod o= {server.folder / "rndc.key"}'
-
-
 def test_the_example_works(tmp_path: pathlib.Path) -> None:
     primary = Primary(keys=[TsigKey('transfer.example.com.', 'hmac-sha256', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')])
     primary.start()

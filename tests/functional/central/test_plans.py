@@ -16,14 +16,14 @@ from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans as rules
 from designate_pool.central.service import Central
-from designate_pool.model import (Action, Context, Domain, Outcome, PageRequest, PlanState, PoolServer, RecordChange,
-                                  ServerState, ServerStatus, StoredPlan, new_id, utcnow)
+from designate_pool.model import (Action, Context, Domain, Outcome, PageRequest, PlanState, PoolServer, ServerState,
+                                  ServerStatus, StoredPlan, new_id, utcnow)
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
 from testing.databases import count_statements
-from tests.fixtures.central import WHO, Caller, Clock, contents, create
+from tests.fixtures.central import WHO, Caller, Clock, create
 
 ONE, TWO = '1' * 32, '2' * 32
 STORED, PARKED, APPROVED, APPLIED, FAILED, DROPPED = PlanState
@@ -298,23 +298,6 @@ class TestOwned:
                                                 'pool_id': pool.id})
         assert self.keys(database, ONE, elsewhere) == frozenset()
         assert self.keys(database, ONE, domain) == set(self.KEYS), 'the other pool still has to take them away'
-
-
-class TestChangesOfASerial:
-    CHANGE = [RecordChange('www.example.com.', 'A', ('192.0.2.7',), 60)]
-
-    def test_of_one_that_moved_nothing_is_done(self, central: Central, caller: Caller, clock: Clock) -> None:
-        domain = create(central)
-        clock.now += 1
-        changed = central.apply_changes(WHO, domain.id, [RecordChange('a.example.com.', 'A', ('192.0.2.1',))])
-        before, cast = contents(central, domain), len(caller.cast_domains)
-        clock.now += 1
-        with pytest.raises(errors.SerialMoved) as caught:
-            central.apply_changes(WHO, domain.id, self.CHANGE, domain.serial)
-        assert caught.value.kwargs == {'domain': 'example.com.', 'found': changed.serial, 'wanted': domain.serial}
-        assert contents(central, domain) == before
-        assert len(caller.cast_domains) == cast
-        assert central.get_domain(WHO, domain.id) == changed
 
 
 class TestApproving:

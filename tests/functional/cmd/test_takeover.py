@@ -17,7 +17,6 @@ from designate_pool.cmd.manage import app
 from designate_pool.cmd.takeover import zone_copy
 from designate_pool.errors import ContentsNotKept
 from designate_pool.model import ServerState, utcnow
-from designate_pool.protocol import rules
 from designate_pool.storage.designate import tables
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import schema
@@ -25,7 +24,6 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import tsigkeys, versions
 from testing import designate as theirs
 from testing.designate import CREATED, POOL_ID, SERIAL, UPDATED
-from tests.fixtures import hostile_records
 
 Manage = Callable[..., tuple[int, str, str]]
 POOLS = """
@@ -729,31 +727,3 @@ def test_a_pool_that_designate_does_not_have_is_told(ours: Storage, designate: S
     code, _, errors = manage('copy')
     assert (code, errors) == (1, 'The request is wrong: Designate has no pool default, which [service:pool_manager] '
                                  'pool_name says; it has other.\n')
-
-
-def test_hostile_records_are_refused_or_against_no_rule(ours: Storage, designate: Storage, manage: Manage) -> None:
-    """Some, since what is hostile in them is told by the rules of all doors."""
-    wrong, right = ('dname-below', 'cname-and-other', 'ns-wildcard', 'x25-short'), ('naptr', 'a-500', 'dname-apex')
-    cases = {*wrong, *right, *list(hostile_records.RECORDS)[::6]}
-
-    def fill(tx: Tx) -> None:
-        for case in cases:
-            zone = theirs.insert_zone(tx, f'{case}.example.com.')
-            for recordset in hostile_records.recordsets(case, f'{case}.example.com.'):
-                theirs.add_recordset(tx, zone, recordset['name'], recordset['type'], recordset['records'])
-
-    designate.run(fill)
-    _, _, complaints = manage('copy')
-    sets = rows(ours, schema.recordsets)
-    zones: dict[str, dict[str, dict[str, tuple[int, list[str]]]]] = {}
-    for record in rows(ours, schema.records).values():
-        recordset = sets[record.recordset_id]
-        zones.setdefault(record.domain_id, {}).setdefault(recordset.name, {}).setdefault(
-            recordset.type, (300, []))[1].append(record.data)
-    copied = {row.name: zones[row.id] for row in rows(ours, schema.domains).values()}
-    refused = {f'{case}.example.com.' for case in cases} - copied.keys()
-    assert all(f'{name}: ' in complaints for name in refused), complaints
-    assert {f'{case}.example.com.' for case in wrong} <= refused
-    assert {f'{case}.example.com.' for case in right} <= copied.keys()
-    assert [str(violation) for name, contents in copied.items() for violation in rules.of_zone(name, contents)
-            if violation.rule.level is rules.Level.ERROR] == []

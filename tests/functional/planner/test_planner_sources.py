@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import pathlib
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -51,7 +48,6 @@ sub.example.com. 3600 CAA 0 issue "ca.example.net"
 www.example.com. 3600 A 192.0.2.1, 192.0.2.2
 www.example.com. 3600 AAAA 2001:db8::1
 '''
-LARGE = 3000
 
 
 def shown(zone: Zone) -> str:
@@ -85,37 +81,6 @@ def refused(each: AxfrSource, zone: str = ZONE) -> str:
     return str(caught.value)
 
 
-def large(serial: int = 1) -> str:
-    return ''.join([f'@ 60 SOA ns1 hostmaster {serial} 3600 600 86400 60\n@ 60 NS ns1\nns1 60 A 192.0.2.1\n',
-                    *(f'host{number:05} 60 A 192.0.2.{number % 250}\n' for number in range(LARGE))])
-
-
-@contextlib.contextmanager
-def cut(server: Named, octets: int) -> Iterator[int]:
-    """A port behind which *server* hangs up after its first *octets*."""
-    listener = socket.create_server(('127.0.0.1', 0))
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = listener.accept()
-                with client, socket.create_connection((server.host, server.port), 5) as behind:
-                    behind.sendall(client.recv(65536))
-                    left = octets
-                    while left and (data := behind.recv(min(left, 65536))):
-                        client.sendall(data)
-                        left -= len(data)
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join(5)
-
-
 def test_a_zone_comes_from_bind_as_its_file_says(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
     server = primary(named, tmp_path / 'ns1')
     found = read(source(server))
@@ -141,22 +106,6 @@ def test_keys_that_are_right_and_wrong(named: Callable[..., Named], tmp_path: pa
     assert 'another secret for the key transfer.' in refused(source(server, **right | {'key_secret': 'AAAAAAAA'}))
     assert 'know the key other. by hmac-sha512 (BADKEY)' in refused(source(server, **right | {'key_name': 'other.'}))
     assert shown(read(source(server, **right))) == EXPECTED, 'and again'
-
-
-def test_a_zone_that_the_server_has_not(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
-    server = primary(named, tmp_path / 'ns1')
-    assert 'example.org. of 127.0.0.1 port' in refused(source(server), 'example.org.')
-
-
-def test_a_transfer_that_breaks_off_is_an_error_wherever_it_does(
-        named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
-    server = primary(named, tmp_path / 'ns1', large())
-    whole = read(source(server))
-    assert len(whole) == LARGE + 3
-    for octets in (0, 1, 2, 100, 30_000):
-        with cut(server, octets) as port:
-            assert 'closed the connection' in refused(AxfrSource('primary', '127.0.0.1', port))
-    assert read(source(server)) == whole, 'and again'
 
 
 def test_a_host_by_its_name(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:

@@ -30,19 +30,6 @@ def test_from_the_control_channel_to_the_catalog_and_back(pool: Mixed) -> None:
     all_happens(pool)
 
 
-def test_a_reader_of_the_catalog_that_lost_its_zones_is_given_them_again(pool: Mixed) -> None:
-    read_catalog(pool)
-    move(pool, by_catalog(pool))
-    bind = pool.servers['bind9']
-    # A restart writes its configuration anew, without the catalog: all members are gone.
-    bind.forget_zones()
-    assert bind.serial(NAMES[0]) is None
-    read_catalog(pool)
-    pool.wait_until_all_served(['bind9'])
-    pool.wait_for_rest('bind9')
-    all_happens(pool)
-
-
 def all_happens(pool: Mixed) -> None:
     """A create, a change, a delete, and a delete and create of one name."""
     zone, recordset = pool.create('now.example.com.')

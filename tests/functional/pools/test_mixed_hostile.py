@@ -9,7 +9,6 @@ import contextlib
 import functools
 import pathlib
 import re
-import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -29,8 +28,7 @@ from designate_pool.settings import NovaSettings
 from designate_pool.sink.handlers import NovaFixedHandler
 from designate_pool.sink.service import SinkService
 from designate_pool.storage.sql.database import Storage
-from testing import warm
-from testing.processes import free_port, wait_until
+from testing.processes import wait_until
 from testing.settings import central_settings
 from tests.fixtures import hostile_files, hostile_records
 from tests.fixtures.central import Caller
@@ -46,9 +44,6 @@ ACCEPTED = {'dname-apex', 'naptr', 'naptr-groups', 'x25', 'nsap', 'dnskey', 'cds
 #: Of these, what octoDNS's YAML has no type or no text for.
 NOT_IN_YAML = {'x25', 'nsap', 'dnskey', 'cds-cdnskey', 'types-100', 'types-apex'}
 CENTRAL = '[service:central]\nmaster_networks = 127.0.0.0/8\nmaster_ports = 1-65535\nsecondary_interval = 1'
-#: Of what external-dns sends.
-ENDPOINTS = {'A', 'AAAA', 'CNAME', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV', 'TXT'}
-MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
 #: Names of instances.
 HOSTS = ('a\\000b', 'a b', '\u00fc', 'a' * 64, 'a.' * 120, '*', '*.a', '@', '$INCLUDE', '-', '..', '', 'A', 'a/b',
          'a\\.b', '"', '\n', '0', '_a', '\\', '\\300', 'a\\', '%s', '%(zone)s', '\u2003', 'www', 'd.www', '_70000._tcp',
@@ -60,17 +55,6 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     folder = tmp_path_factory.mktemp('pool')
     with Mixed(folder / 'mixed', f'sqlite:///{folder}/pool.sqlite', others=[CENTRAL]) as running:
         yield running
-
-
-@pytest.fixture(scope='module')
-def webhook(pool: Mixed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    endpoint = f'127.0.0.1:{free_port()}'
-    process = warm.Program('designate_pool.cmd.programs.webhook', ['--listen', endpoint, '--url', pool.stack.url],
-                           tmp_path_factory.mktemp('webhook') / 'log').start()
-    wait_until(lambda: process.running() and b': ready' in process.log.read_bytes(), 'the webhook is ready')
-    yield f'http://{endpoint}'
-    process.signal(signal.SIGTERM)
-    assert process.wait(30) == 0
 
 
 def is_accepted(pool: Mixed, path: str, **sent: Any) -> bool:
@@ -255,22 +239,6 @@ def ended(pool: Mixed, zone: Any, serial: int) -> list[str]:
     if state['last_error']:
         return [state['last_error']]
     return [''] if state['served'] and contents(pool, zone)[0] == serial else []
-
-
-def test_endpoints_of_external_dns(pool: Mixed, webhook: str, cases: list[str]) -> None:
-    def send(case: str) -> None:
-        name = f'{case}.endpoints.example.com.'
-        pool.stack.create_zone(name)
-        answer = requests.post(f'{webhook}/records', timeout=60, json={'create': [
-            {'dnsName': recordset['name'].removesuffix('.'), 'recordType': recordset['type'],
-             'targets': recordset['records']} for recordset in hostile_records.recordsets(case, name)]},
-            headers={'Content-Type': MEDIA_TYPE})
-        assert answer.status_code == 204, f'{case}: {answer.text}'
-
-    for case in cases:  # external-dns sends one request at a time
-        if ENDPOINTS.issuperset(each['type'] for each in hostile_records.recordsets(case, 'example.com.')):
-            send(case)
-    all_are_served(pool)
 
 
 def test_names_of_instances(pool: Mixed) -> None:

@@ -67,28 +67,6 @@ def test_a_list_has_no_documents_and_leads_on(api, central, parked):
                             ('example.com.', False)]
 
 
-def test_stored_by_an_operator(api, central):
-    plan_id = str(uuid.uuid4())
-    answer = api.simulate_post('/v2/plans', headers={'X-Project-Id': 'tenant'}, json={
-        **GOOD, 'id': plan_id, 'desired_digest': 'd' * 64, 'creates': 3, 'why': 'one\ntwo',
-        'expires_at': '2026-05-01T14:00:00+02:00'})
-    assert (answer.status_code, answer.json['id'], answer.json['state']) == (201, plan_id, 'STORED')
-    assert answer.headers['Location'].endswith(f'/v2/plans/{plan_id}')
-    assert central.contexts[0].project_id == 'tenant'
-    kept = central.get_plan(EVERYBODY, uuid.UUID(plan_id).hex)
-    assert (kept.why, kept.creates, kept.expires_at, kept.domain_id) == ('one\ntwo', 3, NOON, None)
-    assert json.loads(kept.document) == GOOD['document']
-    assert api.simulate_get(f'/v2/plans/{plan_id}').json == answer.json
-
-
-def test_settled(api):
-    plan = api.simulate_post('/v2/plans', json=GOOD).json
-    answer = api.simulate_post(f'/v2/plans/{plan["id"]}/settle', json={'state': 'FAILED', 'why': 'a\nb'})
-    assert (answer.status_code, answer.json['state'], answer.json['why']) == (200, 'FAILED', 'a\nb')
-    for wrong in ({}, {'state': 'PARKED'}, {'state': 'APPLIED', 'how': ''}):
-        assert api.simulate_post(f'/v2/plans/{plan["id"]}/settle', json=wrong).status_code == 400
-
-
 @pytest.mark.parametrize('field, body', [
     ('document', {'document': []}), ('id', {'id': 'abcd'}), ('why', {'why': 'bell\x07'}),
     ('state', {'state': 'APPLIED'}),
@@ -111,24 +89,6 @@ def test_on_which_server_of_a_zone_a_plan_waits(api, central, zone, parked):
                    {'expires_at': parked.expires_at, 'state': PlanState.APPROVED}):
         central.storage.run(lambda tx: tx.execute(schema.plans.update().values(values)))
         assert plan_ids() == [None] * 3
-
-
-def test_changes_of_a_zone(api, central, zone):
-    domain_id = uuid.UUID(zone['id']).hex
-    central.create_recordset(EVERYBODY, domain_id, {'name': 'old.example.com.', 'type': 'A', 'records': ['192.0.2.9']})
-    changes = [{'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1', '192.0.2.2'], 'ttl': 60},
-               {'name': 'old.example.com.', 'type': 'A', 'records': []},
-               {'name': 'mail.example.com.', 'type': 'MX', 'records': ['10 mx.example.net.'], 'ttl': None}]
-    body = {'changes': changes, 'serial': FIRST_SERIAL + 1}
-    answer = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json=body)
-    assert (answer.status_code, answer.json['serial']) == (202, FIRST_SERIAL + 2)
-    found = central.find_recordsets(EVERYBODY, domain_id)
-    assert {(each.name, each.type, each.ttl, *(record.data for record in each.records)) for each in found
-            if not each.managed} == {('www.example.com.', 'A', 60, '192.0.2.1', '192.0.2.2'),
-                                     ('mail.example.com.', 'MX', None, '10 mx.example.net.')}
-    again = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json=body)
-    assert (again.status_code, again.json['type']) == (409, 'serial_moved')
-    assert api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json={'changes': []}).status_code == 202
 
 
 @pytest.mark.parametrize('path, body', [

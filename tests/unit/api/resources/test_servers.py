@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 from designate_pool.api.resources.servers import SERVER
-from designate_pool.errors import BadConfiguration
-from designate_pool.model import Comparison, PoolServer, Reason, Reloaded, ServerState
+from designate_pool.model import Comparison, PoolServer, Reason, ServerState
 from tests.fixtures.observed_central import POOL_ID, SERVER_IDS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -42,14 +41,6 @@ def test_a_server_is_shown(api, central):
     assert listed['links'] == {'self': 'http://dns.example.net/v2/servers'}
 
 
-@pytest.mark.parametrize('body, delete_zones', [({}, False), ({'delete_zones': False}, False),
-                                                ({'delete_zones': True}, True)])
-def test_drain(api, body, delete_zones):
-    answer = api.simulate_post(f'{FIRST}/drain', json=body)
-    assert (answer.status_code, answer.json['state'], answer.json['dismissed'], answer.json['delete_zones']) == (
-        202, 'draining', True, delete_zones)
-
-
 @pytest.mark.parametrize('label, host', [('bind9:192.0.2.1:5300/inside', '192.0.2.1'), ('bind9:[::1]:5300/a-b', '::1'),
                                          ('bind9:ns1.example.com:5300', 'ns1.example.com')])
 def test_a_server_s_address_is_told_whatever_its_view(label, host):
@@ -69,26 +60,3 @@ def test_a_comparison(api, pool_manager):
         'behind': [{'zone_name': 'b.example.', 'serial': None, 'expected_serial': 7}], 'extra': ['x.example.'],
         'extra_complete': True, 'other': [{'zone_name': 'c.example.', 'why': 'more'}],
         'unchecked': [{'zone_name': 'd.example.', 'why': 'no'}], 'primary': None, 'mending': 0, 'deleted': 0}
-
-
-def test_a_comparison_that_mends(api, pool_manager):
-    pool_manager.comparison = Comparison('', 3, ('a.example.',), extra=None)
-    answer = api.simulate_post(f'{FIRST}/resync', json={'fix': True, 'delete_extra': None})
-    assert (answer.status_code, answer.json['mending'], answer.json['extra']) == (202, 1, None)
-    api.simulate_post(f'{FIRST}/resync', json={'fix': True, 'delete_extra': 4})
-    assert pool_manager.asked == [('default', SERVER_IDS[0], True, None, False),
-                                  ('default', SERVER_IDS[0], True, 4, False)]
-
-
-def test_reload(api, pool_manager):
-    pool_manager.reloaded = Reloaded(joined=('fake:192.0.2.4:53',), draining=('fake:192.0.2.1:53',))
-    answer = api.simulate_post('/v2/servers/reload')
-    assert (answer.status_code, pool_manager.asked) == (200, [('default',)])
-    assert answer.json == {'joined': ['fake:192.0.2.4:53'], 'changed': [], 'draining': ['fake:192.0.2.1:53']}
-
-
-def test_a_reload_of_a_wrong_configuration_tells_every_mistake(api, pool_manager):
-    pool_manager.fault = BadConfiguration(count=2, listing='\n  [backend:x:1] host: missing\n  [backend:x:1] port: no')
-    answer = api.simulate_post('/v2/servers/reload')
-    assert (answer.status_code, answer.json['type']) == (409, 'bad_configuration')
-    assert answer.json['message'].splitlines()[1:] == ['  [backend:x:1] host: missing', '  [backend:x:1] port: no']

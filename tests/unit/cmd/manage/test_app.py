@@ -48,27 +48,6 @@ def manage(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Manage
     return manage
 
 
-@pytest.mark.parametrize(('text', 'mistakes'), [
-    ('[service:pool_manager]\nthreshold_percentage = 0\npoll_timeout = soon\n', [
-        'The configuration has mistakes (3):', '[service:pool_manager] threshold_percentage: ',
-        '[service:pool_manager] poll_timeout: ', '[backend:<driver>:<uuid>] the pool has no server']),
-    (SERVER.replace('fake', 'bind9') + 'view = a view\n', [
-        '[backend:bind9:11111111-1111-4111-8111-111111111111] view: ']),
-    (SERVER + 'tsig_key = pool:hmac-sha256-128:c2VjcmV0\n', [
-        '[backend:fake:11111111-1111-4111-8111-111111111111] tsig_key: ']),
-    (SERVER + 'tsig_key = pool:hmac-sha256:c2VjcmV0\n' + SERVER.replace('1111]', '1112]').replace('0.0.1', '0.0.2')
-     + 'tsig_key = pool:hmac-sha256:b3RoZXI=\n', [
-         '[service:minidns] it cannot serve these servers: pool. has another secret']),
-], ids=['options', 'of drivers', 'a key that servers cannot work with', 'two keys of one name'])
-def test_config_check_names_the_mistakes(manage: Manage, tmp_path: pathlib.Path, text: str,
-                                         mistakes: list[str]) -> None:
-    (tmp_path / 'pool.conf').write_text(text)
-    code, printed, errors = manage('config', 'check')
-    assert (code, printed) == (1, '')
-    assert [mistake for mistake in mistakes if mistake not in errors] == []
-    assert 'c2VjcmV0' not in errors and 'b3RoZXI' not in errors
-
-
 def test_the_options_of_servers_are_printed(manage: Manage) -> None:
     code, printed, _ = manage('config', 'options', 'pdns')
     assert code == 0
