@@ -14,8 +14,8 @@ import pytest
 from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.runtime import Threads
+from testing.inline import Inline
 from testing.processes import wait_until
-from tests.fixtures.inline import Inline
 
 
 @pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)

@@ -14,8 +14,8 @@ from designate_pool.rpc import minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Storage
+from testing.inline import Inline
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, started
-from tests.fixtures.inline import Inline
 
 SERVER, OTHERS = new_id(), new_id()
 MINIDNS = {(minidns.SHARED_TOPIC, True)}

@@ -25,10 +25,10 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains
 from designate_pool.storage.zones import nameserver_updates, pools
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
+from testing.inline import Inline
 from testing.settings import central_settings
 from tests.fixtures.api import EVERYBODY, Place, token
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, succeed
-from tests.fixtures.inline import Inline
 from tests.fixtures.notifications import Recorder
 
 

@@ -22,9 +22,9 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import project_deletes
 from designate_pool.storage.zones import quotas
 from testing.databases import count_statements
+from testing.inline import Inline
 from testing.settings import central_settings
 from tests.fixtures.central import WHO, Caller, Clock, at_once, create, import_zone, noted, started, together
-from tests.fixtures.inline import Inline
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 ADMIN = Context(project_id='admin', all_projects=True)

@@ -29,10 +29,10 @@ from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
+from testing.inline import Inline
 from testing.processes import patience
 from testing.settings import central_settings
 from tests.fixtures.central import WHO, Caller, Clock, contents, create, export_zone
-from tests.fixtures.inline import Inline
 from tests.fixtures.notifications import Recorder
 
 HEAD = b'$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 hostmaster 1 7200 900 1209600 600\n'

@@ -16,9 +16,9 @@ from designate_pool.rpc.direct import Direct
 from designate_pool.settings import SigningPolicy
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
+from testing.inline import Inline
 from tests.fixtures import softhsm
 from tests.fixtures.central import WHO, create, started
-from tests.fixtures.inline import Inline
 from tests.fixtures.softhsm import PIN, SoftHsm
 
 

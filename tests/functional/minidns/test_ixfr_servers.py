@@ -27,6 +27,7 @@ from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from testing.bind import Named
 from testing.daemon import Daemon
+from testing.inline import Inline
 from testing.knot import Knotd
 from testing.minidns import alone
 from testing.nsd import Nsd
@@ -34,7 +35,6 @@ from testing.pdns import PowerDns
 from testing.processes import binary, free_port, wait_until
 from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock
-from tests.fixtures.inline import Inline
 
 #: NSD, once more, as it is told to ask over UDP.
 MAKES = ('bind9', 'nsd', 'nsd-udp', 'knot', 'pdns')

@@ -28,6 +28,7 @@ from designate_pool.settings import NovaSettings
 from designate_pool.sink.handlers import NovaFixedHandler
 from designate_pool.sink.service import SinkService
 from designate_pool.storage.sql.database import Storage
+from testing.inline import Inline
 from testing.processes import wait_until
 from testing.settings import central_settings
 from tests.fixtures import hostile_files, hostile_records
@@ -35,7 +36,6 @@ from tests.fixtures.central import Caller
 from tests.fixtures.hostile_files import FILES, yaml_file, zone_file
 from tests.fixtures.hostile_master import DIFFERENCES, FIRST, MESSAGES, TRANSFERS, HostileMaster
 from tests.fixtures.hostile_records import NAMES, RECORDS
-from tests.fixtures.inline import Inline
 from tests.fixtures.mixed import Mixed, for_all
 
 #: Cases that must not be refused, so that the corpus does not become one of mistakes alone.

@@ -15,8 +15,8 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Context, Domain
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Threads
+from testing.inline import Inline
 from testing.processes import wait_until
-from tests.fixtures.inline import Inline
 
 DOMAIN = Domain(id='d', name='example.com.', pool_id='p', pool_name='default', email='a@example.com', ttl=60, serial=5)
 

@@ -37,8 +37,8 @@ from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import pool_servers as server_store, server_statuses, sweeps
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
+from testing.inline import Inline
 from testing.settings import central_settings
-from tests.fixtures.inline import Inline
 
 CONTEXT = Context(all_projects=True)
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)

@@ -26,8 +26,8 @@ from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Threads
+from testing.inline import Inline
 from testing.processes import free_port, patience, wait_until
-from tests.fixtures.inline import Inline
 
 CONTEXT = Context(request_id='req-1', project_id='p1', may_use_blacklisted=True)
 REPORT = Report('d' * 32, Action.UPDATE, 4, Outcome.SUCCESS, 9)

@@ -17,8 +17,8 @@ from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Notifications, notifications, put_zone_task
 from designate_pool.runtime import Threads
+from testing.inline import Inline
 from testing.processes import wait_until
-from tests.fixtures.inline import Inline
 from tests.fixtures.notifications import Recorder
 from tests.unit.central.test_cast_queue import Caller
 

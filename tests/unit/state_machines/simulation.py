@@ -35,7 +35,7 @@ from designate_pool.pool_manager.dispatch import (server_worker as server_worker
 from designate_pool.pool_manager.reconcile import outcomes as outcomes_module, reconciler as reconciler_module
 from designate_pool.protocol import tcp_client
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.inline import Done, Inline
+from testing.inline import Done, Inline
 
 #: Steps of one run, at most.
 MOST_STEPS = 20_000

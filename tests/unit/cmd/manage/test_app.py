@@ -24,8 +24,8 @@ from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
 from testing.databases import upgraded_sqlite
+from testing.inline import Inline
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.fixtures.inline import Inline
 
 #: Runs a command; its exit code, what it printed, and what it said of errors.
 Manage = Callable[..., tuple[int, str, str]]

@@ -19,7 +19,7 @@ from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.reconciler import DueTimer
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import pool_servers
-from tests.fixtures.inline import Inline
+from testing.inline import Inline
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, D, EditablePool, ScriptedPool, all_needed, some
 from tests.unit.pool_manager.test_races import overtaken, served, silence
 
