@@ -189,7 +189,7 @@ def test_a_query_that_is_not_answered_holds_a_release(tmp_path: pathlib.Path) ->
             server['serial'] == pool.stack.zone(zone)['serial']) for server in pool.stack.request(
                 'GET', f'/v2/zones/{zone}/servers', 200)['servers']), 'the canary was seen to serve it')
         pool.servers['canary'].control.ask('set_fault', fault='servfail@asked.example.com.')
-        assert held(pool, zone).endswith('answers asked.example.com. SOA with SERVFAIL')
+        assert 'SERVFAIL' in held(pool, zone), 'whether it is verified first or polled'
 
 
 def test_a_release_goes_on_in_the_stages_that_the_configuration_has_now(tmp_path: pathlib.Path) -> None:
