@@ -227,9 +227,9 @@ def test_a_deletion_during_which_a_freeze_begins_gives_the_catalog_a_serial(
     zone, other = (succeed(frozen.central, frozen.zone(name)) for name in ('example.com.', 'other.example.'))
     check = domain_changes._check_deletion
 
-    def frozen_then(tx: Tx, *about: Any) -> None:
-        check(tx, *about)
+    def frozen_then(tx: Tx, *about: Any) -> Any:
         pools.freeze(tx, frozen.pool.id, Freeze(new_id(), 'an incident', utcnow()), utcnow())
+        return check(tx, *about)
 
     before = frozen.served()
     with monkeypatch.context() as patched:

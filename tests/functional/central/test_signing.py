@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
-from designate_pool import errors
+from designate_pool import deadline, errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.central.signing import key_events, parent_ds, zone_signer
@@ -783,6 +783,7 @@ def test_others_have_their_turns_while_signatures_are_renewed(central: Central, 
         return make(*arguments)
 
     monkeypatch.setattr(signer, 'signers_of', signers_of)
+    monkeypatch.setattr(deadline, 'TURN', 0)
     monkeypatch.setattr(Turns, 'give', lambda turns: done.append('turn'))
     lived(central, clock, domain, 12 * 86400)
     assert done.count('signed') > 60
