@@ -74,9 +74,9 @@ def test_keys_wait_for_what_the_servers_of_the_parent_have(parent: Parent, tmp_p
         wait_until(lambda: {key['state'] for key in zone.ask('GET', status=200)['keys']} == {'active'},
                    'no version is due', 60)
         falsify(tmp_path / 'pool.sqlite', '192.0.2.1', '192.0.2.66')
-        findings = wait_until(lambda: pool.stack.request('GET', f'/v2/zones/{zone.id}/explain', 200)['findings'],
-                              'the audit finds it', 60)
-        assert len(findings) == 4
+        findings = wait_until(lambda: (found := pool.stack.request(
+            'GET', f'/v2/zones/{zone.id}/explain', 200)['findings']) and len(found) == 4 and found,
+            'the audit finds it of each server', 60)
         assert {found['found'].startswith(f'the zone is not valid: A of www.{NAME}') for found in findings} == {True}
         falsify(tmp_path / 'pool.sqlite', '192.0.2.66', '192.0.2.1')
         pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
