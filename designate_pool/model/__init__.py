@@ -18,8 +18,8 @@ from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, PTR, TLS_P
                                         Blacklist, Endpoint, FloatingIp, KeyScope, ManagedRecord, Master, Option, Pool,
                                         PoolServer, Reloaded, Server, ServerReport, ServiceStatus, StoredTsigKey, Tld,
                                         TsigKey)
-from designate_pool.model.signing import (KeyRole, KeyState, SignedDifference, SignedRecord, SigningKey, SigningState,
-                                          ZoneSigning)
+from designate_pool.model.signed_zones import (KeyRole, KeyState, SignedDifference, SignedRecord, SigningKey,
+                                               SigningState, ZoneSigning)
 from designate_pool.model.words import (Action, Answer, ChangeKind, Outcome, Reason, ServerState, Status, Task, Word,
                                         dashed, new_id, new_ids, some, utcnow)
 
