@@ -38,8 +38,13 @@ def patience(seconds: float) -> float:
     return seconds * _SLOWNESS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
+#: How much longer than it is said is waited at least: nothing is lost where it comes in time.
+_LENIENCE = 3
+
+
 def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pause: float = 0.02) -> T:
-    """The first true value of *condition*; AssertionError that names *what* after *seconds* and :func:`patience`.
+    """The first true value of *condition*; AssertionError that names *what* after several times *seconds*, and their
+    :func:`patience`.
 
     An exception of OSError's kind counts as "not yet" and is named at the end.
     """
@@ -54,7 +59,7 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pau
         except OSError as error:
             last = error
         waited = time.monotonic() - begun
-        if waited > seconds and waited > patience(seconds):
+        if waited > seconds * _LENIENCE and waited > patience(seconds):
             raise AssertionError(f'not within {waited:.3g} s: {what} (last seen: {last!r})')
         time.sleep(next(pauses))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pathlib
 import re
-import sqlite3
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 
@@ -96,21 +95,9 @@ class Hands:
             backend.close()
 
 
-def rounds(pool: Mixed) -> tuple[str, int, int, int]:
-    """Of the last whole round: when it began, how many pairs it compared, could not compare, and found different."""
-    with sqlite3.connect(pool.folder / 'pool.sqlite', timeout=10) as database:
-        found = database.execute("SELECT last_started_at, last_asked, last_unanswered, last_findings FROM audits"
-                                 " WHERE kind = 'CONTENTS'").fetchone()
-    return found or ('', 0, 0, 0)
-
-
-def wait_for_whole_round(pool: Mixed) -> tuple[int, int, int]:
-    """What the first round came to that begins from now on."""
-    begun = {rounds(pool)[0]}
-    for _ in range(2):  # the one that is under way may have passed already
-        pool.wait(lambda: rounds(pool)[0] not in begun, 'a round ends', 30)
-        begun.add(rounds(pool)[0])
-    return rounds(pool)[1:]
+def wait_for_whole_round(pool: Mixed, unanswered: int = 0) -> None:
+    """Until a round of all servers that begins from now on finds no difference."""
+    pool.stack.wait_for_round('CONTENTS', asked=4, unanswered=unanswered, findings=0)
 
 
 def told(pool: Mixed, text: str) -> int:
@@ -122,7 +109,7 @@ def test_other_contents_under_the_same_serial_are_found_on_every_make_and_mended
                                                                                  rogue: NameServer) -> None:
     name = 'altered.example.'
     zone, _ = pool.create(name)
-    assert wait_for_whole_round(pool) == (4, 0, 0)
+    wait_for_whole_round(pool)
     hands = Hands(pool, rogue, name)
     for_all(MAKES, hands.alter)
     labels = {make: pool.row(zone, make)['name'] for make in MAKES}
@@ -134,7 +121,7 @@ def test_other_contents_under_the_same_serial_are_found_on_every_make_and_mended
         pool.wait(lambda: pool.row(zone, make)['current'], f'{make} is mended', 30)
     pool.all_serve(name, '192.0.2.1')
     assert not any(pool.row(zone, make)['diverged'] for make in MAKES)
-    assert wait_for_whole_round(pool) == (4, 0, 0)
+    wait_for_whole_round(pool)
     pool.stack.request('DELETE', f'/v2/zones/{zone}', 202)
     pool.wait_until_gone([name])
 
@@ -151,7 +138,7 @@ def test_what_servers_may_change_or_leave_out_is_no_difference(pool: Mixed) -> N
         pool.stack.request('POST', f'/v2/zones/{zone}/recordsets', 202, json={
             'name': owner, 'type': rtype, 'records': [data]})
     pool.stack.wait_for(zone)
-    assert wait_for_whole_round(pool) == (4, 0, 0)
+    wait_for_whole_round(pool)
     pool.stack.request('DELETE', f'/v2/zones/{zone}', 202)
     pool.wait_until_gone([name])
 
@@ -199,7 +186,7 @@ def test_a_server_that_lets_nothing_be_transferred_is_told_of_once_and_held_righ
     note = pool.wait(lambda: pool.server_state('nsd')['note'], 'the server has a note', 30)
     assert note.startswith('its contents are not checked: it does not let the zone be transferred (REFUSED)')
     assert pool.server_state('nsd')['reason'] == 'UNCHECKED'
-    assert wait_for_whole_round(pool) == (4, 1, 0)
+    wait_for_whole_round(pool, unanswered=1)
     assert told(pool, 'its contents are not checked') == 1 and pool.row(zone, 'nsd')['current']
     nsd.pattern([pool.primaries[0]], key)
     pool.wait(lambda: pool.server_state('nsd')['note'] is None, 'the note is gone', 30)

@@ -69,16 +69,19 @@ class SignedZone:
     def valid(self, *names: str, makes: Sequence[str] = MAKES) -> None:
         """Every server serves the newest serial, the whole of it valid for BIND's tools, as are answers for *names*."""
         self.pool.stack.wait_for(self.id)
-        serial = self.pool.stack.zone(self.id)['serial']
-        contents = {}
+
+        def newest() -> str | None:
+            """What all of them serve; None while one has not yet what another has, or there is a newer serial."""
+            serial = self.pool.stack.zone(self.id)['serial']
+            if any(self.pool.servers[make].serial(self.name) != serial for make in makes):
+                return None
+            contents = {self.transfer(make) for make in makes}
+            return contents.pop() if len(contents) == 1 else None
+
+        self.verify(self.pool.wait(newest, f'{makes} serve the same {self.name}'))
         for make in makes:
-            server = self.pool.servers[make]
-            self.pool.wait(lambda: server.serial(self.name) == serial, f'{make} serves {self.name} {serial}')
-            contents[make] = self.transfer(make)
-            self.verify(contents[make])
             for name in names:
                 self.answer(make, name)
-        assert len(set(contents.values())) == 1, contents
 
     def transfer(self, make: str) -> str:
         """The zone as a server gives it, in the order of DNSSEC."""

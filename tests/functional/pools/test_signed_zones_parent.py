@@ -59,20 +59,20 @@ def test_keys_wait_for_what_the_servers_of_the_parent_have(parent: Parent, tmp_p
             'signature_audit_interval': '1', 'parent_servers': f'127.0.0.1:{parent.port}',
             'parent_resolvers': f'127.0.0.1:{parent.port}'}) as pool:
         zone = SignedZone(pool, NAME, tmp_path)
-        zone.ask('POST')
         assert not parent.notified.notifies()
+        zone.ask('POST')
         found = zone.wait_for('ds_wait')
         wait_until(parent.notified.notifies, 'the parent is notified')
         assert {str(notify.question[0]) for notify in parent.notified.notifies()} == {f'{NAME} IN CDS'}
         pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
         parent.delegate(*found['ds'])
         zone.wait_for('secure')
+        wait_until(lambda: {key['state'] for key in zone.ask('GET', status=200)['keys']} == {'active'},
+                   'no version is due', 60)
         pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
         before = len(parent.notified.notifies())
         pool.stack.wait_for_round('SIGNATURES', zones=1, asked=4, unanswered=0, findings=0)
         assert len(parent.notified.notifies()) == before  # it has nothing to change any more
-        wait_until(lambda: {key['state'] for key in zone.ask('GET', status=200)['keys']} == {'active'},
-                   'no version is due', 60)
         falsify(tmp_path / 'pool.sqlite', '192.0.2.1', '192.0.2.66')
         findings = wait_until(lambda: (found := pool.stack.request(
             'GET', f'/v2/zones/{zone.id}/explain', 200)['findings']) and len(found) == 4 and found,
