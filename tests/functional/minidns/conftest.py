@@ -11,6 +11,8 @@ from typing import Any
 
 import dns.message
 import dns.query
+import dns.rdatatype
+import dns.rrset
 import dns.tsig
 import dns.xfr
 import dns.zone
@@ -129,6 +131,56 @@ def transfer(endpoint: Endpoint, name: str = 'example.com.', key: TsigKey | None
     query, _ = dns.xfr.make_query(zone, keyring=None if key is None else keyring(key))
     dns.query.inbound_xfr(endpoint.host, zone, query, port=endpoint.port, timeout=10, lifetime=20)
     return zone
+
+
+class Remembered:
+    """A zone that MiniDNS serves at :attr:`endpoint`.
+
+    :ivar was: the zone at each of its serials, as a server that transferred it whole has it
+    """
+
+    endpoint: Endpoint
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.was: dict[int, dns.zone.Zone] = {}
+
+    def remember(self) -> int:
+        """Its serial now."""
+        zone = transfer(self.endpoint, self.name)
+        serial = int(zone.get_soa().serial)
+        self.was[serial] = zone
+        return serial
+
+    def ask(self, client_serial: int, key: TsigKey | None = None,
+            over: Callable[..., dns.message.Message] = dns.query.tcp, **options: Any) -> dns.message.Message:
+        """The answer to an IXFR query, which has to come in one message."""
+        query = dns.message.make_query(self.name, 'IXFR', flags=0, **options)
+        query.authority.append(dns.rrset.from_text(self.name, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
+        if key is not None:
+            query.use_tsig(keyring(key))
+        return over(query, self.endpoint.host, port=self.endpoint.port, timeout=10, one_rr_per_rrset=True)
+
+    def serials(self, client_serial: int, **options: Any) -> list[int]:
+        """The serials of the SOA records in the answer: twice the present one for the whole zone."""
+        return serials_in(self.ask(client_serial, **options))
+
+    def bring(self, client_serial: int, key: TsigKey | None = None,
+              by: dns.query.UDPMode = dns.query.UDPMode.NEVER) -> dns.zone.Zone:
+        """What a server with the zone at *client_serial* makes of the answer."""
+        zone = dns.zone.Zone(self.name, relativize=False)
+        with zone.writer() as writer:
+            for owner, rdataset in self.was[client_serial].iterate_rdatasets():
+                writer.add(owner, rdataset)
+        query, _ = dns.xfr.make_query(zone, keyring=None if key is None else keyring(key))
+        assert query.question[0].rdtype == dns.rdatatype.IXFR
+        dns.query.inbound_xfr(self.endpoint.host, zone, query, port=self.endpoint.port, timeout=10, lifetime=20,
+                              udp_mode=by)
+        return zone
+
+
+def serials_in(message: dns.message.Message) -> list[int]:
+    return [rrset[0].serial for rrset in message.answer if rrset.rdtype == dns.rdatatype.SOA]
 
 
 def ask(endpoint: Endpoint, name: str = 'example.com.', rtype: str = 'SOA', key: TsigKey | None = None,

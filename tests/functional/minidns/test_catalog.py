@@ -39,7 +39,8 @@ from testing.processes import wait_until
 from testing.rows import default_pool_id, insert_domains, raise_catalog, set_catalog
 from testing.zones import EXAMPLE, insert_zone
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, a_pool, ask, serial_of, transfer, zone_of
+from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, LocalMiniDns, Remembered, a_pool, ask, serial_of,
+                                               transfer, zone_of)
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 CLOCK = int(NOW.timestamp())
@@ -175,14 +176,15 @@ def test_the_catalog_names_every_domain(minidns: LocalMiniDns, serving: MiniDns)
     assert (answer.rcode(), serial_of(answer)) == (dns.rcode.NOERROR, 1)
 
 
-class Changing:
-    """What happens to domains, each time at a serial of its own; :attr:`was` is the catalog at each."""
+class Changing(Remembered):
+    """What happens to domains, each time at a serial of its own."""
 
     def __init__(self, minidns: LocalMiniDns, endpoint: Endpoint) -> None:
+        super().__init__(CATALOG)
         self._minidns = minidns
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         minidns.storage.run(set_catalog, 1)
-        self.was = {1: transfer(endpoint, CATALOG)}
+        self.remember()
 
     def comes(self, *names: str, is_asked: bool = True) -> int:
         return self._pass(lambda tx: [insert_zone(tx, name=name) for name in names], is_asked)
@@ -194,28 +196,15 @@ class Changing:
     def _pass(self, work: Callable[[Tx], object], is_asked: bool) -> int:
         serial = self._minidns.storage.run(lambda tx: (work(tx), raise_catalog(tx, NOW))[1])
         if is_asked:
-            self.was[serial] = transfer(self._endpoint, CATALOG)
+            assert self.remember() == serial
         return serial
 
     def answer(self, client_serial: int) -> list[str | int]:
         """What is in the answer to an IXFR query: serials, and names of members."""
-        query = dns.message.make_query(CATALOG, 'IXFR', flags=0)
-        query.authority.append(dns.rrset.from_text(CATALOG, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
-        answer = dns.query.tcp(query, self._endpoint.host, port=self._endpoint.port, timeout=10, one_rr_per_rrset=True)
+        answer = self.ask(client_serial)
         assert answer.rcode() == dns.rcode.NOERROR and not answer.flags & dns.flags.TC
         return [rrset[0].serial if rrset.rdtype == dns.rdatatype.SOA else rrset[0].to_text().partition('.')[0]
                 for rrset in answer.answer]
-
-    def brought(self, client_serial: int) -> dns.zone.Zone:
-        """What a server makes of the answer that has the catalog at *client_serial*."""
-        zone = dns.zone.Zone(CATALOG, relativize=False)
-        with zone.writer() as writer:
-            for owner, rdataset in self.was[client_serial].iterate_rdatasets():
-                writer.add(owner, rdataset)
-        query, _ = dns.xfr.make_query(zone)
-        assert query.question[0].rdtype == dns.rdatatype.IXFR
-        dns.query.inbound_xfr(self._endpoint.host, zone, query, port=self._endpoint.port, timeout=10, lifetime=20)
-        return zone
 
 
 @pytest.fixture
@@ -247,7 +236,7 @@ def test_ixfr_leads_from_every_serial_to_the_present_catalog(changing: Changing,
             changing.goes(names.pop(dice.randrange(len(names))))
     present = zone_of(catalog_text(minidns, max(changing.was)), CATALOG)
     for client_serial in changing.was:
-        assert changing.brought(client_serial) == present
+        assert changing.bring(client_serial) == present
 
 
 def test_from_a_serial_that_was_never_packed_the_whole_catalog_is_sent(changing: Changing) -> None:

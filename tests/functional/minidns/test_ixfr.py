@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import dns.flags
 import dns.message
 import dns.query
@@ -24,22 +21,19 @@ from designate_pool.storage.sql.schema import zone_versions
 from testing.databases import count_statements
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Clock, create
-from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, keyring, transfer
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, Remembered, serials_in
 
 NAME = 'example.org.'
 
 
-class Zone:
-    """A domain of so many hosts, and a MiniDNS that serves it.
-
-    :ivar was: the zone at each of its serials, as a server that transferred it whole has it
-    """
+class Zone(Remembered):
+    """A domain of so many hosts, and a MiniDNS that serves it."""
 
     def __init__(self, minidns: LocalMiniDns, central: Central, clock: Clock, hosts: int = 40) -> None:
+        super().__init__(NAME)
         self.minidns, self.central, self.clock = minidns, central, clock
         self.endpoint = self.served_anew()
         self.id = create(central, NAME, *((f'host{number}.{NAME}', 'A', ['192.0.2.1']) for number in range(hosts))).id
-        self.was: dict[int, dns.zone.Zone] = {}
         self.first = self.remember()
 
     def served_anew(self) -> Endpoint:
@@ -47,12 +41,6 @@ class Zone:
         self.service = self.minidns.start(PLAIN, KEYED)
         (self.endpoint,) = self.service.endpoints
         return self.endpoint
-
-    def remember(self) -> int:
-        zone = transfer(self.endpoint, NAME)
-        serial = int(zone.get_soa().serial)
-        self.was[serial] = zone
-        return serial
 
     def apply(self, *changes: tuple[str, str, list[str], int | None]) -> int:
         """Change recordsets, in one serial, which is given."""
@@ -65,38 +53,11 @@ class Zone:
     def put(self, label: str, *addresses: str) -> int:
         return self.apply((label, 'A', list(addresses), None))
 
-    def ask(self, client_serial: int, key: TsigKey | None = None,
-            over: Callable[..., dns.message.Message] = dns.query.tcp,
-            **options: Any) -> dns.message.Message:
-        """The answer to an IXFR query, which has to come in one message."""
-        query = dns.message.make_query(NAME, 'IXFR', flags=0, **options)
-        query.authority.append(dns.rrset.from_text(NAME, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
-        if key is not None:
-            query.use_tsig(keyring(key))
-        return over(query, self.endpoint.host, port=self.endpoint.port, timeout=10, one_rr_per_rrset=True)
-
-    def serials(self, client_serial: int, **options: Any) -> list[int]:
-        """The serials of the SOA records in the answer: twice the present one for the whole zone."""
-        return serials_in(self.ask(client_serial, **options))
-
     def is_whole(self, client_serial: int) -> bool:
         present = max(self.was)
         found = self.serials(client_serial)
         assert found == [present, present] or found[:2] == [present, client_serial]
         return len(found) == 2
-
-    def bring(self, client_serial: int, key: TsigKey | None = None,
-              by: dns.query.UDPMode = dns.query.UDPMode.NEVER) -> dns.zone.Zone:
-        """What a server with the zone at *client_serial* makes of the answer."""
-        zone = dns.zone.Zone(NAME, relativize=False)
-        with zone.writer() as writer:
-            for owner, rdataset in self.was[client_serial].iterate_rdatasets():
-                writer.add(owner, rdataset)
-        query, _ = dns.xfr.make_query(zone, keyring=None if key is None else keyring(key))
-        assert query.question[0].rdtype == dns.rdatatype.IXFR
-        dns.query.inbound_xfr(self.endpoint.host, zone, query, port=self.endpoint.port, timeout=10, lifetime=20,
-                              udp_mode=by)
-        return zone
 
 
 @pytest.fixture
@@ -108,10 +69,6 @@ def database(sqlite: Storage) -> Storage:
 @pytest.fixture
 def zone(minidns: LocalMiniDns, central: Central, clock: Clock) -> Zone:
     return Zone(minidns, central, clock)
-
-
-def serials_in(message: dns.message.Message) -> list[int]:
-    return [rrset[0].serial for rrset in message.answer if rrset.rdtype == dns.rdatatype.SOA]
 
 
 def counted(kind: str, what: str = 'transfers_total', **labels: str) -> float:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-import dns.query
 import dns.rdatatype
-import dns.xfr
 import dns.zone
 import pytest
 
@@ -20,7 +18,7 @@ from designate_pool.storage.zones import domains, versions
 from testing.databases import count_statements
 from tests.fixtures.central import WHO, Clock, create
 from tests.fixtures.signing import SignedZones, of_zone
-from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer
+from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, Remembered
 
 pytestmark = pytest.mark.all_databases
 NAME = 'example.org.'
@@ -29,28 +27,19 @@ NAME = 'example.org.'
 MADE = {'RRSIG', 'NSEC'}
 
 
-class SignedZone(SignedZones):
-    """A signed zone, and a MiniDNS that serves it.
-
-    :ivar was: the zone at each of its serials, as a server that transferred it whole has it
-    """
+class SignedZone(SignedZones, Remembered):
+    """A signed zone, and a MiniDNS that serves it."""
 
     def __init__(self, central: Central, database: Storage, clock: Clock, minidns: LocalMiniDns, hosts: int) -> None:
-        super().__init__(central, database)
+        SignedZones.__init__(self, central, database)
+        Remembered.__init__(self, NAME)
         self.clock, self.minidns = clock, minidns
         self.id = create(central, NAME, *((f'host{number}.{NAME}', 'A', ['192.0.2.1']) for number in range(hosts))).id
-        self.was: dict[int, dns.zone.Zone] = {}
         self.serve_anew()
 
     def serve_anew(self) -> None:
         """By a MiniDNS that keeps nothing yet."""
         (self.endpoint,) = self.minidns.start(PLAIN).endpoints
-
-    def remember(self) -> int:
-        zone = transfer(self.endpoint, NAME)
-        serial = int(zone.get_soa().serial)
-        self.was[serial] = zone
-        return serial
 
     def signed(self) -> int:
         self.clock.now += 10
@@ -68,17 +57,9 @@ class SignedZone(SignedZones):
             {'name': f'{label}.{NAME}', 'type': 'A', 'records': list(addresses)}])
         return self.remember()
 
-    def bring(self, client_serial: int) -> tuple[dns.zone.Zone, bool]:
-        """What a server with the zone at *client_serial* makes of the answer to IXFR; whether that is a difference."""
-        zone = dns.zone.Zone(NAME, relativize=False)
-        with zone.writer() as writer:
-            for owner, rdataset in self.was[client_serial].iterate_rdatasets():
-                writer.add(owner, rdataset)
-        query, _ = dns.xfr.make_query(zone)
-        answer = dns.query.tcp(query, self.endpoint.host, port=self.endpoint.port, timeout=10, one_rr_per_rrset=True)
-        serials = [int(rrset[0].serial) for rrset in answer.answer if rrset.rdtype == dns.rdatatype.SOA]
-        dns.query.inbound_xfr(self.endpoint.host, zone, query, port=self.endpoint.port, timeout=10, lifetime=20)
-        return zone, client_serial in serials
+    def difference(self, client_serial: int) -> bool:
+        """Whether a server with the zone at *client_serial* gets a difference."""
+        return client_serial in self.serials(client_serial)
 
     def domain(self) -> Domain:
         domain = self.database.read(domains.get, self.id)
@@ -113,7 +94,8 @@ def test_servers_get_what_the_signer_made_and_how_that_changes(zone: SignedZone)
     assert not MADE & types_in(zone.was[unsigned])
     first = zone.signed()
     assert names_with(zone.was[first], 'NSEC') == {NAME, *(f'host{number}.{NAME}' for number in range(5))}
-    assert zone.bring(unsigned) == (zone.was[first], False), 'PowerDNS is not signed by a difference'
+    assert not zone.difference(unsigned), 'PowerDNS is not signed by a difference'
+    assert zone.bring(unsigned) == zone.was[first]
     changed = zone.put('host1', '192.0.2.2')
     added = zone.put('new', '192.0.2.3')
     gone = zone.put('host2')
@@ -122,12 +104,12 @@ def test_servers_get_what_the_signer_made_and_how_that_changes(zone: SignedZone)
         'host0', 'host1', 'host3', 'host4', 'new'))}
     zone.serve_anew()
     for serial in (first, changed, added, gone):
-        assert zone.bring(serial) == (zone.was[renewed], True), f'from {first} and {serial}'
+        assert zone.difference(serial) and zone.bring(serial) == zone.was[renewed], f'from {first} and {serial}'
     zone.clock.now += 10
     zone.turn(zone.id, on=False)
     plain = zone.remember()
     assert not MADE & types_in(zone.was[plain]) and zone.rows() == set()
-    assert zone.bring(renewed) == (zone.was[plain], False)
+    assert not zone.difference(renewed) and zone.bring(renewed) == zone.was[plain]
 
 
 def test_large_signed_zones_are_read_in_pages(central: Central, database: Storage, clock: Clock,
@@ -137,7 +119,7 @@ def test_large_signed_zones_are_read_in_pages(central: Central, database: Storag
     assert len(names_with(zone.was[first], 'NSEC')) == 901
     zone.put('host7', '192.0.2.7')
     zone.serve_anew()
-    assert zone.bring(first)[1]
+    assert zone.difference(first)
 
 
 def test_users_see_nothing_of_what_the_signer_made(zone: SignedZone, database: Storage) -> None:
@@ -162,8 +144,8 @@ def test_differences_of_the_signer_count_in_the_journal_and_go_with_it(zone: Sig
         zone.put('host1', f'192.0.2.{number}')
     domain = zone.domain()
     assert domain.journal_from is not None and 20 < domain.journal_records <= 40
-    assert zone.bring(first) == (zone.was[domain.serial], False)
-    assert zone.bring(domain.journal_from)[1]
+    assert not zone.difference(first) and zone.bring(first) == zone.was[domain.serial]
+    assert zone.difference(domain.journal_from)
     with zone.database.engine.connect() as connection:
         kept = connection.exec_driver_sql('SELECT serial_number, signed_size FROM zone_versions WHERE '
                                           'signed_difference IS NOT NULL AND signed_size > 0').all()
