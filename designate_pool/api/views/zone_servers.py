@@ -135,7 +135,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     by_server, release = consensus.by_server(rows), domain.release
     present = [server for server in servers if server.state is not ServerState.REMOVED]
     stage_of = stages(pool.release_stages, [
-        server for server in present if server.state is not ServerState.DRAINING or server.dismissed])
+        server for server in servers if server.state not in _LEFT or server.dismissed])
     shown = []
     for server in present:
         stage = stage_of.get(server.id, LAST_STAGE)

@@ -319,6 +319,15 @@ def test_a_server_that_leaves_the_pool_is_of_no_stage():
     assert [server['released'] for server in told['servers']] == [False, True, False]
 
 
+def test_a_server_that_was_removed_by_command_has_its_stage_while_the_configuration_has_it():
+    servers = [dataclasses.replace(SERVERS[0], state=ServerState.REMOVED, dismissed=True), *SERVERS[1:]]
+    pool = dataclasses.replace(POOL, release_stages='30 %; all')
+    domain = dataclasses.replace(ZONE, status=Status.PENDING, version_before='null', pool_release=pool.release_stages,
+                                 release_state=Release().text)
+    shown = zone_servers.zone_servers(domain, servers, [], pool, '')
+    assert [server['released'] for server in shown['servers']] == [False, False]
+
+
 def test_a_joining_server_that_fails():
     told = explain([row(0, SUCCESS, 2026050100), row(1, SUCCESS, 2026050100),
                     row(2, ERROR, None, Action.CREATE, attempts=4, last_error='refused', reason=Reason.UNREACHABLE)],
