@@ -251,12 +251,12 @@ def files_with_secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator
             options = {option.name: option for option in pools.options_of(section, drivers)}
             for name, value in pairs:
                 option = options.get(name)
-                if (section, name) in _FROM_FILES or option is not None and option.secret:
-                    path = values.secret_file(conf[section][name].strip())
-                    if path is not None:
-                        yield f'[{section}] {name}', path
-                        continue
-                if value and not value.startswith('env:') and _is_secret(option, name, value):
+                is_ours = (section, name) in _FROM_FILES or option is not None and option.secret
+                text = conf[section][name].strip() if is_ours else value
+                is_secret, path = _is_secret(option, name, text), values.secret_file(text)
+                if path is not None and (is_ours or is_secret):
+                    yield f'[{section}] {name}', path
+                elif text and not text.startswith('env:') and is_secret:
                     own.append(f'[{section}] {name}')
         if own:
             yield own[0] + (f' and {len(own) - 1} more secrets' if len(own) > 1 else ''), file.path

@@ -279,6 +279,7 @@ def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[.
         f'warning: [tsig:k] secret: every user of this host can read or write it: {path} has mode 0644']
     [line] = warnings(f'tsig_key = {keyed()}\n[DEFAULT]\ntransport_url = rabbit://me:word@127.0.0.1/\n')
     assert ' tsig_key and 1 more secrets: every user' in line
+    assert warnings(f'[keystone_authtoken]\npassword = file:{tmp_path}/secret\n') == []
     (tmp_path / 'url').write_text(url)
     (tmp_path / 'url').chmod(0o644)
     shared = shared.replace(url, f'file:{tmp_path}/url')
