@@ -43,8 +43,8 @@ class Signals:
             self._arrived.recv(4096)
 
     def wait_for_stop(self) -> None:
-        """Wait until the program is told to stop."""
-        while not self.stop:
+        """Wait until a program that reads no file again is told to stop, or its terminal is closed."""
+        while not (self.stop or self.hangup):
             self.wait(3600)
 
     def wake(self) -> None:
@@ -108,11 +108,11 @@ def argument_parser(name: str, about: str, **options: Any) -> argparse.ArgumentP
 
 def endpoint(text: str) -> Endpoint:
     """``ADDRESS:PORT`` or ``[ADDRESS]:PORT``, where port 0 is any free one."""
-    address, _, port = text.rpartition(':')
+    match = re.fullmatch(r'(\[[^]]+]|[^]:]+):([0-9]{1,5})', text)
     try:
-        if not re.fullmatch('[0-9]{1,5}', port) or int(port) > 65535 or not address:
+        if match is None or int(match[2]) > 65535:
             raise ValueError
-        return dataclasses.replace(Endpoint.parse(address), port=int(port))
+        return dataclasses.replace(Endpoint.parse(match[1]), port=int(match[2]))
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not ADDRESS:PORT or [ADDRESS]:PORT") from None
 

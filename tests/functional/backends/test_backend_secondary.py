@@ -82,6 +82,8 @@ def test_serves_bind_as_its_secondary(secondary_server: Start, named: Callable[.
     (['--listen', 'example.com:53'], 'is not ADDRESS:PORT'),
     (['--control', '127.1:8000'], 'is not ADDRESS:PORT'),
     (['--listen', '127.0.0.1:70000'], 'is not ADDRESS:PORT'),
+    (['--listen', '127.0.0.1:80:53'], 'is not ADDRESS:PORT'),
+    (['--listen', '2001:db8::1:53'], 'is not ADDRESS:PORT'),
 ])
 def test_refuses_to_start(tmp_path: Any, arguments: list[str], said: str) -> None:
     (tmp_path / 'secret').write_text(SECRET)

@@ -54,6 +54,20 @@ def test_a_signal_ends_the_wait(concurrency: str) -> None:
             process.kill()
 
 
+@pytest.mark.parametrize('sent', [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_program_that_reads_no_file_again_is_ended_by_each_signal(sent: signal.Signals) -> None:
+    program = ('from designate_pool.cmd.compose.program import Signals; signals = Signals(); '
+               "print('ready', flush=True); signals.wait_for_stop()")
+    with subprocess.Popen([sys.executable, '-W', 'ignore', '-c', program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == b'ready\n'
+            process.send_signal(sent)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
 class Lost:
     """Garbage that only the collector finds."""
 
