@@ -16,10 +16,8 @@ import dns.message
 import dns.rcode
 import dns.tsig
 import pytest
-from oslo_config import cfg
 
 from designate_pool import __version__
-from designate_pool.cmd.manage import app as program
 from designate_pool.cmd.programs import daemons, webhook
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.testing import opened
@@ -31,6 +29,7 @@ from testing.minidns import MiniDnsProcess
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
 from testing.processes import free_port
+from testing.stack import manage
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.nameservers import SecondaryServer
 
@@ -42,7 +41,7 @@ Check = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def check(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Check:
+def check(tmp_path: pathlib.Path) -> Check:
     """Run the check on a configuration of these sections; no secret may be in what it prints."""
     (tmp_path / 'keys').mkdir()
     database = upgraded_sqlite(tmp_path / 'pool.sqlite')
@@ -52,8 +51,7 @@ def check(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Check:
         path.write_text('\n'.join([f'[database]\nconnection = {database}', '[service:pool_manager]\npoll_timeout = 1',
                                    *sections]))
         path.chmod(0o600)
-        code = program.main(['--config-file', str(path), 'config', 'check', *words], cfg.ConfigOpts())
-        printed, errors = capsys.readouterr()
+        code, printed, errors = manage(path, 'config', 'check', *words)
         assert errors == ''
         assert not any(secret in printed for secret in SECRETS)
         return code, printed
@@ -157,12 +155,12 @@ def test_each_of_three_keys_of_a_bind(check: Check, named: Callable[..., Named])
     ('[service:api]\nauth = keystone\n', 'auth: keystone needs more packages'),
 ], ids=['policy', 'keystone'])
 def test_what_programs_load(sections: str, why: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
-                            capsys: pytest.CaptureFixture[str], scripted: Callable[..., Scripted]) -> None:
+                            scripted: Callable[..., Scripted]) -> None:
     monkeypatch.setitem(sys.modules, 'keystonemiddleware', None)
     path = tmp_path / 'pool.conf'
     path.write_text(f'{sections.format(folder=tmp_path)}{a_section(scripted(refused))}')
-    assert program.main(['--config-file', str(path), 'config', 'check', '--offline'], cfg.ConfigOpts()) == 1
-    assert why.format(folder=tmp_path) in capsys.readouterr().err
+    code, _, errors = manage(path, 'config', 'check', '--offline')
+    assert code == 1 and why.format(folder=tmp_path) in errors
 
 
 def listed(server: Any) -> dict[str, int | None]:
@@ -253,8 +251,8 @@ def test_the_files_of_secrets(check: Check, scripted: Callable[..., Scripted], t
     assert [f'-> chmod o= {path}' in printed for path in paths] == [True, True]
 
 
-def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[..., Scripted], tmp_path: pathlib.Path,
-                                                            capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[..., Scripted], tmp_path: pathlib.Path
+                                                            ) -> None:
     database = tmp_path / 'pool.sqlite'
     url, path = upgraded_sqlite(database), tmp_path / 'pool.conf'
     database.chmod(0o644)
@@ -263,8 +261,7 @@ def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[.
     def warnings(text: str) -> list[str]:
         path.write_text(shared + text)
         path.chmod(0o644)
-        program.main(['--config-file', str(path), 'config', 'check'], cfg.ConfigOpts())
-        printed = capsys.readouterr().out
+        _, printed, _ = manage(path, 'config', 'check')
         assert KEY.secret not in printed
         return [line.strip() for line in printed.splitlines() if 'every user' in line]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import pathlib
 import uuid
@@ -13,17 +12,15 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from oslo_config import cfg
 
 from designate_pool.cmd.compose.lifecycle import Heartbeat
-from designate_pool.cmd.manage import app
 from designate_pool.model import Action, Endpoint, Outcome, ServerState, Status, names, utcnow
 from designate_pool.nameserver.server import NameServer
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, pool_manager_status, pool_servers, pools
 from testing.databases import upgraded_sqlite
 from testing.processes import free_port, wait_until
-from testing.stack import Stack
+from testing.stack import Stack, manage
 from tests.fixtures.nameservers import SECRET
 
 NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.', 'gone.example.com.')
@@ -31,11 +28,8 @@ NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.', 'gone.example.com
 
 def check(stack: Stack, patience: float = 0) -> tuple[int, Any]:
     """What the command says."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        code = app.main(['--config-file', str(stack.config), 'check', '--patience', f'{patience}', '--json'],
-                        cfg.ConfigOpts())
-    return code, json.loads(printed.getvalue())
+    code, printed, _ = manage(stack.config, 'check', '--patience', f'{patience}', '--json')
+    return code, json.loads(printed)
 
 
 def insert(storage: Storage, table: sa.Table, **values: Any) -> None:
@@ -66,10 +60,7 @@ def check_default(storage: Storage, folder: pathlib.Path, *arguments: str) -> tu
     path = folder / 'default.conf'
     path.write_text(f'[database]\nconnection = {storage.engine.url}\n[backend:fake:{uuid.uuid4()}]\n'
                     'host = 192.0.2.1\n')
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        code = app.main(['--config-file', str(path), 'check', '--patience', '0', *arguments], cfg.ConfigOpts())
-    return code, printed.getvalue()
+    return manage(path, 'check', '--patience', '0', *arguments)[:2]
 
 
 def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver: Storage,

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from oslo_config import cfg
 
-from designate_pool.cmd.manage import app
 from designate_pool.cmd.takeover import zone_copy
 from designate_pool.errors import ContentsNotKept
 from designate_pool.model import ServerState, utcnow
@@ -22,7 +20,7 @@ from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import tsigkeys, versions
-from testing import designate as theirs
+from testing import designate as theirs, stack
 from testing.designate import CREATED, POOL_ID, SERIAL, UPDATED
 
 Manage = Callable[..., tuple[int, str, str]]
@@ -55,7 +53,7 @@ def designate(ours: Storage, tmp_path: pathlib.Path, request: pytest.FixtureRequ
 
 
 @pytest.fixture
-def manage(ours: Storage, designate: Storage, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Manage:
+def manage(ours: Storage, designate: Storage, tmp_path: pathlib.Path) -> Manage:
     """Run a command of ``designate-pool-manage designate``."""
     (tmp_path / 'designate.conf').write_text(
         f'[storage:sqlalchemy]\nconnection = {designate.engine.url.render_as_string(hide_password=False)}\n')
@@ -65,12 +63,8 @@ def manage(ours: Storage, designate: Storage, tmp_path: pathlib.Path, capsys: py
         '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\n')
 
     def manage(*words: str) -> tuple[int, str, str]:
-        try:
-            code = app.main(['--config-file', str(tmp_path / 'pool.conf'), 'designate', *words,
-                             '--designate-conf', str(tmp_path / 'designate.conf')], cfg.ConfigOpts())
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        return code, *capsys.readouterr()
+        return stack.manage(tmp_path / 'pool.conf', 'designate', *words,
+                            '--designate-conf', str(tmp_path / 'designate.conf'))
 
     return manage
 
@@ -697,7 +691,7 @@ api_key = to$$ken
 """
     (tmp_path / 'key').write_text('key "rndc-key" { algorithm hmac-sha256; secret "c2VjcmV0"; };')
     output.write_text(output.read_text().replace('/etc/rndc.key', str(tmp_path / 'key')))
-    assert app.main(['config', 'check', '--offline', '--config-file', str(output)], cfg.ConfigOpts()) == 0
+    assert stack.manage(output, 'config', 'check', '--offline')[0] == 0
     code, _, errors = manage(*arguments)
     assert (code, 'made.conf cannot be written: File exists' in errors) == (1, True)
 
@@ -709,17 +703,15 @@ api_key = to$$ken
     ('[storage:sqlalchemy]\nconnection = sqlite:///{}/empty\n', "Designate's database has no table "),
 ], ids=['no-file', 'no-connection', 'other-database', 'no-tables'])
 def test_what_is_no_database_of_designate_is_told(emptied_sqlite: Storage, tmp_path: pathlib.Path, conf: str | None,
-                                                  said: str, capsys: pytest.CaptureFixture[str]) -> None:
+                                                  said: str) -> None:
     path = tmp_path / 'absent.conf'
     if conf is not None:
         path.write_text(conf.format(tmp_path))
     (tmp_path / 'pool.conf').write_text(
         f'[database]\nconnection = {emptied_sqlite.engine.url}\n'
         '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\n')
-    assert app.main(['--config-file', str(tmp_path / 'pool.conf'), 'designate', 'copy', '--designate-conf', str(path)],
-                    cfg.ConfigOpts()) == 1
-    errors = capsys.readouterr().err
-    assert said in errors and 'geheim' not in errors
+    code, _, errors = stack.manage(tmp_path / 'pool.conf', 'designate', 'copy', '--designate-conf', str(path))
+    assert code == 1 and said in errors and 'geheim' not in errors
 
 
 def test_a_pool_that_designate_does_not_have_is_told(ours: Storage, designate: Storage, manage: Manage) -> None:

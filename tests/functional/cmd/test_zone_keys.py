@@ -9,21 +9,20 @@ import sys
 
 import pytest
 from cryptography.fernet import Fernet
-from oslo_config import cfg
 
-from designate_pool.cmd.manage import app as program
 from designate_pool.rpc.direct import Direct
 from designate_pool.settings import SigningPolicy
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from testing.inline import Inline
+from testing.stack import manage
 from tests.fixtures import softhsm
 from tests.fixtures.central import WHO, create, started
 from tests.fixtures.softhsm import PIN, SoftHsm
 
 
 def test_keys_go_from_files_to_files_and_only_their_owner_can_read_them(
-        tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+        tmp_path: pathlib.Path) -> None:
     url, signing_keys = f'sqlite:///{tmp_path}/pool.sqlite', Fernet.generate_key().decode()
     migrate.upgrade(url)
     (tmp_path / 'signing.keys').write_text(signing_keys)
@@ -37,9 +36,8 @@ def test_keys_go_from_files_to_files_and_only_their_owner_can_read_them(
         create(central, 'example.edu.')
 
     def run(*words: str) -> tuple[int, str]:
-        code = program.main(['--config-file', str(config), 'dnssec', *words], cfg.ConfigOpts())
-        printed = capsys.readouterr()
-        return code, printed.out + printed.err
+        code, printed, errors = manage(config, 'dnssec', *words)
+        return code, printed + errors
 
     made = [subprocess.run(['dnssec-keygen', '-q', '-K', tmp_path, '-a', 'ECDSAP256SHA256', *flags, 'example.com'],
                            capture_output=True, text=True, timeout=60, check=True).stdout.strip()
@@ -67,7 +65,7 @@ def test_keys_go_from_files_to_files_and_only_their_owner_can_read_them(
 
 
 def test_keys_in_a_token_stay_there_and_a_token_that_cannot_be_used_is_found(
-        tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url, config = f'sqlite:///{tmp_path}/pool.sqlite', tmp_path / 'pool.conf'
     migrate.upgrade(url)
     (tmp_path / 'pin').write_text(PIN)
@@ -77,9 +75,7 @@ def test_keys_in_a_token_stay_there_and_a_token_that_cannot_be_used_is_found(
         config.write_text('\n'.join((f'[database]\nconnection = {url}\n[service:central]', *(
             f'{name} = {value}' for name, value in named.items() if value),
             '[backend:fake:11111111-1111-4111-8111-111111111111]', 'host = 127.0.0.1\n')))
-        program.main(['--config-file', str(config), *words], cfg.ConfigOpts())
-        printed = capsys.readouterr()
-        return printed.out + printed.err
+        return ''.join(manage(config, *words)[1:])
 
     with softhsm.new(tmp_path), contextlib.closing(Storage(url)) as storage:
         with started(storage, Direct(Inline().workers(1, 'casts')), **SoftHsm.settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -12,8 +13,9 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.api.auth import token_file
-from designate_pool.cmd.manage import api_tokens, app as program
+from designate_pool.cmd.manage import api_tokens
 from designate_pool.config import load
+from testing import stack
 
 Manage = Callable[..., tuple[int, str, str]]
 
@@ -24,16 +26,11 @@ def file(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def manage(tmp_path: pathlib.Path, file: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Manage:
+def manage(tmp_path: pathlib.Path, file: pathlib.Path) -> Manage:
     """Run it; its exit code, what it printed, and what it said of errors."""
     path = tmp_path / 'pool.conf'
     path.write_text(f'[service:api]\nauth = token\ntokens_file = {file}\n')
-
-    def manage(*words: str) -> tuple[int, str, str]:
-        code = program.main(['token', *words, '--config-file', str(path)], cfg.ConfigOpts())
-        return code, *capsys.readouterr()
-
-    return manage
+    return functools.partial(stack.manage, path, 'token')
 
 
 def test_a_token_is_shown_once_and_its_digest_is_kept(manage: Manage, file: pathlib.Path) -> None:
@@ -93,10 +90,10 @@ def test_a_file_that_everybody_can_read_is_warned_of(manage: Manage, file: pathl
     assert f'chmod o= {file}' in manage('create', 'two', '--project', 'shop', '--role', 'reader')[2]
 
 
-def test_without_a_file_in_the_configuration(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_file_in_the_configuration(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'pool.conf').write_text('')
-    assert program.main(['token', 'list', '--config-file', str(tmp_path / 'pool.conf')], cfg.ConfigOpts()) == 1
-    assert '[service:api] tokens_file: it must be given' in capsys.readouterr().err
+    code, _, errors = stack.manage(tmp_path / 'pool.conf', 'token', 'list')
+    assert code == 1 and '[service:api] tokens_file: it must be given' in errors
 
 
 def test_many_at_once_lose_none(file: pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pathlib
 import subprocess
@@ -11,11 +12,10 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 
 import pytest
-from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.cmd.manage import app as program, config_check
+from designate_pool.cmd.manage import config_check
 from designate_pool.cmd.manage.config_check import ConfigReport
 from designate_pool.concurrency import Runtime
 from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow
@@ -23,6 +23,7 @@ from designate_pool.runtime import Threads
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
+from testing import stack
 from testing.databases import upgraded_sqlite
 from testing.inline import Inline
 from tests.fixtures.answering import Scripted, soa_answer
@@ -33,19 +34,11 @@ SERVER = '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\
 
 
 @pytest.fixture
-def manage(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Manage:
+def manage(tmp_path: pathlib.Path) -> Manage:
     """Run it with the configuration in ``pool.conf``."""
     path = tmp_path / 'pool.conf'
     path.write_text(f'[DEFAULT]\nstate_path = {tmp_path}/state\n{SERVER}')
-
-    def manage(*words: str) -> tuple[int, str, str]:
-        try:
-            code = program.main([*words, '--config-file', str(path)], cfg.ConfigOpts())
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        return code, *capsys.readouterr()
-
-    return manage
+    return functools.partial(stack.manage, path)
 
 
 def test_the_options_of_servers_are_printed(manage: Manage) -> None:
