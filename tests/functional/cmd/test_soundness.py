@@ -15,13 +15,12 @@ import sqlalchemy as sa
 
 from designate_pool.cmd.compose.lifecycle import Heartbeat
 from designate_pool.model import Action, Endpoint, Outcome, ServerState, Status, names, utcnow
-from designate_pool.nameserver.server import NameServer
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, pool_manager_status, pool_servers, pools
 from testing.databases import upgraded_sqlite
 from testing.processes import free_port, wait_until
 from testing.stack import Stack, manage
-from tests.fixtures.nameservers import SECRET
+from tests.fixtures.nameservers import LocalSecondary, local_secondaries
 
 NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.', 'gone.example.com.')
 
@@ -98,22 +97,14 @@ def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver:
 
 
 @pytest.fixture
-def servers() -> Any:
-    made = [NameServer(Endpoint('127.0.0.1', free_port()), Endpoint('127.0.0.1', free_port()), SECRET)
-            for _ in range(2)]
-    for each in made:
-        each.start()
-    yield made
-    for each in made:
-        each.stop()
+def servers() -> Iterator[list[LocalSecondary]]:
+    with local_secondaries(2) as running:
+        yield running
 
 
-def test_what_is_wrong_is_named_and_nothing_else(tmp_path: pathlib.Path, servers: list[NameServer]) -> None:
-    sections = [f'[backend:secondary:{uuid.uuid4()}]\nhost = 127.0.0.1\nport = {each.endpoint.port}\n'
-                f'control_port = {each.control_endpoint.port}\ncontrol_secret = {SECRET}\ncall_timeout = 2\n'
-                for each in servers if each.control_endpoint]
+def test_what_is_wrong_is_named_and_nothing_else(tmp_path: pathlib.Path, servers: list[LocalSecondary]) -> None:
     url = f'sqlite:///{tmp_path}/pool.sqlite'
-    with Stack(tmp_path / 'stack', sections, url) as stack:
+    with Stack(tmp_path / 'stack', [each.section() for each in servers], url) as stack:
         zones = {name: stack.create_zone(name)['id'].replace('-', '') for name in NAMES}
         for zone in zones.values():
             stack.wait_for(zone)

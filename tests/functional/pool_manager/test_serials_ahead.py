@@ -12,11 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.server import NameServer
 from testing.bind import Named
-from testing.processes import binary, free_port, wait_until
+from testing.processes import binary, wait_until
 from testing.stack import QUICK, Stack
-from tests.fixtures.nameservers import SECRET, Primary, SecondaryServer, zone_text
+from tests.fixtures.nameservers import LocalSecondary, Primary, SecondaryServer, local_secondaries, zone_text
 
 AHEAD = 1000
 
@@ -24,20 +23,12 @@ AHEAD = 1000
 class Pool:
     """Four small name servers, of which three are needed, and somebody else's primary."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.servers = [NameServer(Endpoint('127.0.0.1', free_port()), Endpoint('127.0.0.1', free_port()), SECRET)
-                        for _ in range(4)]
-        self.ids = [str(uuid.uuid4()) for _ in self.servers]
-        self.elsewhere = Primary()
-        self.stack = Stack(folder / 'stack', [self._section(number) for number in range(4)],
+    def __init__(self, folder: pathlib.Path, servers: list[LocalSecondary], elsewhere: Primary) -> None:
+        self.servers, self.elsewhere = servers, elsewhere
+        self.ids = [server.id for server in servers]
+        self.stack = Stack(folder / 'stack', [server.section() for server in servers],
                            f'sqlite:///{folder}/pool.sqlite', threshold=75,
                            manager={**QUICK, 'periodic_sync_interval': '1', 'retry_backoff_maximum': '1'})
-
-    def _section(self, number: int) -> str:
-        server = self.servers[number]
-        assert server.control_endpoint is not None
-        return (f'[backend:secondary:{self.ids[number]}]\nhost = 127.0.0.1\nport = {server.endpoint.port}\n'
-                f'control_port = {server.control_endpoint.port}\ncontrol_secret = {SECRET}\ncall_timeout = 2\n')
 
     def create(self, name: str) -> tuple[str, str]:
         zone, recordset = self.stack.begin_zone(name)
@@ -65,15 +56,10 @@ class Pool:
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    made = Pool(tmp_path_factory.mktemp('ahead'))
-    for each in (*made.servers, made.elsewhere):
-        each.start()
-    try:
+    with local_secondaries(4) as servers, Primary() as elsewhere:
+        made = Pool(tmp_path_factory.mktemp('ahead'), servers, elsewhere)
         with made.stack:
             yield made
-    finally:
-        for each in (*made.servers, made.elsewhere):
-            each.stop()
 
 
 def test_the_audit_finds_what_is_ahead_and_has_it_fetched_anew(pool: Pool) -> None:
