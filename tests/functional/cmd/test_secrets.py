@@ -23,8 +23,9 @@ import dns.zone
 import pytest
 from kombu.connection import Connection
 
-from designate_pool.model import TsigKey
+from designate_pool.model import Endpoint, TsigKey
 from designate_pool.signing import keys
+from testing.asking import transfer
 from testing.processes import wait_until
 from testing.proxy import Proxy
 from testing.rabbitmq import RabbitMq
@@ -164,14 +165,6 @@ def leaks(hidden: Sequence[bytes], text: bytes) -> list[bytes]:
     return [secret for secret in hidden if any(form in text or form in flattened for form in forms(secret))]
 
 
-def transfer(stack: Stack, name: str, key: TsigKey) -> dns.zone.Zone:
-    """A zone as MiniDNS gives it to who has a key."""
-    zone = dns.zone.Zone(name)
-    query = dns.xfr.make_query(zone, keyring=dns.tsig.Key(key.name, key.secret, key.algorithm))[0]
-    dns.query.inbound_xfr('127.0.0.1', zone, query, port=stack.minidns_port, timeout=10)
-    return zone
-
-
 @pytest.mark.slow
 def test_keys_of_signed_zones_and_of_transfers_are_seen_nowhere(
         secondary_server: Callable[..., SecondaryServer], rabbitmq: RabbitMq, tmp_path: pathlib.Path) -> None:
@@ -248,7 +241,7 @@ def test_keys_of_signed_zones_and_of_transfers_are_seen_nowhere(
 
 def serves(stack: Stack, key: TsigKey) -> bool:
     try:
-        return bool(transfer(stack, 'example.com.', key))
+        return bool(transfer(Endpoint('127.0.0.1', stack.minidns_port), 'example.com.', key))
     except (dns.exception.DNSException, EOFError, OSError):
         return False
 

@@ -13,7 +13,6 @@ import dns.message
 import dns.query
 import dns.rdatatype
 import dns.rrset
-import dns.tsig
 import dns.xfr
 import dns.zone
 import pytest
@@ -26,6 +25,8 @@ from designate_pool.runtime import Threads
 from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import metadata
+from testing import asking
+from testing.asking import keyring
 from testing.minidns import alone
 from testing.zones import insert_zone
 
@@ -121,16 +122,9 @@ def minidns(sqlite: Storage) -> Iterator[LocalMiniDns]:
         yield LocalMiniDns(sqlite, ends)
 
 
-def keyring(key: TsigKey) -> dns.tsig.Key:
-    return dns.tsig.Key(key.name, key.secret, key.algorithm)
-
-
 def transfer(endpoint: Endpoint, name: str = 'example.com.', key: TsigKey | None = None) -> dns.zone.Zone:
-    """The zone by AXFR, as dnspython understands it."""
-    zone = dns.zone.Zone(name, relativize=False)
-    query, _ = dns.xfr.make_query(zone, keyring=None if key is None else keyring(key))
-    dns.query.inbound_xfr(endpoint.host, zone, query, port=endpoint.port, timeout=10, lifetime=20)
-    return zone
+    """The zone by AXFR."""
+    return asking.transfer(endpoint, name, key)
 
 
 class Remembered:

@@ -17,6 +17,7 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.model import Domain, Endpoint, new_id
 from designate_pool.nameserver.server import NameServer
+from testing.asking import transfer
 from testing.bind import Named
 from testing.processes import free_port, wait_until
 from testing.stack import QUICK, Stack
@@ -222,8 +223,7 @@ class Edited:
     def edit(self) -> int:
         """Make the zone a primary one, change it with nsupdate's message, and give it back; its serial then."""
         secondary = self.named.command(f'showzone {NAME}').text.split(' ', 2)[2].replace('masterfile-format text;', '')
-        copy = dns.zone.from_xfr(dns.query.xfr('127.0.0.1', NAME, port=self.named.port, relativize=False),
-                                 relativize=False)
+        copy = transfer(self.named, NAME)
         # Another file each time: a secondary zone that is taken away may still be written into its own.
         edited = f'edited-{uuid.uuid4()}.db'
         copy.to_file(str(self.named.folder / edited), relativize=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import pathlib
-import subprocess
 import uuid
 from collections.abc import Iterator
 
@@ -13,7 +12,7 @@ import pytest
 
 from designate_pool.model import Endpoint
 from testing.bind import Named
-from testing.processes import binary, wait_until
+from testing.processes import wait_until
 from testing.stack import QUICK, Stack
 from tests.fixtures.nameservers import LocalSecondary, Primary, SecondaryServer, local_secondaries, zone_text
 
@@ -111,9 +110,7 @@ def test_a_zone_that_was_removed_by_hand_is_found_and_mended(tmp_path: pathlib.P
         for zone in [stack.create_zone(name)['id'] for name in NAMES]:
             stack.wait_for(zone)
         stack.wait_for_round('SERIALS', zones=3, asked=9, findings=0, coverage=1)
-        done = subprocess.run([binary('rndc'), '-s', named.host, '-p', str(named.rndc_port), '-k',
-                               str(named.folder / 'rndc.key'), 'delzone', NAMES[0]], capture_output=True, timeout=20)
-        assert done.returncode == 0, done.stderr
+        assert named.command(f'delzone {NAMES[0]}').result == 0
         wait_until(lambda: named.query(NAMES[0]).answer, 'BIND serves it again', 60)
         stack.wait_for_round('SERIALS', zones=3, asked=9, findings=0, coverage=1)
         label = f'bind9:{named.host}:{named.port}'

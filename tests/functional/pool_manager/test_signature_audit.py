@@ -17,13 +17,13 @@ import pytest
 
 from testing.bind import Named
 from testing.processes import wait_until
+from testing.stack import MASTERS
 from tests.fixtures.mixed import MAKES, Mixed
 from tests.fixtures.signed_zones import new_key, signed_zone, twin_of, zone_text
 
 NAME = 'signed.example.com.'
 ZONE = ('@ 300 IN SOA ns1.example.net. host.example.net. 7 3600 600 86400 300\n@ 300 IN NS ns1.example.net.\n'
         'www 300 IN A 192.0.2.1\nsub 300 IN NS ns1.sub\nns1.sub 300 IN A 192.0.2.2\n*.wild 300 IN TXT "x"\n')
-CENTRAL = '[service:central]\nmaster_networks = 127.0.0.0/8\nmaster_ports = 1-65535\nsecondary_interval = 1'
 KEYS = [new_key(), new_key(256)]
 
 
@@ -34,7 +34,7 @@ class Pool(Mixed):
         self.parent = Named(folder / 'parent', statements='zone "example.com" { type primary; file "parent.zone"; };')
         self.parent.folder.mkdir(parents=True, exist_ok=True)
         self.delegate(KEYS[0][1], 7)
-        super().__init__(folder, f'sqlite:///{folder}/pool.sqlite', others=[CENTRAL], manager={
+        super().__init__(folder, f'sqlite:///{folder}/pool.sqlite', others=[MASTERS], manager={
             'signature_audit_interval': '1', 'contents_audit_interval': '0',
             'parent_servers': f'127.0.0.1:{self.parent.port}'})
         self.zone = ''
@@ -47,8 +47,7 @@ class Pool(Mixed):
         self.parent.start()
         self.master.start()
         super().start()
-        self.zone = self.stack.request('POST', '/v2/zones', 202, json={
-            'name': NAME, 'type': 'SECONDARY', 'masters': [f'127.0.0.1:{self.master.port}']})['id']
+        self.zone = self.stack.create_secondary(NAME, f'127.0.0.1:{self.master.port}')['id']
         self.stack.wait_for(self.zone)
         return self
 

@@ -31,6 +31,7 @@ from designate_pool.storage.sql.database import Storage
 from testing.inline import Inline
 from testing.processes import wait_until
 from testing.settings import central_settings
+from testing.stack import MASTERS
 from tests.fixtures import hostile_files, hostile_records
 from tests.fixtures.central import Caller
 from tests.fixtures.hostile_files import FILES, yaml_file, zone_file
@@ -43,7 +44,6 @@ ACCEPTED = {'dname-apex', 'naptr', 'naptr-groups', 'x25', 'nsap', 'dnskey', 'cds
             'svcb-60-params', 'txt-40k-set', 'name-control', 'ns-occluded', 'name-deep', 'types-100', 'types-apex'}
 #: Of these, what octoDNS's YAML has no type or no text for.
 NOT_IN_YAML = {'x25', 'nsap', 'dnskey', 'cds-cdnskey', 'types-100', 'types-apex'}
-CENTRAL = '[service:central]\nmaster_networks = 127.0.0.0/8\nmaster_ports = 1-65535\nsecondary_interval = 1'
 #: Names of instances.
 HOSTS = ('a\\000b', 'a b', '\u00fc', 'a' * 64, 'a.' * 120, '*', '*.a', '@', '$INCLUDE', '-', '..', '', 'A', 'a/b',
          'a\\.b', '"', '\n', '0', '_a', '\\', '\\300', 'a\\', '%s', '%(zone)s', '\u2003', 'www', 'd.www', '_70000._tcp',
@@ -53,7 +53,7 @@ HOSTS = ('a\\000b', 'a b', '\u00fc', 'a' * 64, 'a.' * 120, '*', '*.a', '@', '$IN
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     folder = tmp_path_factory.mktemp('pool')
-    with Mixed(folder / 'mixed', f'sqlite:///{folder}/pool.sqlite', others=[CENTRAL]) as running:
+    with Mixed(folder / 'mixed', f'sqlite:///{folder}/pool.sqlite', others=[MASTERS]) as running:
         yield running
 
 
@@ -229,8 +229,7 @@ def test_transfers_of_masters(pool: Mixed, cases: list[str]) -> None:
 
 
 def secondary(pool: Mixed, case: str, sender: HostileMaster) -> Any:
-    return pool.stack.request('POST', '/v2/zones', 202, json={
-        'name': f'{case}.masters.example.com.', 'type': 'SECONDARY', 'masters': [f'127.0.0.1:{sender.port}']})
+    return pool.stack.create_secondary(f'{case}.masters.example.com.', f'127.0.0.1:{sender.port}')
 
 
 def ended(pool: Mixed, zone: Any, serial: int) -> list[str]:

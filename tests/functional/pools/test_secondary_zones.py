@@ -19,11 +19,10 @@ from testing.bind import Named
 from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.processes import Log, wait_until
-from testing.stack import Stack
+from testing.stack import MASTERS, Stack
 
 SERVER = str(uuid.uuid4())
 KEY = TsigKey('from-master.', 'hmac-sha256', base64.b64encode(b'a key of the master').decode())
-CENTRAL = '[service:central]\nmaster_networks = 127.0.0.0/8\nmaster_ports = 1-65535\nsecondary_interval = 1'
 #: Refresh and retry are short, so that what happens after a day in production is seen in a test.
 SOA = 'ns1.master.example. first\\.last.master.example. {serial} {refresh} 1 {expire} 300'
 ZONES = ('one.example.com.', 'keyed.example.com.', 'gone.example.com.', 'limits.example.com.', 'left.example.com.')
@@ -121,7 +120,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
 @pytest.fixture(scope='module')
 def stack(tmp_path_factory: pytest.TempPathFactory, server: Named) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp('pool')
-    with Stack(folder, [server.section(SERVER, call_timeout=2), CENTRAL],
+    with Stack(folder, [server.section(SERVER, call_timeout=2), MASTERS],
                f'sqlite:///{folder}/pool.sqlite') as running:
         yield running
         running.must_be_sound()
@@ -134,8 +133,7 @@ def master(tmp_path_factory: pytest.TempPathFactory, stack: Stack) -> Iterator[M
 
 
 def create(stack: Stack, master: Named | Knotd | Nsd, name: str) -> Any:
-    return stack.request('POST', '/v2/zones', 202, json={'name': name, 'type': 'SECONDARY',
-                                                         'masters': [f'127.0.0.1:{master.port}']})
+    return stack.create_secondary(name, f'127.0.0.1:{master.port}')
 
 
 def followed(stack: Stack, zone: Any) -> Any:

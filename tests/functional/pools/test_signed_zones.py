@@ -14,6 +14,7 @@ import dns.tsig
 import dns.zone
 import pytest
 
+from testing.asking import transfer
 from testing.processes import binary
 from testing.stack import NAME_SERVERS
 from tests.fixtures.mixed import MAKES, Mixed, signing
@@ -85,11 +86,7 @@ class SignedZone:
 
     def transfer(self, make: str) -> str:
         """The zone as a server gives it, in the order of DNSSEC."""
-        server, zone = self.pool.servers[make], dns.zone.Zone(self.name, relativize=False)
-        key = self.pool.keys[make]
-        query = dns.message.make_query(self.name, 'AXFR', flags=0)
-        query.use_tsig(dns.tsig.Key(key.name, key.secret, key.algorithm))
-        dns.query.inbound_xfr(server.host, zone, query, port=server.port, timeout=10)
+        zone = transfer(self.pool.servers[make], self.name, self.pool.keys[make])
         return '\n'.join(sorted(zone.to_text(relativize=False).splitlines()))
 
     def verify(self, text: str) -> None:

@@ -14,7 +14,8 @@ import dns.xfr
 import dns.zone
 import pytest
 
-from designate_pool.model import TsigKey
+from designate_pool.model import Endpoint, TsigKey
+from testing.asking import transfer
 from testing.bind import Named
 from testing.pdns import PowerDns
 from testing.processes import wait_until
@@ -122,20 +123,11 @@ def test_ipv6_and_keys(tmp_path: pathlib.Path) -> None:
         assert f"TSIG '{KEY.name.rstrip('.')}'" in named.log
 
         with pytest.raises(dns.xfr.TransferError) as refused:
-            transfer(stack, 'six.example.com.', keyring=None)
+            transfer(Endpoint('::1', stack.minidns_port), 'six.example.com.')
         assert refused.value.rcode == dns.rcode.REFUSED
-        ring = {dns.name.from_text(KEY.name): dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)}
-        taken = transfer(stack, 'six.example.com.', keyring=ring)
-        assert taken.find_rdataset('www', 'AAAA')[0].to_text() == '2001:db8::2'
+        taken = transfer(Endpoint('::1', stack.minidns_port), 'six.example.com.', KEY)
+        assert taken.find_rdataset('www.six.example.com.', 'AAAA')[0].to_text() == '2001:db8::2'
 
         stack.delete_zone(zone)
         stack.wait_for(zone, 'gone')
         assert named.query('six.example.com.').rcode() == dns.rcode.REFUSED
-
-
-def transfer(stack: Stack, name: str, keyring: Any) -> dns.zone.Zone:
-    """A transfer of the zone from MiniDNS, as any host could ask for it."""
-    zone = dns.zone.Zone(name)
-    query, _ = dns.xfr.make_query(zone, keyring=keyring)
-    dns.query.inbound_xfr('::1', zone, query, port=stack.minidns_port, timeout=5, lifetime=10)
-    return zone

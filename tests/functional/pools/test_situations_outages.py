@@ -159,14 +159,14 @@ def test_sigterm_ends_each_program_in_good_order_with_nothing_lost(binds: ThreeB
 
 
 def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(binds: ThreeBinds) -> None:
-    binds.rndc(2, 'addzone', 'own.example.com { type static-stub; server-addresses { 127.0.0.1; }; };')
+    binds.rndc(2, 'addzone own.example.com { type static-stub; server-addresses { 127.0.0.1; }; };')
     zone, _ = binds.begin('own.example.com.')
     binds.stack.wait_for(zone, 'ERROR')
     row = binds.wait_for_row(zone, 2, lambda row: row['status'] == 'ERROR', 'the server is in ERROR')
     assert "as a static-stub zone that was added by hand: remove it with 'rndc delzone'" in row['last_error']
     assert row['next_attempt_at'] and row['reason'] == 'CONFLICT'
     binds.all_serve('own.example.com.', '192.0.2.1', [0, 1])
-    binds.rndc(2, 'delzone', 'own.example.com')
+    binds.rndc(2, 'delzone own.example.com')
     binds.stack.wait_for(zone)
     binds.all_serve('own.example.com.', '192.0.2.1')
 

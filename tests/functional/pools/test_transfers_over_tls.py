@@ -8,7 +8,6 @@ import re
 import textwrap
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
 import dns.query
 import dns.xfr
@@ -16,16 +15,16 @@ import dns.zone
 import pytest
 
 from designate_pool.model import Endpoint, TsigKey
+from testing.asking import transfer
 from testing.bind import Named
 from testing.certificates import Authority
 from testing.nsd import Nsd
 from testing.processes import Log, free_port, wait_until
-from testing.stack import Stack
+from testing.stack import MASTERS, Stack
 
 PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/guide/transfers-over-tls.rst'
 KEY = TsigKey('transfer.example.com.', 'hmac-sha256', base64.b64encode(b'a key of the pool').decode())
 MINIDNS, MASTER = 'minidns.example.com', 'master.example.net'
-CENTRAL = '[service:central]\nmaster_networks = 127.0.0.0/8\nmaster_ports = 1-65535\nsecondary_interval = 1'
 MASTER_ZONE = ('$TTL 60\n@ SOA ns1.master.example.net. hostmaster.example.net. 7 3600 1 86400 60\n'
                '@ NS ns1.master.example.net.\nwww A 192.0.2.1\n')
 
@@ -76,7 +75,7 @@ class TlsPool:
             options['tls_client_ca'] = ca
         self.stack = Stack(folder / 'stack', [
             self.named.section(str(uuid.uuid4()), [self.where], primaries_tls='minidns', **access),
-            self.nsd.section(str(uuid.uuid4()), [self.where], pattern='over_tls', **access), CENTRAL],
+            self.nsd.section(str(uuid.uuid4()), [self.where], pattern='over_tls', **access), MASTERS],
             database_url, concurrency=concurrency, minidns=options)
 
     def serials(self, name: str) -> set[int]:
@@ -91,10 +90,6 @@ def pool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield pool
 
 
-def create(pool: TlsPool, name: str, master: str) -> Any:
-    return pool.stack.request('POST', '/v2/zones', 202, json={'name': name, 'type': 'SECONDARY', 'masters': [master]})
-
-
 def test_zones_are_created_and_changed_over_tls(pool: TlsPool) -> None:
     zone = pool.stack.create_zone('one.example.com.')
     for number in range(3):
@@ -103,10 +98,8 @@ def test_zones_are_created_and_changed_over_tls(pool: TlsPool) -> None:
         assert pool.serials('one.example.com.') == {created['serial']}
         pool.stack.create_recordset(zone['id'], f'www{number}.one.example.com.', 'A', f'192.0.2.{number}')
     pool.stack.wait_for(zone['id'])
-    plain = dns.zone.Zone('one.example.com.')
-    query, _ = dns.xfr.make_query(plain)
     with pytest.raises(dns.xfr.TransferError, match='REFUSED'):
-        dns.query.inbound_xfr('127.0.0.1', plain, query, port=pool.stack.minidns_port, timeout=5)
+        transfer(Endpoint('127.0.0.1', pool.stack.minidns_port), 'one.example.com.')
 
 
 def test_the_configuration_is_found_to_be_right(pool: TlsPool) -> None:
@@ -115,7 +108,7 @@ def test_the_configuration_is_found_to_be_right(pool: TlsPool) -> None:
 
 def test_a_secondary_zone_comes_over_tls_from_a_master_that_proves_its_name(pool: TlsPool) -> None:
     master = f'127.0.0.1:{pool.master_port}#{MASTER}'
-    zone = create(pool, 'secondary.example.com.', master)
+    zone = pool.stack.create_secondary('secondary.example.com.', master)
     assert zone['masters'] == [master]
     pool.stack.wait_for(zone['id'])
     assert pool.serials('secondary.example.com.') == {7}
@@ -124,7 +117,7 @@ def test_a_secondary_zone_comes_over_tls_from_a_master_that_proves_its_name(pool
 def test_a_master_with_another_name_is_not_believed(pool: TlsPool) -> None:
     master = f'127.0.0.1:{pool.master_port}#other.example.net'
     log = Log(pool.stack.processes['all'].log)
-    zone = create(pool, 'unproven.example.com.', master)
+    zone = pool.stack.create_secondary('unproven.example.com.', master)
     wait_until(lambda: log.lines('unproven.example.com..*its certificate is not accepted: Hostname mismatch'),
                'the log says why')
     assert not pool.stack.request('GET', f'/v2/zones/{zone["id"]}/servers', 200)['secondary']['served']
