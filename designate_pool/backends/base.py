@@ -283,7 +283,7 @@ class Backend:
             return []
         what = f'{verb} {domains[0].name}' + (f' and {len(domains) - 1} more' if len(domains) > 1 else '')
         with self._calling(what) as call:
-            call.outcomes = work(domains, call.deadline)
+            call.outcomes = list(work(domains, call.deadline))  # a driver may yield them
         if not call.result.ok:
             return [call.result] * len(domains)
         return [call.result if error is None else

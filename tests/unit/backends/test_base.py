@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -129,6 +129,23 @@ def test_a_batch_in_which_a_zone_fails_does_not_show_that_the_server_works_again
     for _ in range(3):
         assert [result.error for result in driver.create_domains([a_domain(), a_domain('example.net.')])] == ['no'] * 2
     assert caplog.messages == ['refuses:192.0.2.1:53: create example.com.: no']
+
+
+class Yields(Refuses):
+    """A driver that yields the outcomes of a batch."""
+
+    def _create_many(self, domains: Sequence[Domain], deadline: Deadline) -> Iterator[None]:  # type: ignore[override]
+        yield None
+        raise ConnectionRefusedError(111, 'Connection refused')
+
+    def _delete_many(self, domains: Sequence[Domain], deadline: Deadline) -> Iterator[None]:  # type: ignore[override]
+        yield from [None] * len(domains)
+
+
+def test_a_driver_may_yield_the_outcomes_of_a_batch_and_fail_between_two() -> None:
+    driver, two = Yields(Server(new_id(), 'yields', '192.0.2.1')), [a_domain(), a_domain('example.net.')]
+    assert [result.unreachable for result in driver.create_domains(two)] == [True] * 2
+    assert [result.ok for result in driver.delete_domains(two)] == [True] * 2
 
 
 def test_only_the_unforeseen_is_logged_with_its_stack(caplog: pytest.LogCaptureFixture) -> None:
