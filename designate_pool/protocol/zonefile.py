@@ -440,6 +440,8 @@ def _generated(text: str) -> Iterator[str]:
     quoted = _QUOTED_DATA.fullmatch(template)
     if quoted is not None:
         template = quoted[1] + re.sub(r'\\(.)', lambda escape: escape[1] if escape[1] == '"' else escape[0], quoted[2])
+    else:  # what looks like a place in a comment is none
+        template = _QUOTED.sub(lambda piece: '' if piece[0][0] == ';' else piece[0], template)
     for number in numbers:
         line = _PLACE.sub(functools.partial(_number_in, number), template)
         _check_length(len(line))

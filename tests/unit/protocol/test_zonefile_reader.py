@@ -187,8 +187,9 @@ def test_a_generate_makes_many_in_order() -> None:
     ('${0,3}h 60 IN SRV "0 0 $ h$.x"', [('009h', 'SRV', '0 0 9 h9.x.example.com.'),
                                         ('010h', 'SRV', '0 0 10 h10.x.example.com.')]),
     ('${0,4,n}w PTR "h${2,3,N}"', [('9.0.w', 'PTR', 'hB.0.example.com.'), ('a.0.w', 'PTR', 'hC.0.example.com.')]),
-], ids=['words', 'an escape', 'escaped quotes', 'TTL and class', 'nibbles'])
-def test_a_generate_of_quoted_data_makes_what_bind_makes(line: str, records: list[tuple[str, str, str]]) -> None:
+    ('h$ A 192.0.2.$ ; of ${pool}', [('h9', 'A', '192.0.2.9'), ('h10', 'A', '192.0.2.10')]),
+], ids=['words', 'an escape', 'escaped quotes', 'TTL and class', 'nibbles', 'a comment'])
+def test_a_generate_makes_what_bind_makes(line: str, records: list[tuple[str, str, str]]) -> None:
     assert [(key, data) for key, _, data in read(f'$TTL 60\n$GENERATE 9-10 {line}', 'example.com.')] == [
         (f'{host}.example.com.\t{rtype}', data) for host, rtype, data in records]
 
