@@ -68,7 +68,19 @@ class RankedConsumer(impl_rabbit.Consumer):
 
 
 class DirectConnection(impl_rabbit.Connection):
-    """Sends and receives at once, and prepares for a lost connection when it is lost; oslo.messaging does each time."""
+    """Sends and receives at once, and prepares for a lost connection when it is lost; oslo.messaging does each time.
+
+    A node that is silent is left as soon as that is noticed.  oslo.messaging first closes the channel and the
+    connection, waiting for the node's answer to each, and stays with an idle connection, which still looks connected.
+    After a message that could not be sent, kombu would try no other node as long as that one is silent, which takes all
+    the time that there is for all of them.
+    """
+
+    def ensure_connection(self) -> None:
+        if self.connection.connected:  # and yet its heartbeat failed
+            self.connection.collect()
+            self.connection.maybe_switch_next()
+        super().ensure_connection()
 
     def ensure(self, method: Callable[[], Any], *arguments: Any, **options: Any) -> Any:
         failed: list[Exception] = []
@@ -83,7 +95,13 @@ class DirectConnection(impl_rabbit.Connection):
                 return method()
             except Exception as error:  # oslo.messaging decides what becomes of it
                 failed.append(error)
-        return super().ensure(attempt, *arguments, **options)
+                if isinstance(error, self.connection.connection_errors):
+                    self.connection.collect()
+        try:
+            return super().ensure(attempt, *arguments, **options)
+        except oslo_messaging.MessageDeliveryFailure:
+            self.connection.maybe_switch_next()
+            raise
 
     @contextlib.contextmanager
     def _transport_socket_timeout(self, timeout: float | None) -> Iterator[None]:
@@ -102,11 +120,16 @@ class CallingDriver(impl_rabbit.RabbitDriver):
 
 
 class NamingTransport(pyamqp.Transport):
-    """Names the broker in the error of a connection that fails."""
+    """Names the broker in the error of a connection that fails, and waits for no answer longer than for a heartbeat.
+
+    oslo.messaging sets that timeout too, but after it has declared its queues, and not when that fails.
+    """
 
     def establish_connection(self) -> Any:
         try:
-            return super().establish_connection()  # type: ignore[no-untyped-call]
+            connection = super().establish_connection()  # type: ignore[no-untyped-call]
+            connection.sock.settimeout(connection.heartbeat or None)
+            return connection
         except OSError as error:
             where = self.client and self.client.host
             raise ConnectionError(f'the broker at {where} does not answer: {error}') from error

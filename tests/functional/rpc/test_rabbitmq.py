@@ -6,6 +6,7 @@ import contextlib
 import gc
 import logging
 import pathlib
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +22,7 @@ from designate_pool.model import Context, new_id
 from designate_pool.rpc.broker import Messaging
 from designate_pool.rpc.central import TOPIC
 from designate_pool.rpc.client import Check
-from testing.processes import wait_until
+from testing.processes import free_port, wait_until
 from testing.proxy import Proxy
 from testing.rabbitmq import RabbitMq
 
@@ -94,6 +95,73 @@ def test_a_broker_that_refuses_the_password_is_a_service_that_does_not_answer(ra
         with pytest.raises(ServiceUnavailable, match='ACCESS_REFUSED'):
             send(TOPIC, Context(), 'export_zone')
     caller.stop()
+
+
+#: As a consumer sends it after its login; its class and method numbers.
+BASIC_QOS = b'\x00\x3c\x00\x0a'
+
+
+@pytest.fixture
+def two_nodes(rabbitmq: RabbitMq) -> Iterator[tuple[Proxy, Proxy, Callable[[str], str]]]:
+    """Two ways to a broker, of which the second one refuses connections, and a service there, which has been called."""
+    first, second = Proxy(rabbitmq.port), Proxy(free_port())
+    with contextlib.ExitStack() as end:
+        end.callback(first.stop)
+        end.callback(second.stop)
+        client = end.enter_context(serving(
+            f'rabbit://guest:guest@127.0.0.1:{first.port},guest:guest@127.0.0.1:{second.port}/'
+            '?heartbeat_timeout_threshold=2'))
+        wait_for_answer(client)
+        yield first, second, client
+
+
+def test_all_connections_leave_a_node_that_is_silent(
+        rabbitmq: RabbitMq, two_nodes: tuple[Proxy, Proxy, Callable[[str], str]]) -> None:
+    """Idle ones too: the next call is not to wait for that."""
+    silent, other, client = two_nodes
+    silent.hold()
+    other.move(rabbitmq.port)
+    wait_until(lambda: not any(each.raddr and each.raddr.port == silent.port and each.status == 'ESTABLISHED'
+                               for each in psutil.Process().net_connections('tcp')), 'all have left', 60)
+    wait_for_answer(client)
+
+
+def test_messages_go_to_another_node_after_some_that_could_not_be_sent(rabbitmq: RabbitMq) -> None:
+    """No other thread has a part in that, such as one for heartbeats."""
+    with contextlib.ExitStack() as end:
+        silent = end.enter_context(socket.create_server(('127.0.0.1', 0))).getsockname()[1]
+        other = Proxy(free_port())
+        end.callback(other.stop)
+        caller = end.enter_context(closing_messaging(
+            f'rabbit://guest:guest@127.0.0.1:{silent},guest:guest@127.0.0.1:{other.port}/'
+            '?heartbeat_timeout_threshold=0'))
+
+        def is_sent() -> bool:
+            try:
+                caller.cast(TOPIC, Context(), 'export_zone', domain_id='d')
+            except ServiceUnavailable:
+                return False
+            return True
+
+        other.move(rabbitmq.port)
+        wait_until(is_sent, 'it is connected', 60)
+        other.move(free_port())
+        other.cut()
+        for _ in range(4):
+            assert not is_sent()
+        other.move(rabbitmq.port)
+        wait_until(is_sent, 'a message is sent', 60)
+
+
+def test_a_node_that_falls_silent_after_a_login_is_left(
+        rabbitmq: RabbitMq, two_nodes: tuple[Proxy, Proxy, Callable[[str], str]]) -> None:
+    silent, other, client = two_nodes
+    asked = len(silent.asked)
+    silent.hold(BASIC_QOS)
+    silent.cut()
+    wait_until(lambda: BASIC_QOS in silent.asked[asked:], 'a consumer has come back')
+    other.move(rabbitmq.port)
+    wait_for_answer(client)
 
 
 class Hearing:
