@@ -6,21 +6,23 @@ looked for on every server, and the next one follows.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import dns.exception
 import requests
 
 from testing.bind import Named
-from testing.processes import wait_until
+from testing.processes import patience, wait_until
 from testing.stack import Stack
 
-#: Seconds until a request is given up and made again, and until a change has to be acknowledged, and served.
+#: Seconds until a request is given up and made again, and, with patience, until a change has to be acknowledged, and
+#: served.
 _REQUEST, _PATIENCE = 30.0, 150.0
 #: Changes of a user between a zone that is made and one that is deleted.
 _LIFE = 6
@@ -54,6 +56,7 @@ class Load:
         self.changes: list[Change] = []
         self.unknown: list[str] = []
         self._errors: list[BaseException] = []
+        self._waiting: dict[str, tuple[float, str]] = {}
         self._wanted: dict[str, str] = {}
         self._ids: dict[str, str] = {}
         self._gone: list[str] = []
@@ -75,15 +78,30 @@ class Load:
         finally:
             self._over.set()
             for thread in self._threads:
-                thread.join(2 * _PATIENCE)
+                thread.join(2 * patience(_PATIENCE))
         if self._errors:
-            raise AssertionError(f'{self._errors[0]}\n{self.stack.logs()}') from self._errors[0]
-        assert not any(thread.is_alive() for thread in self._threads), 'users are still at work'
+            raise AssertionError(self._situation()) from self._errors[0]
+        assert not any(thread.is_alive() for thread in self._threads), f'users are still at work: {self._situation()}'
 
     def await_changes(self, count: int, seconds: float = _PATIENCE) -> None:
         """Until so many more changes are served."""
-        since = len(self.changes)
-        wait_until(lambda: self._errors or len(self.changes) >= since + count, f'{count} changes are served', seconds)
+        before = len(self.changes)
+        try:
+            wait_until(lambda: self._errors or len(self.changes) >= before + count,
+                       f'{count} changes are served', seconds)
+        except AssertionError as error:
+            raise AssertionError(f'{error}; {len(self.changes) - before} were\n{self._situation()}') from None
+        if self._errors:
+            raise AssertionError(self._situation()) from self._errors[0]
+
+    def _situation(self) -> str:
+        """What each user waits for, what has failed, and the ends of the logs."""
+        return '\n'.join([
+            *(f'{user} began {self.now - since:.1f} s ago to wait: {what}'
+              for user, (since, what) in sorted(self._waiting.items())),
+            *map(repr, self._errors),
+            *(f'{times} times: {text}' for text, times in collections.Counter(self.unknown).items()),
+            self.stack.logs()])
 
     def check(self) -> None:
         """All that was acknowledged is served now, every zone is ACTIVE, and nothing else is there."""
@@ -112,8 +130,8 @@ class Load:
             if longest is not None:
                 print(f'  {what}: of {len(among)} changes the longest was acknowledged after '
                       f'{longest.acknowledged:.2f} s and served after {longest.served:.2f} s')
-        for text in sorted(set(self.unknown)):
-            print(f'  {self.unknown.count(text)} times: {text}')
+        for text, times in sorted(collections.Counter(self.unknown).items()):
+            print(f'  {times} times: {text}')
 
     def _use(self, user: str, zones: int) -> None:
         try:
@@ -131,9 +149,12 @@ class Load:
                     passing = f'{user}-passing{number}.example.com.'
                     self._create(passing, address)
                     self._delete(passing)
-        except BaseException as error:
+        except BaseException as error:  # whoever waits for changes raises it
             self._errors.append(error)
-            raise
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        self._waiting[threading.current_thread().name] = self.now, what
+        wait_until(condition, what, _PATIENCE)
 
     def _create(self, name: str, address: str) -> str:
         """Make a zone with a record; the id of its recordset."""
@@ -162,7 +183,7 @@ class Load:
         acknowledged = self.now
         del self._wanted[name]
         self._gone.append(name)
-        wait_until(lambda: all(self._is_gone(server, name) for server in self._servers), f'{name} is gone', _PATIENCE)
+        self._wait(lambda: all(self._is_gone(server, name) for server in self._servers), f'{name} is gone')
         self.changes.append(Change(begun, acknowledged - begun, self.now - begun))
 
     @staticmethod
@@ -179,13 +200,13 @@ class Load:
                 return server.texts(f'www.{name}', 'A') == [address]
             return False
 
-        wait_until(lambda: all(map(is_served, self._servers)), f'{name} is served with {address}', _PATIENCE)
+        self._wait(lambda: all(map(is_served, self._servers)), f'{name} is served with {address}')
         self.changes.append(Change(begun, acknowledged - begun, self.now - begun))
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         """What the API answers in the end; None when it says that it has done so before."""
-        end = time.monotonic() + _PATIENCE
-        again = False
+        begun, again = self.now, False
+        self._waiting[threading.current_thread().name] = begun, f'an answer to {method} {path}'
         while True:
             try:
                 answer = requests.request(method, self.stack.url + path, json=body, timeout=_REQUEST)
@@ -198,6 +219,6 @@ class Load:
                     assert answer.ok, f'{method} {path}: {answer.status_code} {answer.text}'
                     return answer.json() if answer.content else None
                 self.unknown.append(f'{method}: {answer.status_code} {answer.text[:300]}')
-            assert time.monotonic() < end, f'{method} {path} was not answered: {self.unknown[-1]}'
+            assert self.now - begun < patience(_PATIENCE), f'{method} {path} was not answered: {self.unknown[-1]}'
             again = True
             self._over.wait(0.2)
