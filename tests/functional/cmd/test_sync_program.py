@@ -13,7 +13,7 @@ import pytest
 
 from designate_pool.cmd.programs.sync import SyncRuns, run_repeatedly
 from testing import warm
-from testing.processes import wait_until
+from testing.processes import patience, wait_until
 from tests.fixtures.commands import Folder
 
 CONFIG = '''
@@ -231,9 +231,9 @@ class TestLoop:
             return was_set
 
         stop.is_set = look  # type: ignore[method-assign]
-        thread = threading.Thread(target=run_repeatedly, args=(lambda: None, 3.0, 0.02, hasten, stop), daemon=True)
+        thread = threading.Thread(target=run_repeatedly, args=(lambda: None, 1000.0, 0.02, hasten, stop), daemon=True)
         thread.start()
-        thread.join(1.0)
+        thread.join(patience(10))
         assert not thread.is_alive()
 
     def test_at_sighup(self, git: Repository, loop: Callable[..., Loop]) -> None:
@@ -250,7 +250,7 @@ class TestLoop:
         running = loop('--interval', '1000', '--events', '--min-event-interval', '0.1')
         running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')
         git.write('sync.yaml', CONFIG + 'zone: {}\n')
-        running.until(lambda: 'sync.yaml cannot be used' in running.log and running.runs == 2, 'it is seen')
+        running.until(lambda: 'sync.yaml cannot be used' in running.log and running.runs >= 2, 'it is seen')
         assert 'zone: there is no such key (did you mean zones?)' in running.log
         git.write(f'zones/{ZONE}.zone', 'www 300 A 192.0.2.2\n')
         running.until(lambda: '192.0.2.2' in git.target(), 'the old configuration is kept')

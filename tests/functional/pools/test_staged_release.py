@@ -8,7 +8,7 @@ import pathlib
 import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -132,31 +132,46 @@ def test_a_canary_that_dies_of_a_record_keeps_it_from_all_others(pool: Staged, v
     in_stages(pool.watch(zone, name, '192.0.2.3'))
 
 
+def until(pool: Staged, name: str, count: int, kill: Callable[[int], None]) -> list[list[str]]:
+    """Who serves the zone, each time that it changes, until so many do.
+
+    :param kill: called after each change with how many serve it
+    """
+    seen: list[list[str]] = []
+
+    def look() -> bool:
+        now = pool.serving(name, '192.0.2.1')
+        if not seen or seen[-1] != now:
+            seen.append(now)
+            kill(len(now))
+        return len(now) == count
+
+    wait_until(look, f'{count} servers serve it', 90)
+    return seen
+
+
 def test_a_zone_is_created_and_deleted_in_stages_also_when_all_is_killed_between_them(
         pool: Staged, database: PostgreSQL) -> None:
     name = 'created.example.com.'
     zone, _ = pool.begin(name)
-    seen: list[list[str]] = []
-    killed = 0
-    while not seen or len(seen[-1]) < len(NAMES):
-        now = pool.serving(name, '192.0.2.1')
-        if not seen or seen[-1] != now:
-            seen.append(now)
-            if len(now) in (1, 2) and killed < 2:
-                killed += 1
-                pool.stack.kill('all')
-                pool.stack.launch('all')
-    in_stages(seen)
+    killed: list[int] = []
+
+    def kill_all(serving: int) -> None:
+        if serving in (1, 2) and len(killed) < 2:
+            killed.append(serving)
+            pool.stack.kill('all')
+            pool.stack.launch('all')
+
+    in_stages(until(pool, name, len(NAMES), kill_all))
     pool.stack.wait_for(zone)
     pool.stack.delete_zone(zone)
-    left: list[list[str]] = []
-    while not left or left[-1]:
-        now = pool.serving(name, '192.0.2.1')
-        if not left or left[-1] != now:
-            left.append(now)
-            if len(now) == 2:
-                database.kill()
-                database.start()
+
+    def kill_database(serving: int) -> None:
+        if serving == 2:
+            database.kill()
+            database.start()
+
+    left = until(pool, name, 0, kill_database)
     assert left[:3] == [list(NAMES), ['second', 'third', 'fourth'], ['third', 'fourth']]
     pool.stack.wait_for(zone, 'gone')
 
