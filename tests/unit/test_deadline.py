@@ -67,8 +67,8 @@ def test_the_addresses_of_a_host_share_the_time(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(socket, 'getaddrinfo', lambda *address, **options: entries)
         began = time.monotonic()
         with pytest.raises(TimeoutError):
-            connect(('ns1.example.net', 53), Deadline(1.0))
-        assert time.monotonic() - began < 1.9
+            connect(('ns1.example.net', 53), Deadline(2.0))
+        assert time.monotonic() - began < 3.8
         answering = stack.enter_context(socket.create_server(('127.0.0.4', 0)))
         entries.append((socket.AF_INET, socket.SOCK_STREAM, 6, '', answering.getsockname()))
         with connect(('ns1.example.net', 53), Deadline(1.8)) as connection:

@@ -318,7 +318,7 @@ def test_it_ends_when_every_server_is_silent(tmp_path: pathlib.Path) -> None:
     assert (done.returncode, done.stderr) == (1, '')
     assert done.stdout.count('the control channel does not answer') == 10
     assert done.stdout.count('it does not answer DNS') == 20
-    assert took < 12, 'the servers were looked at one after the other'
+    assert took < 20, 'the servers were looked at one after the other'
 
 
 def first_line(result: tuple[int, str]) -> tuple[int, str]:

@@ -152,7 +152,7 @@ def test_patience_ends(url: str, verb: str) -> None:
     began = time.monotonic()
     with pytest.raises(errors.ServiceUnavailable):
         getattr(storage, verb)(work)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 8, 'it has waited for longer, as it does by itself'
     assert len(tries) > 2
     storage.close()
 
