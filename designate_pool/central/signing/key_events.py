@@ -170,11 +170,12 @@ class KeyEvents:
         due = [zone for zone in zones if _is_due(resign_at[zone.domain.id], now)]
         serials = {domain.id: domain.serial for domain in self._write(tx, [zone.domain for zone in due], True, now)}
         resign_at |= _resign_at(tx, due, now)
+        states = []
         for zone in zones:
             domain_id, has_retiring = zone.domain.id, any(key.state is KeyState.RETIRING for key in zone.keys)
             serial = serials.get(domain_id, zone.state.serial) if has_retiring else zone.state.serial
-            zone_signing.save_state(tx, dataclasses.replace(
-                zone.state, serial=serial, resign_at=resign_at[domain_id], **changes), now)
+            states.append(dataclasses.replace(zone.state, serial=serial, resign_at=resign_at[domain_id], **changes))
+        zone_signing.save_states(tx, states, now)
         return {domain_id for domain_id, at in resign_at.items() if _is_due(at, now)}
 
     def _advance(self, tx: Tx, domain_id: str, now: datetime) -> bool:

@@ -282,10 +282,11 @@ def _sign_change(tx: Tx, entry: JournalEntry, gone: Sequence[ZoneRecord], added:
     soa: ZoneRecord = (domain.name, 'SOA', domain.ttl, soa_rdata.encode_as(domain.soa_names, domain))
     around = _Around(tx, domain, gone, added)
     changed = _changed_types(tx, entry, zone, [*gone, *added], now)
+    due = _due_types(tx, zone, most, seconds) if entry.kind is ChangeKind.SIGNING else ()
+    around.read({domain.name, *changed, *(name for name, _ in due)})
     change = signer.sign_change(
         domain.name, changed, soa, zone_keys, Validity(seconds - INCEPTION, seconds + policy.validity, policy.jitter),
-        zone.state.denial, around, _due_types(tx, zone, most, seconds) if entry.kind is ChangeKind.SIGNING else (),
-        Turns().between)
+        zone.state.denial, around, due, Turns().between)
     if defects := verifier.verify_change(domain.name, change, changed, soa, around, seconds, policy.refresh,
                                          Turns().between):
         LOG.error('the change of %s to serial %d is refused, since its signatures are wrong: %s', domain.name,
@@ -344,6 +345,11 @@ class _Around:
         self._changed = {*(record[0] for record in gone), *self._added}
         self._rrsets: dict[str, list[ZoneRecord]] = {}
         self._signed: dict[str, list[SignedRecord]] = {}
+
+    def read(self, names: Collection[str]) -> None:
+        """Read what is at *names* at once, as the signer asks for it piece by piece."""
+        self.rrsets_at(names)
+        self.signed_at(names)
 
     def rrsets_at(self, names: Collection[str]) -> Iterable[ZoneRecord]:
         missing = [name for name in names if name not in self._rrsets]

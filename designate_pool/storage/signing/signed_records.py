@@ -98,13 +98,10 @@ def predecessors(tx: Tx, domain_id: str, keys: Iterable[bytes]) -> dict[bytes, S
 
 
 def due(tx: Tx, domain_id: str, before: int, after: int, limit: int) -> list[SignedRecord]:
-    """The signatures of a zone that expire before a time, the first ones first, and then those that expire after
-    another one; in seconds since the epoch."""
-    due_signatures: list[SignedRecord] = []
-    for query in _DUE:
-        due_signatures += [SignedRecord(*row) for row in tx.execute(query, {
-            'domain_id': domain_id, 'before': before, 'after': after, 'most': limit - len(due_signatures)})]
-    return due_signatures
+    """The signatures of a zone that expire before a time, the first ones first; if there are none, those that expire
+    after another one.  In seconds since the epoch."""
+    of_zone = {'domain_id': domain_id, 'before': before, 'after': after, 'most': limit}
+    return next(filter(None, ([SignedRecord(*row) for row in tx.execute(query, of_zone)] for query in _DUE)), [])
 
 
 def by_key(tx: Tx, domain_id: str, key_tag: int, limit: int) -> list[SignedRecord]:

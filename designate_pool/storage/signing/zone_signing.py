@@ -70,9 +70,20 @@ def offering(tx: Tx, ids: Sequence[str]) -> set[str]:
 
 def save_state(tx: Tx, state: ZoneSigning, now: datetime) -> None:
     """Write how far the signing of a domain has come, the first time too."""
-    values = _STATES.values(state) | {'updated_at': now, 'why': state.why and storable(state.why, _LONGEST)}
+    values = _values(state, now)
     if not tx.execute(sa.update(TABLE).where(TABLE.c.domain_id == state.domain_id).values(values)).rowcount:
         tx.execute(sa.insert(TABLE), values | {'created_at': now})
+
+
+def save_states(tx: Tx, states: Sequence[ZoneSigning], now: datetime) -> None:
+    """Write how far the signing of a few domains has come that are to be signed already, in one statement."""
+    if rows := [_values(state, now) for state in states]:
+        ids, *columns = zip(*(row.values() for row in rows))
+        bulk.update(tx, TABLE, ids, dict(zip([*rows[0]][1:], columns)), key='domain_id')
+
+
+def _values(state: ZoneSigning, now: datetime) -> dict[str, Any]:
+    return _STATES.values(state) | {'updated_at': now, 'why': state.why and storable(state.why, _LONGEST)}
 
 
 def report_ds(tx: Tx, seen: Mapping[str, Mapping[str, Sequence[str] | None]], now: datetime) -> None:

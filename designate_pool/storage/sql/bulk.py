@@ -58,17 +58,17 @@ def insertion(dialect: sa.Dialect, table: sa.Table, same: Mapping[str, Any],
 
 
 def update(tx: Tx, table: sa.Table, ids: Sequence[str], columns: Mapping[str, Sequence[Any]],
-           prepended: Mapping[str, tuple[Sequence[str], int]] | None = None) -> None:
+           prepended: Mapping[str, tuple[Sequence[str], int]] | None = None, key: str = 'id') -> None:
     """Give each of several rows its own values, in one statement: an executemany sends one for each.
 
-    :param ids: what the rows have in their column ``id``; a few, as a value is searched among those of all rows
+    :param ids: what the rows have in their column *key*; a few, as a value is searched among those of all rows
     :param columns: by column, a value for each row
     :param prepended: by column, a text for each row that is put before what is there, and how many characters of that
         are kept
     """
     quote = tx.dialect.identifier_preparer.quote
     mark = '?' if tx.dialect.name == 'sqlite' else '%s'
-    cases = f'CASE {quote("id")}{f" WHEN {mark} THEN {mark}" * len(ids)} END'
+    cases = f'CASE {quote(key)}{f" WHEN {mark} THEN {mark}" * len(ids)} END'
     parameters: list[Any] = []
 
     def value(name: str, values: Sequence[Any]) -> str:
@@ -84,7 +84,7 @@ def update(tx: Tx, table: sa.Table, ids: Sequence[str], columns: Mapping[str, Se
         both = value(name, texts), f'SUBSTR({quote(name)}, 1, {kept})'
         joined = f'CONCAT({", ".join(both)})' if tx.dialect.name == 'mysql' else ' || '.join(both)
         parts.append(f'{quote(name)} = {joined}')
-    tx.exec_driver_sql(f'UPDATE {quote(table.name)} SET {", ".join(parts)} WHERE {quote("id")} IN '
+    tx.exec_driver_sql(f'UPDATE {quote(table.name)} SET {", ".join(parts)} WHERE {quote(key)} IN '
                        f'({", ".join(mark for _ in ids)})', (*parameters, *ids))
 
 

@@ -758,7 +758,7 @@ def test_signatures_of_zones_are_renewed_together_and_a_zone_that_cannot_be_keep
 
     statements: list[int] = []
     assert renewed() == {zone.name for zone in zones}
-    assert statements[0] <= 12 * len(zones)
+    assert statements[0] <= 8 * len(zones), statements
     lost = zones[3]
     with database.engine.begin() as connection:
         connection.execute(sa.update(table).where(table.c.id.in_(keep[lost.id])).values(private='lost'))

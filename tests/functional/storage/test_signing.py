@@ -60,7 +60,8 @@ def test_signatures_are_found_by_when_they_expire_and_by_their_key(storage: Stor
     put(storage, key, *made, link('0.a.example.', 'a.example.'))
     assert storage.read(signed_records.due, key, 1003, 9000, 10) == made[:3]
     assert storage.read(signed_records.due, key, 1003, 9000, 2) == made[:2]
-    assert storage.read(signed_records.due, key, 1001, 1002, 10) == [made[0], made[3]]
+    assert storage.read(signed_records.due, key, 1001, 1002, 10) == made[:1]
+    assert storage.read(signed_records.due, key, 1000, 1002, 10) == made[3:4]
     assert set(storage.read(signed_records.by_key, key, TAGS[1], 10)) == {made[1], made[3]}
     assert storage.read(signed_records.expiries, [key, zone(storage, 'b')]) == {key: (1000, 1003)}
 
