@@ -144,7 +144,8 @@ class PoolManagerSettings:
     contents_audit_interval: float = option(
         86400, 'The contents of every zone on every server that is fed by transfer are compared with the database '
                'once in this many seconds. The servers have to allow the pool manager to transfer their zones. 0: '
-               'never.', min=0)
+               'never, so that nothing finds a record or a signature of a signed zone that is wrong on one server '
+               'alone.', min=0)
     contents_audit_rate: float = option(
         1000000, 'The maximum of octets a second that are transferred from one server to compare contents.', min=1000)
     signature_audit_interval: float = option(

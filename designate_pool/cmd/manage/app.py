@@ -115,7 +115,7 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
     about_files += _check_tls(settings.minidns)
     about_files += _check_token(settings.central)
     report = config_check.check(pool, drivers, about_files, settings.database.connection,
-                                settings.pool_manager.poll_timeout, Threads(),
+                                settings.pool_manager, Threads(),
                                 {TLS_PORT, *(endpoint.port for endpoint in settings.minidns.listen_tls)})
     print(report.json() if conf.command.json else report.text())
     return 0 if report.ok else 1

@@ -35,6 +35,7 @@ from designate_pool.model import Answer, Endpoint, Finding, Option, Pool, Reason
 from designate_pool.protocol import soa_exchange, tls, tsig
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.protocol.tcp_client import TcpPeer
+from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import MOST_APART, Storage
@@ -101,23 +102,23 @@ class ConfigReport:
         yield self.database
 
 
-def check(pool: Pool, drivers: Mapping[str, Backend], about_files: list[Finding], database: str, poll_timeout: float,
-          runtime: Runtime, tls_ports: Container[int] = ()) -> ConfigReport:
+def check(pool: Pool, drivers: Mapping[str, Backend], about_files: list[Finding], database: str,
+          manager: PoolManagerSettings, runtime: Runtime, tls_ports: Container[int] = ()) -> ConfigReport:
     """Check everything.
 
-    :param poll_timeout: seconds that a DNS answer may take, unless the call_timeout of the server is less
+    :param manager: whose poll_timeout a DNS answer may take, unless the call_timeout of the server is less
     :param tls_ports: those at which MiniDNS answers over TLS
     """
     longest, names = max(server.call_timeout for server in pool.servers), list[str]()
     primaries = dict.fromkeys(primary for server in pool.servers for primary in server.primaries)
     with quiet_drivers():
-        at_database = _TimedCheck(runtime, longest, check_database, database, pool, longest, names)
+        at_database = _TimedCheck(runtime, longest, check_database, database, pool, manager, longest, names)
         checks = [(_TimedCheck(runtime, longest + CALLS * server.call_timeout, _check_control, drivers[server.id],
                                at_database, names),
-                   _TimedCheck(runtime, answer_seconds := min(server.call_timeout, poll_timeout), check_server, server,
-                               drivers[server.id].capabilities.tries_key, answer_seconds))
+                   _TimedCheck(runtime, answer_seconds := min(server.call_timeout, manager.poll_timeout), check_server,
+                               server, drivers[server.id].capabilities.tries_key, answer_seconds))
                   for server in pool.servers]
-        shortest = min(longest, poll_timeout)
+        shortest = min(longest, manager.poll_timeout)
         at_primaries = [_TimedCheck(runtime, shortest, check_minidns, primary, primary.port in tls_ports, shortest)
                         for primary in primaries]
         return ConfigReport(
@@ -130,9 +131,10 @@ def check(pool: Pool, drivers: Mapping[str, Backend], about_files: list[Finding]
             CheckResult('database', at_database.findings('it')))
 
 
-def check_database(url: str, pool: Pool, seconds: float, names: list[str]) -> list[Finding]:
+def check_database(url: str, pool: Pool, manager: PoolManagerSettings, seconds: float,
+                   names: list[str]) -> list[Finding]:
     """Check within *seconds* that it has the tables of this program, and the pool, whose signed zones its servers can
-    serve; add to *names* some of its zones."""
+    serve and are compared with; add to *names* some of its zones."""
     pool_name = pool.name
     path = url.removeprefix(_SQLITE).partition('?')[0]
     if url.startswith(_SQLITE) and not os.path.exists(path):
@@ -144,7 +146,7 @@ def check_database(url: str, pool: Pool, seconds: float, names: list[str]) -> li
             storage.read(stored_pools.check_known, pool_name)
             names += [domain.name for domain in storage.read(domains.page, pool_name, '', _MOST_NAMES)]
             signed = storage.read(pool_servers.signed_zone_of, pool_name)
-            return [*_clock(storage.clock.host_ahead), *(
+            return [*_clock(storage.clock.host_ahead), *_uncompared(signed, manager), *(
                 Finding(f'the pool has signed zones, such as {signed}, which {server.label} cannot serve: {limit.why}',
                         'have the pool without this server, or disable signing of its zones') for server in pool.servers
                 for limit in backends.limits_of(server) if signed is not None and limit.what == 'signatures')]
@@ -169,6 +171,14 @@ def _clock(ahead: float) -> list[Finding]:
     return [Finding(f"its clock is {abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} this host's",
                     f'synchronise the clocks of all hosts with NTP: a difference of more than {MOST_APART:g} s '
                     'makes serials jump and signed messages fail', serious=False)]
+
+
+def _uncompared(signed: str | None, manager: PoolManagerSettings) -> list[Finding]:
+    if signed is None or manager.contents_audit_interval:
+        return []
+    return [Finding(f'the pool has signed zones, such as {signed}, and contents_audit_interval is 0: nothing finds a '
+                    'record or a signature that is wrong on one server alone',
+                    'set contents_audit_interval of [service:pool_manager]', serious=False)]
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 
 import pytest
+import sqlalchemy as sa
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
@@ -20,12 +21,15 @@ from designate_pool.cmd.manage.config_check import ConfigReport
 from designate_pool.concurrency import Runtime
 from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow
 from designate_pool.runtime import Threads
+from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains
 from designate_pool.storage.zones import pools
 from testing import stack
 from testing.databases import upgraded_sqlite
 from testing.inline import Inline
+from testing.zones import insert_zone
 from tests.fixtures.answering import Scripted, soa_answer
 
 #: Runs a command; its exit code, what it printed, and what it said of errors.
@@ -123,12 +127,13 @@ def check(tmp_path: pathlib.Path, answering: Scripted) -> Check:
     url = upgraded_sqlite(tmp_path / 'pool.sqlite')
 
     def check(*options: dict[str, str], runtime: Runtime | None = None, call_timeout: float = 5.0, database: str = url,
-              about_files: tuple[Finding, ...] = (), pool: str = 'default') -> ConfigReport:
+              about_files: tuple[Finding, ...] = (), pool: str = 'default',
+              manager: PoolManagerSettings = PoolManagerSettings(poll_timeout=5.0)) -> ConfigReport:
         servers = tuple(Server(new_id(), 'fake', answering.host, answering.port, call_timeout=call_timeout,
                                primaries=(Endpoint(answering.host, answering.port),), options=each)
                         for each in options)
         drivers: dict[str, Backend] = {server.id: backends.build(server) for server in servers}
-        return config_check.check(Pool(pool, servers=servers), drivers, list(about_files), database, 5.0,
+        return config_check.check(Pool(pool, servers=servers), drivers, list(about_files), database, manager,
                                   runtime or Threads())
 
     return check
@@ -175,6 +180,19 @@ def test_a_pool_that_is_not_in_the_database(check: Check, tmp_path: pathlib.Path
     assert report.database.findings == (Finding(
         'there is no pool sliver (there are: default, gold, silver)',
         "correct [service:pool_manager] pool_name, or run 'designate-pool-manage pool create sliver'"),)
+
+
+def test_signed_zones_that_are_not_compared_with_servers(check: Check, tmp_path: pathlib.Path) -> None:
+    never = PoolManagerSettings(poll_timeout=5.0, contents_audit_interval=0)
+    with contextlib.closing(Storage(upgraded_sqlite(tmp_path / 'pool.sqlite'))) as storage:
+        domain_id = storage.run(insert_zone)
+        assert check({}, manager=never).database.findings == ()
+        storage.run(lambda tx: tx.execute(sa.update(domains).where(domains.c.id == domain_id).values(
+            is_signed=True)).close())
+    assert check({}).database.findings == ()
+    report = check({}, manager=never)
+    (finding,) = report.database.findings
+    assert report.ok and 'such as example.com., and contents_audit_interval is 0' in finding.what
 
 
 def test_a_database_that_is_not_there_yet_is_not_made(check: Check, tmp_path: pathlib.Path) -> None:
