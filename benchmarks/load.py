@@ -71,9 +71,9 @@ class Load:
 
     def _create(self, name: str) -> Domain:
         return self._central.create_domain(CLIENT, {'name': name, 'email': 'hostmaster@example.com'},
-                                           list(self._recordsets(name)))
+                                           list(self.recordsets(name)))
 
-    def _recordsets(self, name: str) -> Iterator[dict[str, Any]]:
+    def recordsets(self, name: str) -> Iterator[dict[str, Any]]:
         if self.records:
             yield {'name': f'{CHANGED}.{name}', 'type': 'TXT', 'records': ['"0"']}
         for number in range(self.records - 1):

@@ -8,15 +8,19 @@ database, of half of them while unsigned zones are changed.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import pathlib
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
@@ -26,22 +30,32 @@ from benchmarks.load import CLIENT, Load
 from benchmarks.measure import percentile
 from benchmarks.steps import most_seconds
 from benchmarks.system import System, Watch, names
-from designate_pool.central.service import Central
-from designate_pool.model import Domain, KeyRole, SignedRecord, ZoneRecord
+from designate_pool.central import domain_changes
+from designate_pool.central.domain_creator import NewZone
+from designate_pool.central.rules import domains as domain_rules
+from designate_pool.central.signing.zone_signer import ZoneSigner
+from designate_pool.central.validation import requests
+from designate_pool.central.validation.requests import NewDomain
+from designate_pool.model import (Domain, KeyRole, KeyState, Outcome, Report, SignedDifference, SignedRecord,
+                                  SigningKey, SigningState, ZoneRecord, ZoneSigning, new_id)
 from designate_pool.protocol import soa_rdata
-from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Threads
+from designate_pool.protocol.names_and_rdata import text_of_wire
 from designate_pool.settings import SigningPolicy
-from designate_pool.signing import keys, signer
-from designate_pool.signing.signed_records import KeySet, Validity
-from designate_pool.storage.sql.schema import zone_signing
-from testing.settings import central_settings
+from designate_pool.signing import key_states, keys, signer, verifier
+from designate_pool.signing.signed_records import Validity
+from designate_pool.storage.signing import signed_records
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.entities import chunks
+from designate_pool.storage.zones import versions
 
 UNSIGNED = 'unsigned zones'
+POLICY = SigningPolicy()
 #: Seconds after a change in which its last statements are counted.
 _AFTERMATH = 0.15
-#: To which renewed signatures are scaled.
-_MANY = 100_000
+_SOA_NAMES = 'ns1.example.org. hostmaster.example.com.'
+#: Zones that are written in one transaction, and those of which it is looked whether they are valid.
+_AT_ONCE, _SAMPLE = 200, 100
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sign_alone(options.alone, options.records, result)
     with tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name:
         with System(pathlib.Path(name), 'eventlet', keyed=True, central={
-                'signing_keys': (key,), 'signing_policies': {'default': SigningPolicy()}}) as system:
+                'signing_keys': (key,), 'signing_policies': {'default': POLICY}}) as system:
             load = Load(system.central, 4, options.records)
             beside = measure_changes(system, load, options.zones, options.changes, result)
             renew(system, load, options.renewed, key, beside, result)
@@ -63,33 +77,47 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def sign_alone(count: int, records: int, result: report.Report) -> None:
     """Zones signed from nothing, with keys of their own, without a database; processor time alone."""
-    zones = []
-    for name in names('alone', count):
-        soa = (name, 'SOA', 3600, soa_rdata.encode_as(f'ns1.example.org. hostmaster.{name}', Domain(
-            '0' * 32, name, '0' * 32, 'default', f'hostmaster@{name}', 3600, 1)))
-        zones.append((name, soa, [(f'host{number}.{name}', 'A', 300, bytes((192, 0, 2, number % 250)))
-                                  for number in range(records)]))
+    zones = [(Domain('0' * 32, name, '0' * 32, 'default', f'hostmaster@{name}', 3600, 1, soa_names=_SOA_NAMES),
+              [(f'host{number}.{name}', 'A', 300, bytes((192, 0, 2, number % 250))) for number in range(records)])
+             for name in names('alone', count)]
     started = time.process_time()
-    made = [[keys.load(keys.generate(role, 13)[1], role) for role in (KeyRole.KSK, KeyRole.ZSK)] for _ in zones]
+    made = [_make_keys() for _ in zones]
     generated = time.process_time()
-    now = int(time.time())
-    times, signatures = Validity(now - 3600, now + 21 * 86_400, 0), 0
-    for (name, soa, rrsets), (ksk, zsk) in zip(zones, made):
-        made_of = signer.sign_change(name, {record[0]: () for record in rrsets}, soa, KeySet(
-            [ksk.public, zsk.public], 3600, [ksk], [zsk]), times, 'NSEC', _Unsigned(rrsets))
-        signatures += sum(record.type == 'RRSIG' for record in made_of.added)
-    signed = time.process_time()
+    signatures = 0
+    for (domain, rrsets), zone_keys in zip(zones, made):
+        signed = _sign(domain, rrsets, zone_keys, int(time.time()) + POLICY.validity)
+        signatures += sum(record.type == 'RRSIG' for record in signed.added)
+    ended = time.process_time()
     result.add('keys made, for a second of processor', 2 * count / (generated - started), '/s')
-    result.add('zones signed, for a second of processor', count / (signed - generated), '/s')
-    result.add('zones created and signed, for a second of processor', count / (signed - started), '/s')
-    result.add('signatures, for a second of processor', signatures / (signed - generated), '/s')
+    result.add('zones signed, for a second of processor', count / (ended - generated), '/s')
+    result.add('zones created and signed, for a second of processor', count / (ended - started), '/s')
+    result.add('signatures, for a second of processor', signatures / (ended - generated), '/s')
+
+
+def _make_keys() -> list[tuple[SigningKey, bytes]]:
+    """A KSK and a ZSK that are active, with their private parts."""
+    made = [(role, *keys.generate(role)) for role in (KeyRole.KSK, KeyRole.ZSK)]
+    return [(SigningKey(new_id(), role, public[3], keys.tag_of(public), public, KeyState.ACTIVE, longest_ttls={
+        key_states.SIGNED_TTL: 3600, key_states.DNSKEY_TTL: POLICY.dnskey_ttl,
+        key_states.DS_TTL: POLICY.parent_ds_ttl}), private) for role, public, private in made]
+
+
+def _sign(domain: Domain, rrsets: Sequence[ZoneRecord], zone_keys: Sequence[tuple[SigningKey, bytes]],
+          expiration: int) -> SignedDifference:
+    """All records of the signer, of a zone with these records and keys."""
+    signers = {key.id: keys.load(private, key.role) for key, private in zone_keys}
+    return signer.sign_change(
+        domain.name, {record[0]: () for record in rrsets},
+        (domain.name, 'SOA', domain.ttl, soa_rdata.encode_as(domain.soa_names, domain)),
+        keys.key_set(domain.name, [key for key, _ in zone_keys], signers, POLICY.dnskey_ttl),
+        Validity(expiration - POLICY.validity, expiration, POLICY.jitter), 'NSEC', _Unsigned(rrsets))
 
 
 class _Unsigned:
     """What is around the names of a zone of which nothing is signed yet."""
 
     def __init__(self, records: Sequence[ZoneRecord]) -> None:
-        self._records = {record[0]: record for record in records}
+        self._records = records
 
     def predecessors(self, chain_keys: Collection[bytes]) -> Mapping[bytes, SignedRecord]:
         return {}
@@ -98,7 +126,7 @@ class _Unsigned:
         return []
 
     def rrsets_at(self, names_: Collection[str]) -> Iterable[ZoneRecord]:
-        return [self._records[name] for name in names_ if name in self._records]
+        return [record for record in self._records if record[0] in names_]
 
     def names_below(self, name: str, limit: int | None = None) -> Iterable[str]:
         return []
@@ -144,51 +172,98 @@ def _statements(system: System, watch: Watch, load: Load, domains: Sequence[Doma
 def renew(system: System, load: Load, count: int, key: str, beside: Sequence[Domain], result: report.Report) -> None:
     """Every signature of many zones is renewed, in the database alone; of one half of them while zones *beside* are
     changed in this process, as users of the API do where a Central renews signatures."""
-    created = load.create(names('many', count))
     started = time.monotonic()
-    load.each(lambda domain: system.central.dnssec.enable(CLIENT, domain.id), created)
-    result.add('zones turned on, a second', count / (time.monotonic() - started), '/s')
-    watch = Watch(system)
-    watch.all_active('many', count, most_seconds(count))
-    system.storage.run(lambda tx: tx.execute(sa.update(zone_signing).values(next_event_at=None, resign_at=None)))
-    policy = SigningPolicy(refresh=SigningPolicy().validity - 3600, jitter=0)
-    central = Central(system.storage, PoolManagerClient(system.messaging), Threads(), settings=central_settings(
-        signing_keys=(key,), signing_policies={'default': policy}))
-    due = sa.select(sa.func.count()).select_from(zone_signing).where(zone_signing.c.resign_at <= sa.bindparam('now'))
+    ids = write_signed(system, load, count, key)
+    result.say(f'{count} signed zones were written in {time.monotonic() - started:.0f} s')
+    table = schema.zone_signing
+    system.storage.run(lambda tx: tx.execute(sa.update(table).values(next_event_at=None, resign_at=None)))
+    due = sa.select(sa.func.count()).select_from(table).where(table.c.resign_at <= sa.bindparam('now'))
+    began = int(time.time())
 
-    def run() -> tuple[float, float]:
-        """The seconds that it takes for all that are due, and those of the processor."""
+    def run(some: Sequence[str]) -> tuple[float, float]:
+        """The seconds that it takes for some of them, and those of the processor, in this thread."""
+        system.storage.run(_have_due, some, system.storage.now())
         begun = time.monotonic(), time.thread_time()
         while system.storage.read(lambda tx: tx.execute(due, {'now': system.storage.now()}).scalar_one()):
-            central.dnssec.run_due()
-        return time.monotonic() - begun[0], time.thread_time() - begun[1]
+            system.central.dnssec.run_due()
+        taken = time.monotonic() - begun[0], time.thread_time() - begun[1]
+        result.say(f'signatures of {len(some)} zones were renewed in {taken[0]:.0f} s, {taken[1]:.0f} s of processor')
+        return taken
 
-    ids = [domain.id for domain in created]
     halves = ids[:count // 2], ids[count // 2:]
-    quiet, changed, turns = load.change_and_wait(watch, beside, 2 * len(beside)), [], itertools.cycle(beside)
-    try:
-        _have_due(system, halves[0])
-        seconds, processor = run()
-        _have_due(system, halves[1])
-        with ThreadPoolExecutor(1) as renewing:
-            ended = renewing.submit(run)
-            while not ended.done():
-                changed += load.change_and_wait(watch, [next(turns)], 1)
-    finally:
-        central.stop()
+    quiet, changed, turns = load.change_and_wait(watch := Watch(system), beside, 2 * len(beside)), [], itertools.cycle(
+        beside)
+    seconds, processor = run(halves[0])
+    with ThreadPoolExecutor(1) as renewing:
+        ended = renewing.submit(run, halves[1])
+        while not ended.done():
+            changed += load.change_and_wait(watch, [next(turns)], 1)
+    check_renewed(system, ids, began)
     result.add('signatures renewed: zones a second', len(halves[0]) / seconds, '/s')
     result.add('signatures renewed: processor for each zone', 1000 * processor / len(halves[0]), 'ms')
-    result.add(f'signatures of {_MANY} zones renewed, scaled', _MANY * seconds / len(halves[0]) / 3600, 'h')
-    result.add(f'signatures of {_MANY} zones renewed, scaled: processor', _MANY * processor / len(halves[0]) / 3600,
-               'h')
+    result.add(f'signatures of {count} zones renewed', (seconds + ended.result()[0]) / 60, 'min')
+    result.add(f'signatures of {count} zones renewed: processor', (processor + ended.result()[1]) / 60, 'min')
     result.add('one change of an unsigned zone while signatures are renewed: median', statistics.median(changed), 'ms',
                statistics.median(quiet), 'while none are')
     result.add('signatures renewed: zones a second, while zones are changed', len(halves[1]) / ended.result()[0], '/s')
 
 
-def _have_due(system: System, ids: Sequence[str]) -> None:
-    system.storage.run(lambda tx: tx.execute(sa.update(zone_signing).where(zone_signing.c.domain_id.in_(ids)).values(
-        resign_at=system.storage.now())))
+def _have_due(tx: Tx, ids: Sequence[str], now: datetime) -> None:
+    table = schema.zone_signing
+    for part in chunks(ids):
+        tx.execute(sa.update(table).where(table.c.domain_id.in_(part)).values(resign_at=now))
+
+
+def write_signed(system: System, load: Load, count: int, key: str) -> Sequence[str]:
+    """Zones whose signatures end soon, and whose keys their parents know, in a pool without servers, many in one
+    transaction; their ids."""
+    pool = system.central.create_pool(CLIENT, {'name': 'many', 'name_servers': ['ns1.example.org.']})
+    sealing, end = ZoneSigner({}, (key,)), int(time.time()) + POLICY.refresh // 2
+    servers = [rdata.wire for rdata in domain_rules.ns_rdatas(pool.name_servers)]
+
+    def write(some: Sequence[str]) -> list[str]:
+        zones = [NewZone(new_id(), NewDomain(name, 'hostmaster@example.com', pool_id=pool.id),
+                         requests.recordsets([*load.recordsets(name)])) for name in some]
+        rrsets = {zone.domain_id: [(each.name, each.type, 3600, rdata.wire) for each in zone.sets
+                                   for rdata in each.rdatas] for zone in zones}
+        zone_keys = {zone.domain_id: _make_keys() for zone in zones}
+
+        def sign(tx: Tx, created: Sequence[Domain]) -> None:
+            now = system.storage.now()
+            domain_changes.apply_reports(tx, CLIENT, [Report(
+                each.id, each.action, each.generation, Outcome.SUCCESS, each.serial) for each in created], now,
+                system.central.dnssec.journal)
+            tx.execute(sa.update(schema.domains).where(schema.domains.c.id.in_(rrsets))
+                       .values(is_signed=True, soa_names=_SOA_NAMES))
+            times = {'created_at': now, 'updated_at': now}
+            tx.execute(sa.insert(schema.zone_keys), [
+                dataclasses.asdict(each) | times | {'domain_id': domain_id, 'private': sealing.seal(each.id, private)}
+                for domain_id, some_keys in zone_keys.items() for each, private in some_keys])
+            tx.execute(sa.insert(schema.zone_signing), [dataclasses.asdict(ZoneSigning(
+                each.id, 'default', 13, 'NSEC', now, SigningState.SECURE)) | times for each in created])
+            signed_records.replace(tx, {each.id: _sign(
+                dataclasses.replace(each, soa_names=_SOA_NAMES),
+                [*((each.name, 'NS', 3600, wire) for wire in servers), *rrsets[each.id]], zone_keys[each.id], end)
+                for each in created})
+
+        system.central.creator.create_many(CLIENT, zones, also=sign)
+        return list(rrsets)
+
+    return [domain_id for some in chunks(names('many', count), _AT_ONCE) for domain_id in write(some)]
+
+
+def check_renewed(system: System, ids: Sequence[str], began: int) -> None:
+    """No signature of these zones is an old one, and some of the zones are valid as servers get them."""
+    ends = system.storage.read(signed_records.expiries, ids)
+    least = began + POLICY.validity - POLICY.jitter
+    assert len(ends) == len(ids) and all(first is not None and first >= least for first, _ in ends.values())
+    program = shutil.which('ldns-verify-zone')
+    for domain_id in ids[::max(1, len(ids) // _SAMPLE)]:
+        zone = list(versions.whole_zone(system.storage.stream(versions.permitted_pages, domain_id)))
+        assert verifier.verify_zone(zone, int(time.time()), POLICY.refresh) == []
+        if program is not None:
+            subprocess.run([program], check=True, text=True, stdout=subprocess.DEVNULL, input=''.join(
+                f'{name} {ttl} IN {rtype} {text_of_wire(rtype, wire)}\n' for name, rtype, ttl, wire in zone))
 
 
 def turn_on_large(system: System, load: Load, records: int, result: report.Report) -> None:
@@ -237,7 +312,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         renewed=(500, 'zones whose signatures are all renewed'))
     options = parser.parse_args(argv)
     if options.quick:
-        options.zones, options.changes, options.alone, options.renewed, options.large = 5, 20, 100, 30, 2000
+        options.zones, options.changes, options.alone, options.renewed, options.large = 5, 20, 100, 200, 2000
     return options
 
 
