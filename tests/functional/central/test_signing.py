@@ -1240,6 +1240,17 @@ def test_a_zone_is_signed_on_as_it_is_when_its_policy_has_changed(
         assert not other.dnssec.show(RED, domain.id).state.why
 
 
+def test_a_policy_that_renews_signatures_later_than_servers_forget_the_zone_is_told(
+        central: Central, database: Storage, caller: Caller) -> None:
+    domain = create(central, 'example.com.', who=RED)
+    central.dnssec.enable(RED, domain.id)
+    for refresh, is_told in ((domain.expire, False), (domain.expire - 1, True)):
+        policies = {'default': dataclasses.replace(POLICIES['default'], refresh=refresh)}
+        with started(database, caller, signing_keys=KEYS, signing_policies=policies) as other:
+            why = other.dnssec.show(RED, domain.id).state.why or ''
+        assert (f'expire in its SOA, {domain.expire} s, is more than refresh' in why) is is_told
+
+
 def test_signatures_are_renewed_in_a_frozen_pool(central: Central, database: Storage, clock: Clock) -> None:
     domain = secured(central, clock)
     waiting = secured(central, clock, 'example.org.')
