@@ -139,8 +139,9 @@ def measure_changes(system: System, load: Load, zones: int, count: int, result: 
     watch.all_active('plain', zones, most_seconds(zones))
     before = _statements(system, watch, load, unsigned)
     signed = load.create(names('signed', zones))
-    for domain in signed:
-        system.central.dnssec.enable(CLIENT, domain.id)
+    started = time.monotonic()
+    load.each(lambda domain: system.central.dnssec.enable(CLIENT, domain.id), signed)
+    result.add('zones turned on, a second', zones / (time.monotonic() - started), '/s')
     watch.all_active('plain', zones, most_seconds(zones))
     samples: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(count // zones):
