@@ -397,6 +397,12 @@ class PlanMoved(Conflict):
     type = 'plan_moved'
 
 
+class ChangeMoved(Conflict):
+    """The change {change} is not made: {why}."""
+
+    type = 'change_moved'
+
+
 class WaitsForApproval(PoolError):
     """The change of {domain.name} waits for approval as {plan}."""
 

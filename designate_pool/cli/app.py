@@ -85,7 +85,7 @@ class Shell(app.App):
     def client(self) -> Client:
         from designate_pool.cli.client import Client
 
-        return Client(self.settings.url, settings=self.settings)
+        return Client(self.settings.url, settings=self.settings, tell=self.stderr.write)
 
     def print_help_if_requested(self) -> None:
         if self.options.deferred_help:

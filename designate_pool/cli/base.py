@@ -19,7 +19,7 @@ from cliff.formatters.table import TableFormatter
 from stevedore.extension import Extension
 
 from designate_pool.cli import terminal, zone_wait
-from designate_pool.cli.client import POOL, Client, Json, Resource, cli_error
+from designate_pool.cli.client import DIGITS, POOL, Client, Json, Resource, cli_error
 from designate_pool.cli.connection import CliError
 from designate_pool.errors import PoolError
 
@@ -29,8 +29,6 @@ _STRUCTURED = ('json', 'yaml', 'text')
 
 #: Columns that come first in tables.  Where there is none, things are called by their ids.
 _NAMES = ('name', 'pattern', 'address', 'file')
-#: The digits of an id in a table without ``--long``; as the beginning of an id, they are taken in its place.
-_DIGITS = 8
 #: A column of a table on a terminal that is too narrow for it is not made narrower than that.
 _NARROWEST = 10
 
@@ -66,7 +64,7 @@ class Table(TableFormatter):
             return names + others
         if names:
             return names + [column for column in others if not _is_id(column[0])]
-        return [[name, *(value and value[:_DIGITS] for value in values)] if _is_id(name) else [name, *values]
+        return [[name, *(value and value[:DIGITS] for value in values)] if _is_id(name) else [name, *values]
                 for name, *values in others]
 
     def emit_one(self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO,
@@ -256,14 +254,6 @@ class ApiCommand(command.Command):
         """``pool_id`` of the pool of ``--pool``; empty without the option."""
         return {} if parsed_args.pool is None else {'pool_id': self.client.find(POOL, parsed_args.pool)['id']}
 
-    def needs_approval(self, answer: Json) -> bool:
-        """Whether the change that the API has answered so waits for approval; standard error says so."""
-        change = answer.get('links', {}).get('change')
-        if change is not None:
-            self.app.stderr.write('It waits for approval by somebody else: '
-                                  f"'designate-pool zone changes approve {change.rpartition('/')[2][:_DIGITS]}'.\n")
-        return change is not None
-
 
 class _Display(ApiCommand, display.DisplayCommandBase[Any]):
     """A command that shows something in one of cliff's formats or ours."""
@@ -337,22 +327,19 @@ class ChangeCommand(ShowOne):
 
     arguments: Arguments = (wait_option('enough servers have the change'),)
     _sent_at = 0.0
-    _needs_approval = False
 
     def send_change(self, method: str, path: str, body: Json | None = None,
                     headers: Mapping[str, str] | None = None) -> Json:
         """Ask the API for the change; the wait counts from here."""
         self._sent_at = time.monotonic()
-        changed = self.client.json(method, path, body, headers=headers)
-        self._needs_approval = self.needs_approval(changed)
-        return changed
+        return self.client.json(method, path, body, headers=headers)
 
     def wait_if_told(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
                      deletes: bool = False) -> bool:
         """Wait, if that was asked for; whether the change was seen to be done."""
         if parsed_args.wait is None:
             return False
-        if self._needs_approval:
+        if self.client.is_waiting:
             self.exit_code = zone_wait.TIMED_OUT
             return False
         change = zone_wait.PendingChange(zone['id'], zone['name'], self._sent_at, wanted, deletes)
@@ -430,9 +417,7 @@ def task_command(base: Any, task: str, about: str, *arguments: Argument,
     *about* is its help."""
     def take_action(self: Any, parsed_args: argparse.Namespace) -> Shown:
         body = options_given(parsed_args, arguments) or None
-        shown = self.client.json('POST', f'{self.path(parsed_args)}/{task}', body)
-        self.needs_approval(shown)
-        return show(shown)
+        return show(self.client.json('POST', f'{self.path(parsed_args)}/{task}', body))
 
     return type('Task', (base, ShowOne), {'__doc__': about, 'arguments': arguments, 'take_action': take_action})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +20,8 @@ _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 _ALL = 'X-Auth-All-Projects'
 #: The least digits that are taken for the beginning of an id.
 PREFIX = 4
+#: Digits of an id in a table without ``--long``; as the beginning of an id, they are taken in its place.
+DIGITS = 8
 _ID = re.compile('[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}')
 #: What to do, by the type of the API's error.
 _HINTS = {
@@ -37,8 +39,8 @@ _HINTS = {
     'server_silent': "Look whether it runs; 'designate-pool-manage config check' asks it, and says what to do.",
     'secondary_zone': "Change them at a master; 'designate-pool zone refresh' transfers them now.",
     'bad_configuration': 'Nothing has changed; correct the file and reload again.',
-    'plan_not_found': "'designate-pool plan list' and 'designate-pool zone changes' show those there are.",
-    'change_ended': "'designate-pool zone changes' shows those that wait.",
+    'plan_not_found': "'designate-pool plan list' shows those there are.",
+    **dict.fromkeys(('change_not_found', 'change_ended'), "'designate-pool zone changes' shows those that wait."),
     'change_moved': 'It waits no longer; who asked for it has to ask for it again, as the zone is now.',
     'wrong_plan_state': "'designate-pool plan list' shows the state of each; 'designate-pool plan' makes a new one.",
     'plan_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
@@ -201,11 +203,26 @@ class Client(ApiRequests):
 
     :param timeout: seconds that one answer may take
     :param settings: who asks, and for whom; where the API is, is *url*
+    :param tell: called with a line for people about a change that waits for approval
+    :ivar is_waiting: whether a change that was asked for waits so
     """
 
-    def __init__(self, url: str, timeout: float = 90.0, settings: ApiConnection = ApiConnection()) -> None:
+    def __init__(self, url: str, timeout: float = 90.0, settings: ApiConnection = ApiConnection(),
+                 tell: Callable[[str], object] = lambda text: None) -> None:
         super().__init__(url, session_for(url, settings), timeout)
         self._settings = settings
+        self._tell = tell
+        self.is_waiting = False
+
+    def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
+        """As that of the base class; also tells of a change that waits for approval."""
+        answer = super().send(method, path, timeout, **options)
+        if answer.status_code == 202 and answer.content \
+                and (change := self._object(answer).get('links', {}).get('change')) is not None:
+            self.is_waiting = True
+            self._tell('It waits for approval by somebody else: '
+                       f"'designate-pool zone changes approve {change.rpartition('/')[2][:DIGITS]}'.\n")
+        return answer
 
     def get(self, path: str, within: float | None = None, **parameters: Any) -> Json:
         """The JSON at a path.

@@ -1,6 +1,6 @@
 """The name server as a whole, its control socket, and DNS over UDP and TCP on one endpoint.
 
-There is a thread for each message over UDP and for each TCP connection.
+There is a thread for each message over UDP, up to a limit, and for each TCP connection.
 """
 
 from __future__ import annotations
@@ -176,6 +176,8 @@ def _is_primary(client: str, zone: HeldZone) -> bool:
 
 
 TCP_TIMEOUT = 15.0
+#: Datagrams that are answered at the same time.
+MAX_DATAGRAMS = 200
 #: Seconds between two looks whether a listener is to stop.
 _STOP_PAUSE = 0.05
 
@@ -237,7 +239,10 @@ class TcpListener(_Listener, socketserver.ThreadingTCPServer):
 
 
 class UdpListener(_Listener, socketserver.ThreadingUDPServer):
-    """Answers each datagram on a thread of its own: *answer* is called with the socket, the datagram and the client."""
+    """Answers each datagram on a thread of its own: *answer* is called with the socket, the datagram and the client.
+
+    While :data:`MAX_DATAGRAMS` are being answered, which takes as long as their delay, others are dropped.
+    """
 
     daemon_threads = True
     max_packet_size = 65535
@@ -249,6 +254,19 @@ class UdpListener(_Listener, socketserver.ThreadingUDPServer):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         self._name = name
         self._answer = answer
+        self._free_threads = threading.Semaphore(MAX_DATAGRAMS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Have the datagram answered, if a thread is free."""
+        if self._free_threads.acquire(blocking=False):
+            super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer the datagram, on its thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free_threads.release()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Answer the datagram."""

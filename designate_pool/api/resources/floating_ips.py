@@ -21,7 +21,7 @@ from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, TEXT,
 from designate_pool.api.schema.operation import MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.services.neutron import NeutronClient
-from designate_pool.errors import BadInput, NotFound, PlanMoved, Refused, WaitsForApproval
+from designate_pool.errors import BadInput, ChangeMoved, NotFound, Refused, WaitsForApproval
 from designate_pool.model import PTR, Context, FloatingIp, new_id
 
 _ALL, _ONE = '/v2/reverse/floatingips', '/v2/reverse/floatingips/{floating_ip}'
@@ -78,7 +78,7 @@ def check_approved(api: Api, req: falcon.Request, change_id: str, asker: Context
                    arguments: Mapping[str, Any]) -> None:
     """Refuse to give a PTR record to a floating IP that is not any more that of who has asked for it.
 
-    :raises PlanMoved: when it is not
+    :raises ChangeMoved: when it is not
     :raises Refused: when the token of who approves it does not tell, as it sees none there of that project
     """
     if method != 'set_floating_ip':
@@ -90,7 +90,7 @@ def check_approved(api: Api, req: falcon.Request, change_id: str, asker: Context
                                                 f'{asker.project_id} in {region}, so whose {address} is is not known.',
                       409)
     if (region, key, address) not in shown:
-        raise PlanMoved(plan=change_id, type='change_moved', why=f'the floating IP {address} is another one by now')
+        raise ChangeMoved(change=change_id, why=f'the floating IP {address} is another one by now')
 
 
 def find_floating_ips(api: Api, req: falcon.Request, region: str | None = None) -> list[FloatingIp]:

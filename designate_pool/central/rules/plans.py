@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 
 from designate_pool.central import transactions
 from designate_pool.central.validation import fields
-from designate_pool.errors import (Conflict, DomainNotFound, DuplicateRecordSet, Forbidden, InvalidField, PlanMoved,
-                                   PlanNotFound, PoolError, RecordSetNotFound, Refused, WaitsForApproval,
+from designate_pool.errors import (ChangeMoved, Conflict, DomainNotFound, DuplicateRecordSet, Forbidden, InvalidField,
+                                   NotFound, PlanNotFound, PoolError, RecordSetNotFound, Refused, WaitsForApproval,
                                    WrongPlanState)
 from designate_pool.model import (Action, ChangeKind, Context, Domain, PageRequest, PlanState, RecordChange, Status,
                                   StoredPlan, new_id)
@@ -74,14 +74,19 @@ def put(tx: Tx, context: Context, plan: StoredPlan, now: datetime) -> StoredPlan
 
 def get(tx: Tx, context: Context, plan_id: Any, read: Callable[[Tx, str], StoredPlan | None] = store.get) -> StoredPlan:
     """A plan by its id, or by the first digits of the id; *read* may lock it."""
-    plain = plan_id.replace('-', '').lower() if isinstance(plan_id, str) else ''
-    ids = store.ids_from(tx, plain, context.scope) if _BEGINNING.fullmatch(plain) else []
-    if len(ids) > 1:
-        raise InvalidField(field='plan_id', why=f'{plan_id} fits several plans; give more digits')
-    plan = read(tx, ids[0]) if ids else None
+    plan = _find(tx, context, plan_id, read)
     if plan is None:
         raise PlanNotFound(plan=plan_id)
     return plan
+
+
+def _find(tx: Tx, context: Context, plan_id: Any,
+          read: Callable[[Tx, str], StoredPlan | None] = store.get) -> StoredPlan | None:
+    plain = plan_id.replace('-', '').lower() if isinstance(plan_id, str) else ''
+    ids = store.ids_from(tx, plain, context.scope) if _BEGINNING.fullmatch(plain) else []
+    if len(ids) > 1:
+        raise InvalidField(field='plan_id', why=f'{plan_id} fits several; give more digits')
+    return read(tx, ids[0]) if ids else None
 
 
 def approve(tx: Tx, context: Context, plan_id: Any, now: datetime) -> tuple[StoredPlan, Domain]:
@@ -128,7 +133,7 @@ def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequenc
     :param changes: what it changes, as JSON
     :param value: what the request asks for, as it will be
     :raises WaitsForApproval: when it needs approval
-    :raises PlanMoved: when it was approved, and would change something else by now
+    :raises ChangeMoved: when it was approved, and would change something else by now
     """
     if not context.approved_by and (not domain.needs_approval
                                     or context.may_approve and context.sees(domain.project_id)):
@@ -138,10 +143,10 @@ def gate(tx: Tx, context: Context, domain: Domain, changes: Callable[[], Sequenc
         raise WaitsForApproval(domain=domain, changes=made, value=value(), plan='')
     plan = store.lock(tx, context.operation_id)
     if plan is None or plan.state is not PlanState.PARKED:
-        raise WrongPlanState(plan=context.operation_id, state=plan and plan.state, type='change_ended', why='it ended')
+        raise _ended(context.operation_id, 'does not wait for approval any more')
     asked = json.loads(plan.document)
     if _served(asked['changes'], asked['request']['ttl']) != _served(made, domain.ttl):
-        raise PlanMoved(plan=plan.id, type='change_moved', why=f'what it changes in {domain.name} has changed since')
+        raise ChangeMoved(change=plan.id, why=f'what it changes in {domain.name} has changed since')
     store.change_state(tx, plan.id, (PlanState.PARKED,), PlanState.APPLIED, f'approved by {context.approved_by}', now)
 
 
@@ -217,10 +222,14 @@ def changes(plan: StoredPlan) -> list[Any]:
 
 def get_change(tx: Tx, context: Context, plan_id: Any) -> StoredPlan:
     """A change that waits for approval, or has."""
-    plan = get(tx, context, plan_id)
-    if plan.domain_id is None or plan.server_id is not None:
-        raise PlanNotFound(plan=plan_id)
+    plan = _find(tx, context, plan_id)
+    if plan is None or plan.domain_id is None or plan.server_id is not None:
+        raise NotFound(what=f'change {plan_id}', type='change_not_found')
     return plan
+
+
+def _ended(change_id: str, how: str) -> Refused:
+    return Refused('change_ended', f'The change {change_id} {how}.', 409)
 
 
 def approved(tx: Tx, context: Context, plan_id: Any, now: datetime) -> tuple[StoredPlan, Context, str, dict[str, Any]]:
@@ -232,14 +241,14 @@ def approved(tx: Tx, context: Context, plan_id: Any, now: datetime) -> tuple[Sto
     """
     plan = get_change(tx, context, plan_id)
     if plan.state is not PlanState.PARKED:
-        raise WrongPlanState(plan=plan.id, state=plan.state, type='change_ended', why='it does not wait for approval')
+        raise _ended(plan.id, f'is {plan.state}, and does not wait for approval')
     request = json.loads(plan.document)['request']
     if not context.user or context.user == request['context']['user']:
         raise Forbidden(what=f'approve the change {plan.id}', why='somebody else than who asked for it has to')
     if not context.sees(plan.project_id or ''):
         raise Forbidden(what=f'approve the change {plan.id}', why='somebody of the project that owns the zone has to')
     if plan.expires_at is not None and plan.expires_at <= now:
-        raise WrongPlanState(plan=plan.id, state=plan.state, type='change_ended', why='it has expired')
+        raise _ended(plan.id, 'has expired')
     asker = {**request['context'], 'kind': ChangeKind(request['context']['kind']),
              **{right: request['context'][right] and getattr(context, right) for right in _RIGHTS}}
     return (plan, Context(**asker, operation_id=plan.id, approved_by=context.user), request['method'],
@@ -257,7 +266,7 @@ def refuse(tx: Tx, context: Context, plan_id: Any, why: str | None, now: datetim
         raise Forbidden(what=f'refuse the change {plan.id}', why='who may approve it has to, or who has asked for it')
     if not drop_change(tx, plan.id, f'refused by {_who(context)}{f": {why}" if why else ""}', now) \
             and _stored(tx, plan).state is not PlanState.DROPPED:
-        raise WrongPlanState(plan=plan.id, state=plan.state, type='change_ended', why='it does not wait for approval')
+        raise _ended(plan.id, f'is {plan.state}, and does not wait for approval')
     return _stored(tx, plan)
 
 
@@ -311,7 +320,7 @@ class WaitingChanges:
         """Make a change that waits for approval, for who has asked for it.
 
         :param check: called before with the id, and the context, method and arguments of the request
-        :raises PlanMoved: when what it changes has changed since, or nothing of it is left; then it is dropped
+        :raises ChangeMoved: when what it changes has changed since, or nothing of it is left; then it is dropped
         :raises Forbidden: as :func:`approved`, and when who has asked for it may not make it any more
         """
         plan, asker, method, arguments = self._storage.read(approved, context, change_id, self._storage.now())
@@ -319,15 +328,15 @@ class WaitingChanges:
             check(plan.id, asker, method, arguments)
             getattr(self._central, method)(asker, **arguments)
             if self.get(context, plan.id).state is PlanState.PARKED:
-                raise PlanMoved(plan=plan.id, type='change_moved', why='nothing of it is left to do')
+                raise ChangeMoved(change=plan.id, why='nothing of it is left to do')
         except PoolError as error:
             reason = str(error)
             if isinstance(error, (RecordSetNotFound, DuplicateRecordSet)):
-                error = PlanMoved(plan=plan.id, type='change_moved', why=reason.removesuffix('.'))
+                error = ChangeMoved(change=plan.id, why=reason.removesuffix('.'))
             elif isinstance(error, (DomainNotFound, Forbidden)):
                 error = Forbidden(what=f'approve the change {plan.id}',
                                   why=f'who has asked for it may not make it any more: {reason.removesuffix(".")}')
-            if isinstance(error, PlanMoved):
+            if isinstance(error, ChangeMoved):
                 self._run(drop_change, plan.id, error.kwargs['why'], self._storage.now())
             if self.get(context, plan.id).state is not PlanState.APPLIED:  # by another one at the same time
                 raise error from None

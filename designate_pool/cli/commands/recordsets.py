@@ -48,9 +48,7 @@ class PtrRecordSet(ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = options_given(parsed_args, self.arguments[1:])
-        record = self.client.json('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body)
-        self.needs_approval(record)
-        return columns(record, PTR_COLUMNS)
+        return columns(self.client.json('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body), PTR_COLUMNS)
 
 
 class PtrRecordUnset(ApiCommand):
@@ -59,8 +57,7 @@ class PtrRecordUnset(ApiCommand):
     arguments = (_FLOATING_IP,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        answer = self.client.send('PATCH', f'{_PATH}/{parsed_args.floating_ip}', json={'ptrdname': None})
-        self.needs_approval(answer.json() if answer.content else {})
+        self.client.send('PATCH', f'{_PATH}/{parsed_args.floating_ip}', json={'ptrdname': None})
 
 
 LIST_COLUMNS: tuple[str, ...] = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action')

@@ -207,9 +207,7 @@ class ZoneAbandon(_Zone):
     arguments = (_DELETE_SHARES,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        path = f'{self.path(parsed_args)}/tasks/abandon'
-        answer = self.client.send('POST', path, headers=_delete_shares(parsed_args))
-        self.needs_approval(answer.json() if answer.content else {})
+        self.client.send('POST', f'{self.path(parsed_args)}/tasks/abandon', headers=_delete_shares(parsed_args))
 
 
 ZoneLock = _task('tasks/lock', """Lock a zone: nobody can change or delete it, or its records, until it is unlocked.

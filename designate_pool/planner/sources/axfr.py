@@ -11,7 +11,7 @@ import dns.rdataclass
 import dns.rdatatype
 
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, SourceError
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.model import Reason
 from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.zone.zone import Zone
@@ -72,8 +72,11 @@ def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str
     refusal = receive(peer, AxfrInbound(axfr_query(name), pairs.add), deadline, Pace(0).spend)
     if refusal is None:
         return pairs.packed()
-    if refusal in _REFUSALS and serial_over_tcp(peer, name, deadline.left()) is None:
-        raise ZoneNotThere(zone=name)
+    try:
+        if refusal in _REFUSALS and serial_over_tcp(peer, name, deadline.left()) is None:
+            raise ZoneNotThere(zone=name)
+    except TimeoutError:
+        raise BackendUnreachable(why=str(deadline), reason=Reason.TIMEOUT) from None
     word = dns.rcode.to_text(refusal)
     if refusal in _REFUSALS:
         raise BackendRefused(why=f'the server does not let {name} be transferred ({word}): its configuration has to '

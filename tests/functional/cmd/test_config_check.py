@@ -23,6 +23,7 @@ from designate_pool.model import Endpoint, TsigKey
 from designate_pool.testing import opened
 from testing import warm
 from testing.bind import Named
+from testing.certificates import self_signed
 from testing.databases import upgraded_sqlite
 from testing.knot import Knotd
 from testing.minidns import MiniDnsProcess
@@ -178,6 +179,22 @@ def test_a_key_file_that_everybody_can_read(check: Check, named: Callable[..., N
     assert code == 0 and f'-> chmod o= {bind.folder}/rndc.key' in printed
     (bind.folder / 'rndc.key').chmod(0o640)
     assert 'chmod' not in check(section)[1]
+
+
+def test_the_files_for_tls(check: Check, scripted: Callable[..., Scripted], tmp_path: pathlib.Path) -> None:
+    pair, other = self_signed(tmp_path / 'one'), self_signed(tmp_path / 'other')
+    section = a_section(scripted(refused))
+
+    def found(certificate: str, key: str, **more: str) -> str:
+        options = {'listen_tls': '127.0.0.1:8853', 'tls_certificate': certificate, 'tls_key': key, **more}
+        return check('[service:minidns]', *(f'{name} = {value}' for name, value in options.items()), section)[1]
+
+    assert 'MiniDNS does not start here' not in found(*pair)
+    assert 'key values mismatch' in found(pair.certificate, other.key)
+    assert 'No such file or directory' in found(f'{pair.certificate}.none', pair.key)
+    assert 'masters_ca: No such file or directory' in found(*pair, masters_ca=f'{pair.certificate}.none')
+    pathlib.Path(pair.key).chmod(0o644)
+    assert f'[service:minidns] tls_key: every user of this host can read or write it: {pair.key}' in found(*pair)
 
 
 def test_an_address_at_which_a_server_is_verified(check: Check,

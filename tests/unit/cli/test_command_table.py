@@ -12,7 +12,7 @@ import pytest
 
 from designate_pool.cli.app import Shell
 from designate_pool.cli.client import Client
-from designate_pool.errors import ServiceUnavailable
+from designate_pool.errors import ServiceUnavailable, WaitsForApproval
 from designate_pool.model import Pool, Server
 from designate_pool.pool_manager.server_registry import write_servers
 from tests.fixtures.observed_central import BEGAN, FIRST_SERIAL
@@ -44,6 +44,17 @@ def test_a_list_is_read_to_its_end(run, api, central):
     assert len(run('zone', 'list', '--name', '*.example.com', '-f', 'json').json) == 7
     assert len(run('zone', 'list', '--email', 'hostmaster@example.org', '-f', 'json').json) == 1
     assert run('zone', 'list', '--status', 'active', '-f', 'json').json == []
+
+
+def test_a_zone_that_is_given_away_may_wait_for_approval(run, central, zone, monkeypatch):
+    def give_domain(context, domain_id, project_id):
+        domain = central.get_domain(context, domain_id)
+        raise WaitsForApproval(domain=domain, changes=[], value=domain, plan=domain_id)
+
+    monkeypatch.setattr(central, 'give_domain', give_domain)
+    told = run('zone', 'give', '--to', 'blue', '--zone', 'example.com')
+    assert (told.code, told.err) == (0, 'It waits for approval by somebody else: '
+                                        f"'designate-pool zone changes approve {zone[:8]}'.\n")
 
 
 def test_help_of_all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
 import socket
@@ -18,7 +19,7 @@ import dns.zone
 import pytest
 
 from designate_pool.model import Endpoint, TsigKey
-from designate_pool.nameserver import refresher
+from designate_pool.nameserver import refresher, server as server_module
 from designate_pool.nameserver.server import NameServer
 from testing.asking import Asked
 from testing.processes import free_port, wait_until
@@ -162,6 +163,34 @@ def test_a_large_answer_is_cut_over_udp(server: NameServer, asker: Asker, primar
 
 
 # Faults
+
+def test_while_many_are_answered_others_are_dropped(
+        monkeypatch: pytest.MonkeyPatch, name_server: Callable[..., NameServer]) -> None:
+    monkeypatch.setattr(server_module, 'MAX_DATAGRAMS', 2)
+    server = name_server()
+    server.set_fault('delay=0.4')
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(0.5)
+
+        def ask(number: int) -> None:
+            query = dns.message.make_query(NAME, 'SOA', id=number)
+            client.sendto(query.to_wire(), (server.endpoint.host, server.endpoint.port))
+
+        def answered() -> int:
+            return int.from_bytes(client.recv(512)[:2], 'big')
+
+        for number in (1, 2, 3):
+            ask(number)
+        assert {answered(), answered()} == {1, 2}
+
+        def is_answered() -> bool:
+            ask(4)
+            with contextlib.suppress(TimeoutError):
+                return answered() == 4
+            return False
+
+        wait_until(is_answered, 'a thread is free again')
+
 
 def test_delay_holds_up_nobody_else(server: NameServer, asker: Asker) -> None:
     server.set_fault('delay=1.5@example.com.')

@@ -14,6 +14,7 @@ import dns.tsig
 import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable
+from designate_pool.planner.sources import axfr
 from designate_pool.planner.sources.axfr import ZoneNotThere, transfer
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
 from designate_pool.protocol.soa_exchange import soa_question
@@ -148,6 +149,12 @@ def test_a_zone_that_is_not_there(serve: Serve, soa: list[str] | dns.rcode.Rcode
     peer = serve(dns.rcode.NOTAUTH, soa=soa)
     with pytest.raises(ZoneNotThere, match='the server has no zone example.com.'):
         transfer(peer, NAME, 5)
+
+
+def test_the_time_is_over_at_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(axfr, 'receive', lambda *args: dns.rcode.REFUSED)
+    with pytest.raises(BackendUnreachable, match='no answer within 0 s'):
+        transfer(TcpPeer('127.0.0.1', 1), NAME, 0)
 
 
 def test_a_server_that_does_not_say_whether_it_has_the_zone(serve: Serve) -> None:
