@@ -66,12 +66,6 @@ class InvalidField(BadInput):
         return cls(field=field, why=why, **({'all': list(mistakes)} if len(mistakes) > 1 else {}))
 
 
-class InvalidUuid(InvalidField):
-    """Invalid UUID {field}: {given}"""
-
-    type = 'invalid_uuid'
-
-
 class TransferRejected(BadInput):
     """What the master sent was refused: {why}."""
 
@@ -83,13 +77,6 @@ class WrongContentType(BadInput):
 
     code = 415
     type = 'unsupported_content_type'
-
-
-class BodyTooLarge(BadInput):
-    """The body must not be longer than {limit} bytes."""
-
-    code = 413
-    type = 'body_too_large'
 
 
 class Unauthorized(PoolError):
@@ -111,14 +98,6 @@ class OverLimit(PoolError):
 
     code = 429
     type = 'over_limit'
-
-
-class TooManyAtOnce(PoolError):
-    """{limit} requests of this client are being executed already; try again in a moment."""
-
-    code = 429
-    type = 'over_limit'
-    seconds = 1
 
 
 class NotFound(PoolError):
@@ -160,12 +139,6 @@ class PoolNotFound(NotFound):
 
 class UnknownPool(PoolNotFound):
     """{option} is {pool}: no such pool ({known}); correct it, or 'designate-pool-manage pool create {pool}'."""
-
-
-class ServerNotFound(NotFound):
-    """There is no server {server}."""
-
-    type = 'server_not_found'
 
 
 class OverQuota(PoolError):
@@ -242,12 +215,6 @@ class WrongServerState(Conflict):
     """Server {server} is {state}: {why}."""
 
     type = 'wrong_server_state'
-
-
-class SerialMoved(Conflict):
-    """The zone {domain} is at serial {found}, not {wanted}: it was changed meanwhile."""
-
-    type = 'serial_moved'
 
 
 class WrongPlanState(Conflict):
@@ -352,10 +319,6 @@ class SourceError(PoolError):
 
     code = 502
     type = 'source_error'
-
-
-class WrongSource(SourceError):
-    """{source} cannot be read because of these mistakes:{why}."""
 
 
 class UnsafePlan(Conflict):

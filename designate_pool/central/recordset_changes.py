@@ -20,8 +20,7 @@ from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance, deleting_project
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation.requests import RecordSetValues, WantedRecordSet
-from designate_pool.errors import (LostRace, ManagedRecordSet, PoolError, PreconditionFailed, RecordSetNotFound,
-                                   SerialMoved)
+from designate_pool.errors import LostRace, ManagedRecordSet, PoolError, PreconditionFailed, RecordSetNotFound, Refused
 from designate_pool.model import Context, Domain, RecordSet, Status, Task
 from designate_pool.protocol.rules import ServerLimit
 from designate_pool.storage import queries
@@ -271,13 +270,14 @@ def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wan
 
     :param serial: what the domain's serial must be
     :param dry_run: check only whether that may be done
-    :raises SerialMoved: when it has another one
+    :raises Refused: when it has another one
     """
     domain, is_done = transactions.lock_domain(tx, context, domain_id, for_records=True)
     if is_done:
         return domain, True
     if serial is not None and domain.serial != serial:
-        raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
+        raise Refused('serial_moved', f'The zone {domain.name} is at serial {domain.serial}, not {serial}: it was '
+                                      'changed meanwhile.', 409)
     present = recordsets_around(tx, domain.id, wanted)
     if queries.is_guest(context, domain):
         keys = {(change.name, change.type) for change in wanted}

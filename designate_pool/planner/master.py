@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from designate_pool.errors import SourceError, WrongSource
+from designate_pool.errors import SourceError
 from designate_pool.model import some
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_text
@@ -99,7 +99,7 @@ def write(zone: Zone) -> Iterator[str]:
 def _error(file: str, found: Sequence[Mistake]) -> SourceError:
     """The error for the mistakes in *file*; the place of one is '' for the whole file."""
     if len(found) > 1:
-        return WrongSource(source=file, why=''.join(
+        return SourceError(source=file, why='it has these mistakes:' + ''.join(
             f'\n  {where}: {why}' if where else f'\n  {why}' for where, why in found))
     [(where, why)] = found
     return SourceError(source=f'{file}, {where}' if where else file, why=why)

@@ -65,7 +65,7 @@ def raise_if_unsafe(results: Sequence[TargetResult]) -> None:
 
 
 def lines_of(error: str) -> list[str]:
-    """An error and the mistakes that it lists (:class:`~designate_pool.errors.WrongSource`), a line for each."""
+    """An error and the mistakes that it lists, a line for each."""
     return [' '.join(line.split()) for line in error.split('\n  ')]
 
 

@@ -89,7 +89,7 @@ class PoolManagerClient:
         :param contents: compare the contents of the zones as well, for at most :data:`LONG` seconds
         :param delete_extra: delete the zones that are domains of no pool, if there are exactly this many
         :param primary: list the primary zones as well that no domain explains
-        :raises ServerNotFound: when this pool has no such server
+        :raises NotFound: when this pool has no such server
         :raises WrongServerState: when there are more or fewer extra zones, or the server cannot list its zones
         """
         return self._caller.call(topic(pool_name), context, 'compare_server', patience=LONG, server_id=server_id,

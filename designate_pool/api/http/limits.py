@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from designate_pool.api.http.envelope import refuse_outside
-from designate_pool.errors import OverLimit, PoolError, TooManyAtOnce
+from designate_pool.errors import OverLimit, PoolError
 from designate_pool.settings import ApiSettings
 
 Wsgi = Callable[..., Any]
@@ -71,7 +71,7 @@ class Place:
         """Count the request to *client* and to no other any longer.
 
         :param client: None makes room for another request: this one has ended, or waits from now on
-        :raises TooManyAtOnce: when as many of it are executed already as may
+        :raises OverLimit: when as many of it are executed already as may
         """
         if client is None and self.is_executed:
             self.is_executed = False
@@ -82,7 +82,7 @@ class Place:
                 return
             if client is not None:
                 if counts[client] >= self.limits.per_client:
-                    raise TooManyAtOnce(limit=self.limits.per_client)
+                    raise OverLimit(limit=f'{self.limits.per_client} of one client at a time', seconds=1)
                 counts[client] += 1
             if former is not None:
                 counts[former] -= 1

@@ -14,7 +14,7 @@ import falcon
 
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ApiOperation
-from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, InvalidUuid, WrongContentType
+from designate_pool.errors import BadInput, InvalidField, Refused, WrongContentType
 
 JSON_LIMIT = 1 << 20
 PAGE = 20
@@ -127,7 +127,8 @@ def path_part(name: str, value: str) -> Any:
     except InvalidField as error:
         if kind is not request_fields.identifier:
             raise
-        raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
+        shown = request_fields.printable(value)
+        raise Refused('invalid_uuid', f'Invalid UUID {error.kwargs["field"]}: {shown}') from None
 
 
 def media(req: falcon.Request, *accepted: str) -> str:
@@ -145,15 +146,16 @@ def media(req: falcon.Request, *accepted: str) -> str:
 def pieces(req: falcon.Request, limit: int, size: int = JSON_LIMIT) -> Iterator[bytes]:
     """The body in pieces of *size* bytes.
 
-    :raises BodyTooLarge: when it has more than *limit* bytes: by the header, or once more was read
+    :raises Refused: when it has more than *limit* bytes: by the header, or once more was read
     """
+    too_large = Refused('body_too_large', f'The body must not be longer than {limit} bytes.', 413)
     if (req.content_length or 0) > limit:
-        raise BodyTooLarge(limit=limit)
+        raise too_large
     total = 0
     while piece := req.bounded_stream.read(min(size, limit - total + 1)):
         total += len(piece)
         if total > limit:
-            raise BodyTooLarge(limit=limit)
+            raise too_large
         yield piece
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import datetime, timedelta
 
-from designate_pool.errors import LostRace, PoolNotFound, ServerNotFound, WrongServerState
+from designate_pool.errors import LostRace, NotFound, PoolNotFound, WrongServerState
 from designate_pool.model import Context, PoolServer, ServerReport, ServerState
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
@@ -105,7 +105,7 @@ def _roll(tx: Tx, pool_name: str) -> pool_servers.RegisteredServers:
 def _present(tx: Tx, server_id: str) -> PoolServer:
     server = pool_servers.SERVERS.get(tx, server_id)
     if server is None:
-        raise ServerNotFound(server=server_id)
+        raise NotFound(what=f'server {server_id}', type='server_not_found')
     return server
 
 

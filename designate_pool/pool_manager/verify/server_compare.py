@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.deadline import Deadline
-from designate_pool.errors import ServerNotFound, WrongServerState
+from designate_pool.errors import NotFound, WrongServerState
 from designate_pool.model import Action, AuditFinding, AuditKind, Comparison, Context, Domain, Listing, new_id
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
@@ -52,7 +52,7 @@ class ServerCompare:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
         worker, began = self._manager.all_workers.get(server_id), self._manager.storage.now()
         if worker is None:
-            raise ServerNotFound(server=server_id)
+            raise NotFound(what=f'server {server_id}', type='server_not_found')
         domains = {domain.name: domain for domain in server_zones.domains(
             self._manager, stage=self._manager.pool.stages[server_id])}
         listing = worker.backend.list_zones(list(dict.fromkeys([*domains, *server_zones.deleted_names(self._manager)])))

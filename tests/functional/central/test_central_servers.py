@@ -85,7 +85,7 @@ class TestReading:
     @pytest.mark.parametrize('server_id', ['f' * 32, 'x', None])
     def test_a_server_that_does_not_exist(self, central: Central, server_id: Any) -> None:
         for ask in (central.report_server, central.rest_server, central.resume_server, central.drain_server):
-            with pytest.raises(errors.ServerNotFound):
+            with pytest.raises(errors.NotFound):
                 ask(WHO, server_id)
 
     def test_how_it_goes(self, central: Central, database: Storage) -> None:

@@ -104,7 +104,7 @@ class TestDoneTwice:
         first, second = twice(recordset_changes.apply_changes, domain, wanted, utcnow(), allowance(), Journal(10, 10),
                               domain.serial if with_serial else None)
         assert first == second == [True]
-        with pytest.raises((errors.RecordSetNotFound, errors.SerialMoved)):
+        with pytest.raises((errors.RecordSetNotFound, errors.Refused)):
             twice(recordset_changes.apply_changes, domain, wanted, utcnow(), allowance(), Journal(10, 10),
                   domain.serial if with_serial else None)
 

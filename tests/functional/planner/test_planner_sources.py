@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from designate_pool.errors import InvalidField, SourceError, SupportsException, WrongSource, ZoneError
+from designate_pool.errors import InvalidField, SourceError, SupportsException, ZoneError
 from designate_pool.model import TsigKey
 from designate_pool.planner import master
 from designate_pool.planner.sources.axfr import AxfrSource
@@ -176,10 +176,10 @@ $GENERATE 1-2 h$ A 192.0.2.300
 def test_all_that_is_wrong_with_a_file_is_told_at_once_with_its_lines(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'example.com.zone').write_text(MISTAKEN)
     zone = Zone(ZONE, sub_zones=[f'sub.{ZONE}'])
-    with pytest.raises(WrongSource) as caught:
+    with pytest.raises(SourceError) as caught:
         ZoneFileSource('files', str(tmp_path), '.zone').populate(zone)
     head, *told = str(caught.value).splitlines()
-    assert head.endswith('example.com.zone cannot be read because of these mistakes:') and len(zone) == 0
+    assert head.endswith('example.com.zone cannot be read: it has these mistakes:') and len(zone) == 0
     begins = ['line 3: ', 'line 5: www.example.org. A is not inside the zone', 'line 6: ',
               'line 8: a second CNAME record of ftp.example.com.', 'line 12: ', 'it has no NS records of example.com.',
               'line 7: ', 'line 9: ', 'line 10: deep.sub.example.com. A belongs to the zone sub.example.com.']

@@ -12,7 +12,7 @@ import re
 
 import pytest
 
-from designate_pool.errors import InvalidField, WrongSource
+from designate_pool.errors import InvalidField, SourceError
 from designate_pool.planner.engine import SyncEngine, TargetResult
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.plan.plan import change_of
@@ -103,9 +103,9 @@ def test_the_log_has_it_line_by_line(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_mistakes_have_a_line_each() -> None:
-    error = str(WrongSource(source='zone', why="\n  line 2: no: 'a'\n  line 5: no: 'b'"))
+    error = str(SourceError(source='zone', why="it has these mistakes:\n  line 2: no: 'a'\n  line 5: no: 'b'"))
     told = text(LogOutput('log'), [TargetResult(ORIGIN, 'bad', error=error)])
-    assert told.splitlines()[1:4] == ['  Failed: zone cannot be read because of these mistakes:',
+    assert told.splitlines()[1:4] == ['  Failed: zone cannot be read: it has these mistakes:',
                                       "  Failed: line 2: no: 'a'", "  Failed: line 5: no: 'b'."]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.errors import BadConfiguration, DatabaseUnavailable, InvalidField, ServerNotFound, WrongServerState
+from designate_pool.errors import BadConfiguration, DatabaseUnavailable, InvalidField, NotFound, WrongServerState
 from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, PageRequest, Server, ServerState, Status,
                                   TsigKey, utcnow)
 from designate_pool.pool_manager.dispatch.zone_compare import Match
@@ -413,7 +413,7 @@ def test_what_a_comparison_found_is_forgotten_when_it_is_right_again(
 
 
 def test_a_server_that_cannot_be_compared(editable: EditablePool) -> None:
-    with pytest.raises(ServerNotFound):
+    with pytest.raises(NotFound):
         ServerCompare(editable.manager, editable.runtime).compare('e' * 32, fix=False, delete_extra=None)
     editable.begin_joining(D)
     editable.servers[D].dead = True

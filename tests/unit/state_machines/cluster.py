@@ -18,7 +18,7 @@ from typing import Any
 from designate_pool import backends
 from designate_pool.backends import catalog
 from designate_pool.central.service import Central
-from designate_pool.errors import PoolError, SerialMoved, ServiceUnavailable
+from designate_pool.errors import PoolError, Refused, ServiceUnavailable
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
 from designate_pool.minidns.client.soa_poller import PollOrder, ResultSender, SoaPoller, ToPool
@@ -614,7 +614,7 @@ class Cluster:
         former, operation.value = operation.value, ''.join(planned.changes[0].records)
         try:
             return _told_by(service.revert_domain(context, domain.id, planned))
-        except SerialMoved:
+        except Refused:
             operation.value = former
             raise
 
