@@ -18,7 +18,7 @@ from oslo_config import cfg, types
 
 from designate_pool.config import values
 from designate_pool.config.errors import ConfigErrors, hint
-from designate_pool.model import TLS_PORT, Endpoint
+from designate_pool.model import Endpoint
 from designate_pool.settings import (NOAUTH, TOKEN, AddressSettings, ApiSettings, CentralSettings, DatabaseSettings,
                                      MiniDnsSettings, NeutronFloatingIpSettings, NeutronSettings, NovaSettings,
                                      PoolManagerSettings, ProcessSettings, SigningPolicy, SinkSettings)
@@ -208,12 +208,11 @@ def read_pool_manager(section: Section) -> PoolManagerSettings:
 
 def read_minidns(section: Section) -> MiniDnsSettings:
     """``[service:minidns]``."""
-    listen_tls = section.converted('listen_tls', lambda text: values.endpoints(text, TLS_PORT)) or ()
-    settings = section.read(MiniDnsSettings, listen_tls=listen_tls)
-    for name in ('tls_certificate', 'tls_key') if listen_tls else ():
+    settings = section.read(MiniDnsSettings)
+    for name in ('tls_certificate', 'tls_key') if settings.listen_tls else ():
         if not getattr(settings, name):
             section.wrong(name, 'it must be given with listen_tls')
-    if settings.require_tls and not listen_tls:
+    if settings.require_tls and not settings.listen_tls:
         section.wrong('require_tls', 'no transfer would be possible without listen_tls')
     return settings
 
@@ -221,7 +220,7 @@ def read_minidns(section: Section) -> MiniDnsSettings:
 def read_central(section: Section, pool_name: str, policies: Mapping[str, SigningPolicy]) -> CentralSettings:
     """``[service:central]``, with the keys in the file of keys."""
     pool_id = section.converted('default_pool_id', _id)
-    filters = tuple(section['scheduler_filters'] or ())
+    filters = section['scheduler_filters'] or ()
     if not filters:
         section.wrong('scheduler_filters', 'at least one filter chooses the pool of a zone')
     for name in filters:
@@ -243,14 +242,13 @@ def read_central(section: Section, pool_name: str, policies: Mapping[str, Signin
                 raise ValueError(f'{text!r} is not a range of ports, such as 5300-5399')
         except ValueError as error:
             section.wrong('master_ports', str(error))
-    project = section['managed_resource_tenant_id'] or ''
-    if not 1 <= len(project) <= 36:
+    if not 1 <= len(section['managed_resource_tenant_id'] or '') <= 36:
         section.wrong('managed_resource_tenant_id', 'a project has 1 to 36 characters')
     if section['pkcs11_module'] and not section['pkcs11_token']:
         section.wrong('pkcs11_token', 'it must be given with pkcs11_module')
     return section.read(CentralSettings, default_pool_name=pool_name, default_pool_id=pool_id,
-                        master_networks=tuple(networks), scheduler_filters=filters, managed_resource_tenant_id=project,
-                        signing_keys=_keys(section, 'signing_keys_file'), signing_policies=policies)
+                        master_networks=tuple(networks), signing_keys=_keys(section, 'signing_keys_file'),
+                        signing_policies=policies)
 
 
 def read_signing_policy(section: Section) -> SigningPolicy:

@@ -64,6 +64,11 @@ def _signed(domain: sa.ColumnElement[bool], wire: Any) -> sa.Select[Any]:
     return sa.select(signed_records.c.name, signed_records.c.type, signed_records.c.ttl, wire).where(domain)
 
 
+def _by_signed(unsigned: Any, signed: Any, limit: Any = None) -> dict[bool, Any]:
+    """A statement by whether it is for signed zones, whose records of the signer it reads too."""
+    return {False: unsigned.limit(limit), True: sa.union_all(unsigned, signed).limit(limit)}
+
+
 def _serial_of(domain_id: sa.Column[Any]) -> Any:
     return sa.select(domains.c.serial).where(domains.c.id == domain_id, IS_SERVED).scalar_subquery()
 
@@ -72,15 +77,12 @@ _IDS: sa.BindParameter[Any] = sa.bindparam('domain_ids', expanding=True)
 _MOST: sa.BindParameter[Any] = sa.bindparam('most')
 _SIGNED_OF_SOME = (_signed(signed_records.c.domain_id.in_(_IDS), signed_records.c.wire)
                    .add_columns(signed_records.c.domain_id, _serial_of(signed_records.c.domain_id)))
-#: Unordered, with the records as the outer table, which takes the fewest lookups.  These statements are by whether
-#: they are for signed zones, whose records of the signer they read too.
-_UNSIGNED_RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.wire)
-_RECORDS: dict[bool, Any] = {False: _UNSIGNED_RECORDS, True: sa.union_all(_UNSIGNED_RECORDS, _signed(
-    signed_records.c.domain_id == sa.bindparam('domain_id'), signed_records.c.wire))}
+#: Unordered, with the records as the outer table, which takes the fewest lookups.
+_RECORDS = _by_signed(_records(records.c.domain_id == sa.bindparam('domain_id'), records.c.wire),
+                      _signed(signed_records.c.domain_id == sa.bindparam('domain_id'), signed_records.c.wire))
 _UNLIMITED = (_records(records.c.domain_id.in_(_IDS), records.c.wire)
               .add_columns(records.c.domain_id, _serial_of(records.c.domain_id)))
-_RECORDS_OF_SOME: dict[bool, Any] = {False: _UNLIMITED.limit(_MOST),
-                                     True: sa.union_all(_UNLIMITED, _SIGNED_OF_SOME).limit(_MOST)}
+_RECORDS_OF_SOME = _by_signed(_UNLIMITED, _SIGNED_OF_SOME, _MOST)
 _FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
 _POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
 _DOMAIN_ID: sa.ColumnElement[Any] = sa.literal_column(':domain_id')
@@ -90,8 +92,8 @@ _HEX_RECORDS = (_records(records.c.domain_id == _DOMAIN_ID, sa.func.encode(recor
 # psycopg2 decodes hexadecimal digits faster than bytea.
 _OPEN_CURSOR = {signed: sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL CURSOR FOR {}; {}'.format(
     statement.compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
-    for signed, statement in ((False, _HEX_RECORDS), (True, sa.union_all(_HEX_RECORDS, _signed(
-        signed_records.c.domain_id == _DOMAIN_ID, sa.func.encode(signed_records.c.wire, 'hex')))))}
+    for signed, statement in _by_signed(_HEX_RECORDS, _signed(
+        signed_records.c.domain_id == _DOMAIN_ID, sa.func.encode(signed_records.c.wire, 'hex'))).items()}
 _IDS_OF_SOME = sa.select(records.c.domain_id).where(records.c.domain_id.in_(_IDS), IS_PRESENT)
 _OF_SOME = _IDS_OF_SOME.limit(_MOST).subquery()
 # With statistics from before a large import PostgreSQL scans all recordsets, unless these are restricted to the zones
@@ -99,12 +101,10 @@ _OF_SOME = _IDS_OF_SOME.limit(_MOST).subquery()
 # a zone is large, so that there is no join before the records are counted.
 _RESTRICTED = _UNLIMITED.where(recordsets.c.domain_id.in_(_IDS),
                                sa.select(sa.func.count()).select_from(_OF_SOME).scalar_subquery() < _MOST)
-_RECORDSETS_OF_SOME: dict[bool, Any] = {False: _RESTRICTED.limit(_MOST),
-                                        True: sa.union_all(_RESTRICTED, _SIGNED_OF_SOME).limit(_MOST)}
+_RECORDSETS_OF_SOME = _by_signed(_RESTRICTED, _SIGNED_OF_SOME, _MOST)
 _COUNTS = {signed: sa.select(of_some.c.domain_id, sa.func.count()).group_by(of_some.c.domain_id)
-           for signed, of_some in ((False, _OF_SOME), (True, sa.union_all(
-               _IDS_OF_SOME, sa.select(signed_records.c.domain_id).where(signed_records.c.domain_id.in_(_IDS)))
-               .limit(_MOST).subquery()))}
+           for signed, statement in _by_signed(_IDS_OF_SOME, sa.select(signed_records.c.domain_id).where(
+               signed_records.c.domain_id.in_(_IDS)), _MOST).items() for of_some in (statement.subquery(),)}
 
 
 def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]:
