@@ -155,11 +155,11 @@ def _delete(tx: Tx, locked: Mapping[Deletion, tuple[Domain | None, int | None]],
             if former.is_going or serial is not None:
                 results[request] = former, None
                 continue
-            if not is_alone and (former.shared or former.is_secondary or former.former_pool_id is not None):
-                continue
             unshared = _check_deletion(tx, context, former, request.delete_shares)
             plan_rules.gate_domain(tx, context, former, Action.DELETE, now, method='delete',
                                    delete_shares=request.delete_shares)
+            if not is_alone and (former.shared or former.is_secondary or former.former_pool_id is not None):
+                continue
             allowance.count_deletion(tx, former, now)
             former = unshared
         except LostRace:  # of all, who are then tried one by one

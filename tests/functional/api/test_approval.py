@@ -127,13 +127,13 @@ def test_a_ptr_record_of_a_floating_ip_that_has_changed_hands_is_stale(place: Pl
     place.neutron.by_project['alpha'] = own[1:]
     answer = place.ask('POST', approve, 'admin', 'beta', status=409, headers=all_projects).json
     assert with_hint(answer['message'], answer['type']) == (
-        f'The plan {change} is not applied: the floating IP {own[0].address} is another one by now. It waits no '
+        f'The change {change} is not made: the floating IP {own[0].address} is another one by now. It waits no '
         'longer; who asked for it has to ask for it again, as the zone is now.')
     assert not place.central.find_managed_records(Context(all_projects=True))
     place.neutron.by_project['alpha'] = own
     answer = place.ask('POST', approve, 'admin', 'beta', status=409, headers=all_projects).json
     assert with_hint(answer['message'], answer['type']) == (
-        f'The plan {change} is DROPPED: it does not wait for approval. '
+        f'The change {change} is DROPPED, and does not wait for approval. '
         "'designate-pool zone changes' shows those that wait.")
     place.neutron.by_project.clear()
 
