@@ -259,7 +259,11 @@ class UdpListener(_Listener, socketserver.ThreadingUDPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Have the datagram answered, if a thread is free."""
         if self._free_threads.acquire(blocking=False):
-            super().process_request(request, client_address)
+            try:
+                super().process_request(request, client_address)
+            except RuntimeError:  # this host has no thread for it
+                self._free_threads.release()
+                raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer the datagram, on its thread."""
