@@ -66,6 +66,12 @@ class InvalidField(BadInput):
         return cls(field=field, why=why, **({'all': list(mistakes)} if len(mistakes) > 1 else {}))
 
 
+class InvalidUuid(InvalidField):
+    """Invalid UUID {field}: {given}"""
+
+    type = 'invalid_uuid'
+
+
 class TransferRejected(BadInput):
     """What the master sent was refused: {why}."""
 

@@ -14,7 +14,7 @@ import falcon
 
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ApiOperation
-from designate_pool.errors import BadInput, InvalidField, Refused, WrongContentType
+from designate_pool.errors import BadInput, InvalidField, InvalidUuid, Refused, WrongContentType
 
 JSON_LIMIT = 1 << 20
 PAGE = 20
@@ -127,8 +127,7 @@ def path_part(name: str, value: str) -> Any:
     except InvalidField as error:
         if kind is not request_fields.identifier:
             raise
-        shown = request_fields.printable(value)
-        raise Refused('invalid_uuid', f'Invalid UUID {error.kwargs["field"]}: {shown}') from None
+        raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
 
 
 def media(req: falcon.Request, *accepted: str) -> str:
