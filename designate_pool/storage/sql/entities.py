@@ -112,11 +112,13 @@ class Entities(Generic[T]):
 
 
 def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
-    """*values* in lists of at most *size*; between them other green threads may run."""
+    """*values* in lists of at most *size*; between two of them other green threads may run."""
     source, turns = iter(values), Turns()
-    while part := list(itertools.islice(source, size)):
+    part = list(itertools.islice(source, size))
+    while part:
         yield part
-        turns.give()
+        if part := list(itertools.islice(source, size)):
+            turns.give()
 
 
 def delete_all(tx: Tx, column: sa.Column[Any], values: Iterable[Any]) -> None:

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool import errors
+from designate_pool.storage.sql import entities
 from designate_pool.storage.sql.database import Storage, Tx, is_elsewhere, is_transient, make_engine
 
 
@@ -249,3 +250,12 @@ def test_a_node_that_takes_no_transactions_is_told_by_its_code(code: int, expect
 
 def test_errors_of_other_drivers_are_not_taken_for_those_of_mariadb() -> None:
     assert not is_elsewhere(OSError(1047, 'text')) and not is_elsewhere(None)
+
+
+def test_others_get_a_turn_between_two_parts_and_not_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[list[int]] = []
+    turns: list[int] = []
+    monkeypatch.setattr(entities.Turns, 'give', lambda turn: turns.append(len(parts)))
+    for part in entities.chunks(range(5), 2):
+        parts.append(part)
+    assert (parts, turns) == ([[0, 1], [2, 3], [4]], [1, 2])
