@@ -97,7 +97,7 @@ class NativeThread(Protocol):
 class WorkQueue:
     """A queue with one handler, which gets the items in order and in batches; see :meth:`Runtime.work_queue`.
 
-    A single item is handled at once; items that arrive meanwhile are handled together as the next batch.
+    A single item is handled at once, or after the pause; items that arrive meanwhile are handled together as a batch.
 
     Other queues exist for these reasons: those of :class:`designate_pool.minidns.client.event_loop.ClientLoop` belong
     to an event loop that takes no locks; the callers of :class:`designate_pool.call_combiner.CallCombiner` wait for
@@ -107,12 +107,13 @@ class WorkQueue:
     """
 
     def __init__(self, handle: Handle, max_batch: int, spawn: Callable[[Work], LoopTask], name: str,
-                 priority: Priority | None = None, bound: int | None = None) -> None:
+                 priority: Priority | None = None, bound: int | None = None, pause: float = 0.0) -> None:
         self._handle = handle
         self._name = name
         self._max_batch = max_batch
         self._priority = priority
         self._bound = bound
+        self._pause = pause
         self._urgent: collections.deque[Any] = collections.deque()
         self._others: collections.deque[Any] = collections.deque()
         self._passed_over = 0
@@ -161,10 +162,13 @@ class WorkQueue:
     def _loop(self) -> None:
         while True:
             with self._changed:
-                while not (items := self._take()):
-                    if self._stopping:
-                        return
+                while not len(self) and not self._stopping:
                     self._changed.wait()
+                if self._pause:
+                    self._changed.wait_for(lambda: self._stopping, self._pause)
+                items = self._take()
+            if not items:
+                return
             attempt(self._handle, items, self._name)
 
 
@@ -187,13 +191,14 @@ class Runtime(Protocol):
     name: str
 
     def work_queue(self, handle: Handle, max_batch: int, name: str, *, priority: Priority | None = None,
-                   bound: int | None = None) -> WorkQueue:
+                   bound: int | None = None, pause: float = 0.0) -> WorkQueue:
         """A queue whose items are handled in batches.
 
         :param handle: gets lists of 1 to *max_batch* items; an exception is logged, and the next batch is handled
         :param priority: whether an item is urgent.  Urgent items overtake the others, and batches contain items of one
             priority.  While items of both priorities wait, one batch in four contains the others
         :param bound: how many items may wait; further ones are dropped
+        :param pause: seconds from the first item of a batch until the batch is handled
         """
 
     def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:

@@ -25,7 +25,6 @@ from designate_pool.pool_manager.dispatch.server_worker import (CallOutcome, Cir
                                                                 ServerWorker, WorkerCallbacks)
 from designate_pool.pool_manager.dispatch.zone_compare import retransfer
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import Step
 from designate_pool.pool_manager.reconcile.outcomes import (OutcomeRules, channel_of, had_other_settings,
                                                             is_of_former_life)
 from designate_pool.pool_manager.reconcile.reconciler import WHO, Reconciler
@@ -153,8 +152,9 @@ class Manager:
         recovered = {channel_of(outcome) for outcome in outcomes if self._count_outcome(outcome)}
         outcomes = [outcome for outcome in outcomes
                     if isinstance(outcome, CallOutcome) or not outcome.is_first_silence]
-        with self.reconciler.step() as step:
-            self._load_for(outcomes, step)
+        deleted = {outcome.operation.domain.name for outcome in outcomes if isinstance(outcome, CallOutcome)
+                   and outcome.result.ok and outcome.operation.row.action is Action.DELETE}
+        with self.reconciler.step((outcome.domain_id for outcome in outcomes), deleted=deleted) as step:
             missed = OutcomeRules(self.all_workers, self.members, self.settings.tries, step).apply(outcomes, recovered)
         former = [outcome.operation.row for outcome in outcomes if isinstance(outcome, CallOutcome) and (
             (state := step.states.get(outcome.domain_id)) is None or is_of_former_life(state.domain, outcome))]
@@ -166,19 +166,6 @@ class Manager:
             # A success may be applied twice; a lost failure is due again when its round must have ended.
             self._outcomes.put(*(outcome for outcome in outcomes if outcome.status is Outcome.SUCCESS))
             self._casts.put(*missed)  # the rows that were written do not show any more that others are behind
-
-    def _load_for(self, outcomes: Sequence[ServerOutcome], step: Step) -> None:
-        """Read the domains of *outcomes*, and those that have got the name of a deleted one since."""
-        step.states = self.reconciler.read((outcome.domain_id for outcome in outcomes), step.now)
-        done = [outcome.operation for outcome in outcomes if isinstance(outcome, CallOutcome) and outcome.result.ok]
-        if not done:
-            return
-        going = {state.domain.name for state in step.states.values() if state.domain.is_going}
-        deleted = {operation.domain.name for operation in done if operation.row.action is Action.DELETE}
-        step.live = self.reconciler.live_domains({operation.domain.name for operation in done} & (going | deleted))
-        missing = {domain.id for name, domain in step.live.items() if name in deleted}.difference(step.states)
-        if missing:
-            step.states.update(self.reconciler.read(missing, step.now))
 
     def _is_recent(self, outcome: ServerOutcome) -> bool:
         if isinstance(outcome, CallOutcome):

@@ -97,6 +97,20 @@ def test_what_is_not_handled_in_time_at_the_stop_is_dropped_and_counted() -> Non
     held._gate.set()
 
 
+def test_a_pause_lets_a_batch_grow_and_ends_with_the_queue() -> None:
+    batches: list[list[int]] = []
+    at_once: list[int] = []
+    queue, other = (Threads().work_queue(handle, 10, 'test', pause=pause)
+                    for handle, pause in ((batches.append, 600.0), (at_once.extend, 0.0)))
+    queue.put(1)
+    other.put(1)
+    wait_until(lambda: at_once, 'what has no pause is handled')
+    queue.put(2)
+    assert not batches
+    assert queue.stop() == other.stop() == 0
+    assert batches == [[1, 2]]
+
+
 class Timeout(BaseException):
     """As eventlet's is: no Exception."""
 

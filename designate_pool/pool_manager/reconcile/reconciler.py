@@ -11,8 +11,8 @@ All state is in the database.  Whatever happens to rows happens in such a step, 
 * weighs the domains with :mod:`consensus` and reports what Central does not know yet.
 
 The invariant of the reports: the pool manager that writes the last outcome of a verdict sees all outcomes.  Two that
-write one outcome each may both have read before the other wrote, so each reads again after writing; the later one then
-sees both.
+write one outcome each may both have read before the other wrote, so each reads again a moment after writing; the later
+one then sees both.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 CATALOG_PATIENCE = 5
 #: The resolution of the times at which due rows are looked for.
 SLOTS_PER_SECOND = 100
+#: Seconds until undecided domains are read again, as that would hold up the results that mostly decide them.
+PAUSE = 0.1
 #: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
 _POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
 
@@ -90,7 +92,7 @@ class Reconciler:
         # What follows from a step is not waited for: neither a broker that hangs nor its confirmations hold one up.
         self.reports = runtime.work_queue(self._send_reports, settings.batch_size, name='reports')
         self.polls = runtime.work_queue(self._send_polls, _POLLS_OF_A_MESSAGE, name='polls', bound=_MOST_POLLS)
-        self._to_weigh = runtime.work_queue(self.weigh_again, settings.batch_size, name='undecided')
+        self._to_weigh = runtime.work_queue(self.weigh_again, settings.batch_size, name='undecided', pause=PAUSE)
         self._outage = OutageLog(
             LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
             'results are reported to Central again', logging.WARNING)
@@ -98,11 +100,12 @@ class Reconciler:
         self._catalog_rests_until = 0.0  # monotonic
 
     @contextlib.contextmanager
-    def step(self, domain_ids: Iterable[str] = (), server_ids: Collection[str] = ()) -> Iterator[Step]:
-        """Take one step: the body changes rows (of *server_ids*, if given) without I/O, and then the rest is done."""
+    def step(self, domain_ids: Iterable[str] = (), server_ids: Collection[str] = (),
+             deleted: Collection[str] = ()) -> Iterator[Step]:
+        """Take one step: the body changes rows without I/O, and then the rest is done.  Parameters as :meth:`load`."""
         with self._lock:
             step = Step(self._storage.now(), bool(server_ids))
-            self.load(step, domain_ids, server_ids)
+            self.load(step, domain_ids, server_ids, deleted)
             yield step
             if step.live:
                 step.supersede(self._reads_catalog)
@@ -135,12 +138,19 @@ class Reconciler:
             self.workers = {key: worker for key, worker in workers.items() if key in members.in_service}
         self.due_timer.wake()
 
-    def load(self, step: Step, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> None:
-        """Read these domains into *step*, with the live domains that have the names of those being deleted."""
+    def load(self, step: Step, domain_ids: Iterable[str], server_ids: Collection[str] = (),
+             deleted: Collection[str] = ()) -> None:
+        """Read these domains into *step*, with the live domains that have the names of those being deleted.
+
+        :param server_ids: only the rows of these servers; empty for all
+        :param deleted: names whose zones were deleted on a server: their live domains are read with their rows
+        """
         step.states.update(self.read(domain_ids, step.now, server_ids))
         going = {state.domain.name for state in step.states.values() if state.domain.is_going}
-        if going and not server_ids:
-            step.live = self.live_domains(going)
+        if not server_ids and (going or deleted):
+            step.live = self.live_domains(going.union(deleted))
+            successors = {domain.id for name, domain in step.live.items() if name in deleted}
+            step.states.update(self.read(successors.difference(step.states), step.now))
 
     def read(self, domain_ids: Iterable[str], now: datetime,
              server_ids: Collection[str] = ()) -> dict[str, DomainState]:
@@ -148,12 +158,14 @@ class Reconciler:
         ids = list(dict.fromkeys(domain_ids))
         states = self._storage.read(domain_state.read, self.pool, ids, server_ids) if ids else {}
         for state in states.values():
-            self.add_claims(state, now)
+            for row in state.rows.values():
+                if row.claimed_until is not None and row_transitions.is_claimed(row, now) and self._is_call(row):
+                    state.add_claim(row)
         return states
 
     def live_domains(self, names: Collection[str]) -> dict[str, Domain]:
         """The pool's domains that exist and that servers may have, by name."""
-        domains = self._storage.read(domain_store.live_by_name, sorted(names)) if names else {}
+        domains = self._storage.read(domain_store.live_by_name, sorted(names))
         return {name: domain for name, domain in domains.items()
                 if domain.is_of(self.pool.name) and domain.permitted_at(0) is not None}
 
@@ -209,12 +221,6 @@ class Reconciler:
                                               tries.max_retries, spread)
             except PoolError as error:
                 LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
-
-    def add_claims(self, state: DomainState, now: datetime) -> None:
-        """Note in *state* the claims of its rows for driver calls."""
-        for row in state.rows.values():
-            if row.claimed_until is not None and row_transitions.is_claimed(row, now) and self._is_call(row):
-                state.add_claim(row)
 
     def _is_call(self, row: ServerStatus) -> bool:
         worker = self.all_workers.get(row.server_id)
