@@ -26,7 +26,8 @@ from typing import Any, TypeVar
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
-from designate_pool.minidns.client.sockets import MAX_DATAGRAM, NativeSelector, error_text, udp_socket
+from designate_pool.minidns.client.sockets import (MAX_DATAGRAM, NativeSelector, enable_icmp_errors, error_text,
+                                                   udp_socket)
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_exchange, soa_query, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
@@ -52,7 +53,7 @@ class PeerChannel:
     """The queries to one server (address and port): waiting, in flight, or over TCP.
 
     :ivar sock: a UDP socket that is connected to the server, so that it gets no others' datagrams, and is told of a
-        closed port; None while no query is pending
+        closed port or a host that cannot be reached; None while no query is pending
     :ivar pending: queries that may still get a reply, by message id
     :ivar queue: queries that wait to be sent
     :ivar in_flight: when datagrams were sent in the last second, without as many of the oldest as there were replies
@@ -218,10 +219,7 @@ class ClientLoop:
                 if channel is not None:
                     if query.message is not None:
                         del channel.pending[query.id]
-                    if channel.queue or channel.tcp_queue:
-                        self._ready[channel] = None
-                    elif not channel.pending:
-                        self._close(channel)
+                    self._ready[channel] = None
                 query.message, query.over_tcp = None, False
             if isinstance(step, float):
                 self._set_timer(query, step)
@@ -253,6 +251,8 @@ class ClientLoop:
                 return
         if channel.queue:
             self._set_timer(channel, channel.in_flight[0] + FIRST_RESEND)
+        elif not channel.pending:
+            self._close(channel)
 
     def _send(self, channel: PeerChannel, query: RetryingQuery) -> bool:
         """Send the datagram, with a random id that no pending query has; False when the socket has no room."""
@@ -285,6 +285,7 @@ class ClientLoop:
         family = socket.AF_INET6 if ':' in channel.address[0] else socket.AF_INET
         sock = udp_socket(family, self._source_addresses.get(family), sockets=self._native.socket)
         try:
+            enable_icmp_errors(sock)
             sock.connect(channel.address)
         except OSError:
             sock.close()
@@ -305,8 +306,6 @@ class ClientLoop:
         """Read the replies that have come, as many as others need not wait for."""
         unix_time = int(time.time())
         for _ in range(_MOST_RECEIVED):
-            if channel.sock is None:  # that was the last
-                return
             try:
                 message = channel.sock.recv(MAX_DATAGRAM)
             except BlockingIOError:
@@ -330,6 +329,7 @@ class ClientLoop:
         channel.in_flight.clear()
         for query in list(channel.pending.values()):
             self._apply(query, query.on_failure(error_text(error.errno), self._now))
+        self._close(channel)  # the socket queues such errors, and could be read for ever
 
     def _end_over_tcp(self, query: RetryingQuery, tries: int, reply: SoaReply) -> None:
         channel = query.channel
@@ -343,17 +343,24 @@ class ClientLoop:
 
     def _start_over_tcp(self, queries: list[tuple[RetryingQuery, int, float]]) -> None:
         assert self._runtime is not None
-        for query in queries:
-            self._runtime.spawn(self._ask_over_tcp, *query, name='minidns-over-tcp')
+        for query, tries, seconds in queries:
+            try:
+                self._runtime.spawn(self._ask_over_tcp, query, tries, seconds, name='minidns-over-tcp')
+            except RuntimeError as error:  # no thread can be started just now
+                self.submit(self._end_over_tcp, query, tries, SoaReply(
+                    Answer.BAD, error=f'over TCP: {error}', reason=Reason.OTHER))
 
     def _ask_over_tcp(self, query: RetryingQuery, tries: int, seconds: float) -> None:
         peer = TcpPeer(query.peer.addresses[0], query.peer.port, query.peer.key)
+        reply = SoaReply(Answer.BAD, error='over TCP: it failed', reason=Reason.OTHER)
         try:
             reply = soa_exchange.reply_over_tcp(peer, query.name, seconds)
         except BackendError as error:
             kind = Answer.TIMEOUT if isinstance(error, BackendUnreachable) else Answer.BAD
             why = query.no_answer if error.reason is Reason.TIMEOUT else f'over TCP: {error}'
             reply = SoaReply(kind, error=why, reason=error.reason)
+        except Exception:  # whatever it was, the place is free again
+            LOG.exception('%s could not be asked for %s over TCP', query.peer.label, query.name)
         self.submit(self._end_over_tcp, query, tries, reply)
 
 

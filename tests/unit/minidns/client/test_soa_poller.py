@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,12 +21,13 @@ import pytest
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client import event_loop
 from designate_pool.minidns.client.event_loop import MAX_IN_FLIGHT, MOST_HELD, ClientLoop
-from designate_pool.minidns.client.query import RetrySchedule
+from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule
 from designate_pool.minidns.client.soa_poller import (POST_TRANSFER, AddressedResult, PollOrder, Recipient, SoaPoller,
                                                       ToCaller, ToPool)
 from designate_pool.minidns.client.sockets import udp_socket
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
-from designate_pool.protocol import tsig
+from designate_pool.protocol import soa_exchange, tsig
+from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.runtime import Threads
 from testing.processes import free_port, patience, wait_until
 from tests.fixtures.answering import Answers, Scripted, soa_answer
@@ -209,6 +212,36 @@ def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> Non
     assert (result.answer, result.error) == (Answer.TIMEOUT, 'no answer within 0.1 s')
     polling.settled()
     wait_until(lambda: not polling._loop._channels[peer.addresses[0], peer.port].tcp_count, 'no query is over TCP')
+
+
+def test_what_fails_over_tcp_in_an_unforeseen_way_takes_no_place_for_ever(polling: Polling,
+                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> SoaReply:
+        raise RuntimeError('as the test says')
+
+    monkeypatch.setattr(soa_exchange, 'reply_over_tcp', fail)
+    _, peer = polling.server(always(flags=dns.flags.TC))
+    polling.ask(peer, schedule=RetrySchedule(30, 0, 0))
+    result = polling.result(peer)
+    assert (result.answer, result.error) == (Answer.BAD, 'over TCP: it failed')
+    assert not polling._loop._channels[peer.addresses[0], peer.port].tcp_count
+
+
+def test_what_no_thread_can_be_started_for_takes_no_place_for_ever(polling: Polling,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    _, peer = polling.server(lambda query, over_tcp: (serving(7) if over_tcp else always(flags=dns.flags.TC))(
+        query, over_tcp))
+    starting = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == 'minidns-over-tcp' and next(failing, False):
+            raise RuntimeError("can't start new thread")
+        starting(thread)
+
+    failing = iter([True] * 20)
+    monkeypatch.setattr(threading.Thread, 'start', start)
+    polling.ask(peer, schedule=RetrySchedule(30, 0, 20))
+    assert polling.result(peer).serial_number == 7
 
 
 def test_what_is_ordered_at_the_end_is_started_and_its_result_is_told(polling: Polling) -> None:
@@ -696,6 +729,65 @@ def test_a_socket_is_open_while_a_reply_is_awaited_only(polling: Polling) -> Non
     assert len(polling._loop._open_channels) == 1
     assert polling.result(peer).answer is Answer.TIMEOUT
     assert not polling._loop._open_channels
+
+
+def test_a_socket_is_closed_also_when_only_queries_that_have_ended_wait(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [])
+    closed = threading.Event()
+
+    def start_and_cancel() -> None:
+        first, second = (RetryingQuery(peer, 'example.com.', 7, RetrySchedule(30, 30, 0), lambda *ended: None)
+                         for _ in range(2))
+        polling._loop.start_query(first)
+        polling._loop.submit(cancel_both, first, second)
+
+    def cancel_both(first: RetryingQuery, second: RetryingQuery) -> None:
+        assert polling._loop._open_channels
+        polling._loop.start_query(second)
+        for query in second, first:
+            polling._loop.cancel(query)
+        polling._loop.submit(look)
+
+    def look() -> None:
+        if not polling._loop._open_channels:
+            closed.set()
+
+    polling._loop.submit(start_and_cancel)
+    assert closed.wait(10)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can send ICMP messages')
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_a_host_that_cannot_be_reached_is_not_waited_for(polling: Polling, host: str) -> None:
+    # A host or a router that is down is told of in this way, by the one before it or by our own.
+    family = socket.AF_INET6 if ':' in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as silent:
+        silent.bind((host, 0))
+        silent.settimeout(10)
+        polling.ask(polling.peer(silent.getsockname()[1], host), schedule=RetrySchedule(600, 600, 0))
+        query, client = silent.recvfrom(512)
+        octets, ports = socket.inet_pton(family, host), struct.pack('!HH', client[1], silent.getsockname()[1])
+        datagram = ports + struct.pack('!HH', 8 + len(query), 0) + query
+        if family == socket.AF_INET:
+            header = struct.pack('!BBHIBBH', 0x45, 0, 20 + len(datagram), 0, 64, socket.IPPROTO_UDP, 0) + 2 * octets
+            message = struct.pack('!BBHI', 3, 1, 0, 0) + header + datagram
+            message = message[:2] + internet_checksum(message) + message[4:]
+        else:
+            header = struct.pack('!IHBB', 6 << 28, len(datagram), socket.IPPROTO_UDP, 64) + 2 * octets
+            message = struct.pack('!BBHI', 1, 3, 0, 0) + header + datagram  # the checksum is the system's to make
+        protocol = socket.IPPROTO_ICMP if family == socket.AF_INET else socket.IPPROTO_ICMPV6
+        with socket.socket(family, socket.SOCK_RAW, protocol) as raw:
+            raw.sendto(message, (host, 0))
+        result = polling.result(polling.peer(silent.getsockname()[1], host))
+    assert (result.answer, result.reason, result.error) == (Answer.TIMEOUT, Reason.UNREACHABLE, 'no route to host')
+    assert not polling._loop._open_channels
+
+
+def internet_checksum(octets: bytes) -> bytes:
+    total = sum(int.from_bytes(octets[at:at + 2].ljust(2, b'\0'), 'big') for at in range(0, len(octets), 2))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return (~total & 0xffff).to_bytes(2, 'big')
 
 
 def test_a_silent_server_delays_no_other(polling: Polling) -> None:
