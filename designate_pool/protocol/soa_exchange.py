@@ -78,9 +78,11 @@ def reply_over_tcp(peer: TcpPeer, name: str, seconds: float) -> SoaReply:
     :raises BackendError: when there is none to that question, or its signature is missing or wrong
     """
     answer = peer.ask(soa_question(name), seconds)
-    if answer.rcode() == dns.rcode.NOTAUTH and peer.key is not None and not answer.had_tsig:
-        # It may be the key that the server does not accept, as PowerDNS says without a word of its own.
-        raise BackendError(why='the answer is not signed (NOTAUTH)', reason=Reason.NOT_SIGNED)
+    if answer.rcode() in (dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN) and peer.key is not None and not answer.had_tsig:
+        # It may be the key that the server does not accept, as PowerDNS says without a word of its own; or who answers
+        # is not the server, whose zone is not lacking then.
+        raise BackendError(why=f'the answer is not signed ({dns.rcode.to_text(answer.rcode())})',
+                           reason=Reason.NOT_SIGNED)
     reply = _reply_in(answer, name)
     if reply is None or reply.truncated:
         raise BackendError(why='no answer to the question')

@@ -221,8 +221,12 @@ def signature_errors(wire: bytes, key: Any) -> Iterator[None]:
 
 
 def _key_refused(wire: bytes, key: dns.tsig.Key) -> BackendError:
-    record = tsig.find(wire)
-    assert record is not None
+    try:
+        record = tsig.find(wire)
+    except ValueError:  # dnspython takes more forms of the record
+        record = None
+    if record is None:
+        return BackendError(why='the answer is not a DNS message (its TSIG record is malformed)')
     said = tsig.rejection(record, key, int(time.time()))
     kind = BackendError if said.reason is Reason.BAD_TIME else BackendRefused
     return kind(why=said.error, reason=said.reason)

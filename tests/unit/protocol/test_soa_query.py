@@ -324,15 +324,30 @@ def test_an_algorithm_with_two_names_has_one_plain_name(algorithm: str) -> None:
     assert tsig.plain_algorithm(algorithm) == 'hmac-md5'
 
 
-def test_over_tcp_a_key_that_is_refused_unsigned_is_no_lack_of_the_zone() -> None:
+@pytest.mark.parametrize('rcode', [dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN])
+def test_over_tcp_a_key_that_is_refused_unsigned_is_no_lack_of_the_zone(rcode: dns.rcode.Rcode) -> None:
     key = dns.tsig.Key('transfer.', 'c2VjcmV0', 'hmac-sha256')
 
     def refuse(query: dns.message.Message, over_tcp: bool) -> Answers:
         answer = dns.message.make_response(dns.message.make_query('example.com.', 'SOA', flags=0, id=query.id))
-        answer.set_rcode(dns.rcode.NOTAUTH)
+        answer.set_rcode(rcode)
         return [answer]
 
     with contextlib.closing(Scripted(refuse, keyring={key.name: key})) as server:
-        with pytest.raises(BackendError, match=r'the answer is not signed \(NOTAUTH\)') as error:
+        with pytest.raises(BackendError, match=rf'the answer is not signed \({dns.rcode.to_text(rcode)}\)') as error:
             soa_exchange.reply_over_tcp(TcpPeer(server.host, server.port, key), 'example.com.', 5)
     assert error.value.reason is Reason.NOT_SIGNED
+
+
+def test_a_refusal_of_a_key_in_a_malformed_record_is_no_answer() -> None:
+    key = dns.tsig.Key('transfer.', 'c2VjcmV0', 'hmac-sha256')
+
+    def refuse(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = dns.message.make_response(query, tsig_error=dns.rcode.BADKEY)
+        octets = answer.to_wire()
+        at = octets.index(b'\x00\xfa\x00\xff') + 4  # the TTL of the TSIG record, which is to be 0
+        return [octets[:at] + b'\0\0\0\1' + octets[at + 4:]]
+
+    with contextlib.closing(Scripted(refuse, keyring={key.name: key})) as server:
+        with pytest.raises(BackendError, match='the answer is not a DNS message'):
+            soa_exchange.reply_over_tcp(TcpPeer(server.host, server.port, key), 'example.com.', 5)
