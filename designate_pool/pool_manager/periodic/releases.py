@@ -131,7 +131,8 @@ class Releases:
         They are asked again as often as for a serial: NSD closes connections when it reloads any zone.
         """
         domain, of = state.domain, (state.domain.serial, stage)
-        begun_for, future, faults = self._verified.get(domain.id, (of, None, 0))
+        # Without its place, an exception of the future would be that of all later runs.
+        begun_for, future, faults = self._verified.pop(domain.id, (of, None, 0))
         if begun_for != of or future is None:
             future = self._threads.submit(lambda: next(filter(
                 lambda fault: fault != '', (self._fault(worker, domain) for worker in workers)), ''))
@@ -142,7 +143,6 @@ class Releases:
         elif not future.done():
             self._verified[domain.id] = of, future, faults
         else:
-            self._verified.pop(domain.id, None)
             return fault
         return None
 

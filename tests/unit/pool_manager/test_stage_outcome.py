@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -175,6 +176,32 @@ def test_a_server_that_closes_a_connection_as_it_reloads_does_not_hold_a_release
     release = editable.get(other).release
     assert release is not None and 'closed the connection' in (release.held or ''), 'not one that never answers'
     releases.close()
+
+
+class Unfinished:
+    """Workers of which a test says how the work ends."""
+
+    def __init__(self) -> None:
+        self.futures: list[concurrent.futures.Future[Any]] = []
+
+    def submit(self, work: Any) -> concurrent.futures.Future[Any]:
+        self.futures.append(concurrent.futures.Future())
+        return self.futures[-1]
+
+
+def test_an_unforeseen_error_of_one_verification_does_not_end_all_later_ones(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    releases, workers = staged(editable, monkeypatch, A), Unfinished()
+    monkeypatch.setattr(releases, '_threads', workers)
+    domain = editable.create()
+    releases.run()
+    workers.futures[0].set_exception(RuntimeError('as the test says'))
+    with pytest.raises(RuntimeError):
+        releases.run()
+    releases.run()
+    workers.futures[1].set_result('')
+    releases.run()
+    assert editable.get(domain).release is None
 
 
 def test_a_database_that_is_away_is_no_fault_of_a_server(editable: EditablePool,
