@@ -1,23 +1,24 @@
 """The engine: reads sources, makes plans, applies them to targets.
 
-:meth:`SyncEngine.sync` does one run.  If any plan is unsafe and not forced, nothing is applied to any target.  A zone
-that cannot be read or planned is reported as failed; the other zones are not affected.
+:meth:`SyncEngine.sync` does one run.  If any plan is unsafe and not forced, nothing is applied to any target, but in
+a loop.  A zone that cannot be read or planned is reported as failed; the other zones are not affected.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import fnmatch
 import logging
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TextIO, TypeVar
 
-from designate_pool.errors import InvalidField, PlanMoved, PoolError, SourceError
+from designate_pool.errors import BackendError, InvalidField, PlanMoved, PoolError, SourceError
 from designate_pool.model import PlanState, utcnow
 from designate_pool.planner import validators
 from designate_pool.planner.outputs import BaseOutput
@@ -246,7 +247,8 @@ class SyncEngine:
         sides = [self.get_zone(zone) for _ in range(2)]
         for side, ids in zip(sides, (a, b), strict=True):
             for source in ids:
-                self.setup.providers[source].populate(side)
+                with _reading(self.setup.providers[source]):
+                    self.setup.providers[source].populate(side)
             if not all(source.SUPPORTS_OCTODNS for source in compared):
                 for rrset in side.of_types((), with_extras=True):
                     without_octodns(side, rrset)
@@ -302,7 +304,8 @@ class SyncEngine:
                 for source in setting.sources:
                     if source not in listed:
                         provider = find(self.setup.providers, 'source', source)
-                        listed[source] = frozenset(map(normal_name, provider.list_zones()))
+                        with _reading(provider):
+                            listed[source] = frozenset(map(normal_name, provider.list_zones()))
             except Exception as error:
                 why = log_error(error, f'the zones of {pattern}') if is_logged else str(error)
                 failed += [TargetResult(pattern, target, error=why) for target in setting.targets]
@@ -336,7 +339,8 @@ class SyncEngine:
         if job.setting.ignore_subzone_adds:
             zone.sub_zones = frozenset()
         for source in job.sources:
-            source.populate(zone, lenient=job.setting.lenient)
+            with _reading(source):
+                source.populate(zone, lenient=job.setting.lenient)
         zone.sub_zones = sub_zones
         for rrset in zone if job.setting.ignore_subzone_adds else ():
             if zone.sub_zone_of(rrset.name, rrset.type) is not None:
@@ -384,6 +388,16 @@ class SyncEngine:
             return [function(item) for item in items]
         with concurrent.futures.ThreadPoolExecutor(self.setup.max_workers) as pool:
             return list(pool.map(function, items))
+
+
+@contextlib.contextmanager
+def _reading(source: BaseSource) -> Iterator[None]:
+    """Raise the errors of a server as those of the source that it is: a target may be such a server, too."""
+    try:
+        yield
+    except (BackendError, OSError) as error:
+        why = str(error).rstrip('.') or type(error).__name__
+        raise SourceError(source=source.id, why=why) from error
 
 
 def _forced_zones(force: Collection[str] | bool, jobs: Iterable[ZoneJob]) -> frozenset[str]:

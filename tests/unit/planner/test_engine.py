@@ -8,12 +8,13 @@ import threading
 
 import pytest
 
-from designate_pool.errors import InvalidField, PlanMoved, PlanNotFound, UnsafePlan, WrongPlanState
+from designate_pool.errors import InvalidField, PlanMoved, PlanNotFound, SourceError, UnsafePlan, WrongPlanState
 from designate_pool.model import utcnow
 from designate_pool.planner.engine import ZoneSetting
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.plan_store import FolderStore
 from designate_pool.planner.providers.base import BaseProcessor
+from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 from tests.unit.planner.conftest import AFTER, BEFORE, CHANGES, Diarist, Memory, Showing, StoredPlanCase, manager
@@ -83,6 +84,16 @@ def test_a_source_that_breaks_off_fails_its_zone_and_the_others_go_on() -> None:
     bad.broken = None
     with pytest.raises(UnsafePlan):
         run.sync(dry_run=False)
+
+
+def test_a_server_that_is_a_source_and_fails_is_not_taken_for_the_target() -> None:
+    server = FakeProvider('server', on_populate='unreachable', on_list='unreachable')
+    zones = {name: setting('target', source='server') for name in (ORIGIN, '*')}
+    run = manager(server, Memory('target'), zones=zones)
+    why = 'server cannot be read: the fake server cannot be reached, as configured.'
+    assert [result.error for result in run.sync().results] == [why] * 2
+    with pytest.raises(SourceError, match=why):
+        run.compare(['server'], ['target'], ORIGIN)
 
 
 def test_an_error_that_nobody_expected_fails_alone_too() -> None:
