@@ -257,8 +257,9 @@ class Central:
                                      self._allowance, self._settings.reserved_zone_names, self._journal)
         if leftover is not None:
             self._casts.put(context, [leftover])
-        self._events.zone(events.DELETE if domain.is_going else events.UPDATE if domain.reported_serial else
-                          events.CREATE, context.actor, domain)
+        begins = domain.reported_serial is None and domain.first_serial in (None, domain.serial)
+        self._events.zone(events.DELETE if domain.is_going else events.CREATE if begins else events.UPDATE,
+                          context.actor, domain)
         return self._cast(context, self._announce_refresh(domain), not domain.awaits_transfer)
 
     def purge_domain(self, context: Context, domain_id: str) -> None:

@@ -25,6 +25,7 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.zones import domains, versions
 from tests.fixtures.central import WHO, Caller, Clock, create, refused, started
+from tests.fixtures.notifications import Recorder
 
 ADMIN = Context(all_projects=True, user='admin')
 LAST = 3
@@ -337,6 +338,25 @@ def test_a_release_that_has_ended_meanwhile_is_not_aborted(staged: Staged) -> No
     staged.finish(zone)
     assert refused(staged.central.abort_release, ADMIN, zone.id) == 'not_released'
     assert not staged.get(zone).is_going, 'its creation was to be aborted, and is done'
+
+
+def test_what_became_of_a_zone_by_an_abort_is_notified(database: Storage, caller: Caller) -> None:
+    told = Recorder()
+    with started(database, caller, notifications=told) as central:
+        staged = Staged(central, database)
+        created = create(central, 'created.example.')
+        staged.stage(None)
+        changed, deleted = create(central, 'changed.example.'), create(central, 'deleted.example.')
+        central.update_status(ADMIN, deleted, Outcome.SUCCESS, deleted.serial)
+        staged.stage('canary one; all')
+        staged.put(changed, '192.0.2.66')
+        central.delete_domain(ADMIN, deleted.id)
+        told.told.clear()
+        for zone in (created, changed, deleted):
+            central.abort_release(ADMIN, zone.id)
+    assert [(event, payload['name']) for event, payload in told.told] == [
+        ('dns.zone.delete', 'created.example.'), ('dns.zone.update', 'changed.example.'),
+        ('dns.zone.create', 'deleted.example.')]
 
 
 def test_an_abort_waits_for_approval_where_changes_do(staged: Staged) -> None:
