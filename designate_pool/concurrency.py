@@ -6,7 +6,7 @@ import collections
 import concurrent.futures
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Any, Protocol, TypeVar
 
 from designate_pool.errors import PoolError
@@ -133,6 +133,14 @@ class WorkQueue:
             self._changed.notify()
         return len(items)
 
+    def withdraw(self, items: Collection[Any]) -> None:
+        """Take those of *items* that are waiting out of the queue."""
+        with self._changed:
+            for queue in self._urgent, self._others:
+                kept = [item for item in queue if item not in items]
+                queue.clear()
+                queue.extend(kept)
+
     def waiting(self, urgent: bool) -> int:
         """How many items of one priority are waiting."""
         return len(self._urgent if urgent else self._others)
@@ -162,14 +170,15 @@ class WorkQueue:
     def _loop(self) -> None:
         while True:
             with self._changed:
-                while not len(self) and not self._stopping:
+                while not len(self):
+                    if self._stopping:
+                        return
                     self._changed.wait()
                 if self._pause:
                     self._changed.wait_for(lambda: self._stopping, self._pause)
                 items = self._take()
-            if not items:
-                return
-            attempt(self._handle, items, self._name)
+            if items:
+                attempt(self._handle, items, self._name)
 
 
 def attempt(handle: Handle, items: list[Any], name: str) -> None:

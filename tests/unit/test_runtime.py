@@ -97,7 +97,7 @@ def test_what_is_not_handled_in_time_at_the_stop_is_dropped_and_counted() -> Non
     held._gate.set()
 
 
-def test_a_pause_lets_a_batch_grow_and_ends_with_the_queue() -> None:
+def test_during_a_pause_a_batch_grows_and_shrinks() -> None:
     batches: list[list[int]] = []
     at_once: list[int] = []
     queue, other = (Threads().work_queue(handle, 10, 'test', pause=pause)
@@ -105,10 +105,29 @@ def test_a_pause_lets_a_batch_grow_and_ends_with_the_queue() -> None:
     queue.put(1)
     other.put(1)
     wait_until(lambda: at_once, 'what has no pause is handled')
-    queue.put(2)
+    queue.put(2, 3)
+    queue.withdraw({1, 3, 4})
     assert not batches
     assert queue.stop() == other.stop() == 0
-    assert batches == [[1, 2]]
+    assert batches == [[2]]
+
+
+def test_a_queue_of_which_all_was_withdrawn_goes_on() -> None:
+    batches: list[list[int]] = []
+    others: list[int] = []
+    queue, at_once, later = (Threads().work_queue(handle, 10, 'test', pause=pause) for handle, pause in (
+        (batches.append, 0.2), (others.extend, 0.0), (others.extend, 0.4)))
+    for each in queue, at_once:
+        each.put(1)
+    wait_until(lambda: others, 'the pause has begun')
+    queue.withdraw({1})
+    later.put(2)
+    wait_until(lambda: 2 in others, 'the pause is over')
+    queue.put(3)
+    wait_until(lambda: batches, 'the next item is handled')
+    for each in queue, at_once, later:
+        each.stop()
+    assert batches == [[3]]
 
 
 class Timeout(BaseException):

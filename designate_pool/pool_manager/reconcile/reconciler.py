@@ -11,8 +11,8 @@ All state is in the database.  Whatever happens to rows happens in such a step, 
 * weighs the domains with :mod:`consensus` and reports what Central does not know yet.
 
 The invariant of the reports: the pool manager that writes the last outcome of a verdict sees all outcomes.  Two that
-write one outcome each may both have read before the other wrote, so each reads again a moment after writing; the later
-one then sees both.
+write one outcome each may both have read before the other wrote, so each reads again after writing; the later one then
+sees both.  The next step for the domain, which mostly follows in a moment, reads it anyway.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 CATALOG_PATIENCE = 5
 #: The resolution of the times at which due rows are looked for.
 SLOTS_PER_SECOND = 100
-#: Seconds until undecided domains are read again, as that would hold up the results that mostly decide them.
+#: Seconds until undecided domains are read again that no other step has read by then.
 PAUSE = 0.1
 #: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
 _POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
@@ -189,6 +189,8 @@ class Reconciler:
         states = [state for state in states if state.domain.pool_name == self.pool.name]
         weighed = evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
         self.reports.put(*weighed.reports)
+        if self._to_weigh:
+            self._to_weigh.withdraw({state.domain.id for state in states})
         self._to_weigh.put(*weighed.undecided)
         if weighed.finished:
             self._storage.run(server_statuses.purge_domains, weighed.finished, members.tracked, self._storage.now())
