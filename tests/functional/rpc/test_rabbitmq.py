@@ -134,7 +134,7 @@ def test_messages_go_to_another_node_after_some_that_could_not_be_sent(rabbitmq:
         end.callback(other.stop)
         caller = end.enter_context(closing_messaging(
             f'rabbit://guest:guest@127.0.0.1:{silent},guest:guest@127.0.0.1:{other.port}/'
-            '?heartbeat_timeout_threshold=0'))
+            '?heartbeat_timeout_threshold=0&kombu_failover_strategy=round-robin'))
 
         def is_sent() -> bool:
             try:
