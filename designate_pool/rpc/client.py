@@ -15,8 +15,13 @@ from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import Context
 
 #: Ends the service's name in a topic whose messages are shared by all processes of a service that has a first one.
-SPREAD = '-spread'
+_SPREAD = '-spread'
 _OK, _REFUSED, _FAILED = 'ok', 'refused', 'failed'
+
+
+def pool_topic(service: str, pool_name: str, spread: bool = False) -> str:
+    """The topic of a pool's first process of a service; or, *spread*, of all of them in turn."""
+    return f'{service}{_SPREAD if spread else ""}.{pool_name}'
 
 
 class RpcClient(Protocol):
@@ -86,7 +91,7 @@ def measured(topic: str, method: str, is_call: bool) -> Iterator[None]:
 
 @functools.lru_cache(1024)
 def _meters(topic: str, method: str, is_call: bool) -> tuple[Mapping[str, Any], Any]:
-    service = topic.partition('.')[0].removesuffix(SPREAD)
+    service = topic.partition('.')[0].removesuffix(_SPREAD)
     counter = metrics.RPC_CALLS if is_call else metrics.RPC_CASTS
     return ({outcome: counter.labels(service, method, outcome) for outcome in (_OK, _REFUSED, _FAILED)},
             metrics.RPC_SECONDS.labels(service, method) if is_call else None)

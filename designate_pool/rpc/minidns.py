@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime
 
 from designate_pool.model import Context, Domain, PollRequest
-from designate_pool.rpc.client import SPREAD, RpcClient
+from designate_pool.rpc.client import RpcClient, pool_topic
 
 #: The topic of what all MiniDNS of all pools are told.
 SHARED_TOPIC = 'minidns'
-
-
-def topic(pool_name: str, spread: bool = False) -> str:
-    """The topic of the first MiniDNS of the pool, the one that most servers transfer from; or of all in turn."""
-    return f'{SHARED_TOPIC}{SPREAD if spread else ""}.{pool_name}'
+#: The topic of the first MiniDNS of a pool, the one that most servers transfer from; or, *spread*, of all in turn.
+topic = functools.partial(pool_topic, SHARED_TOPIC)
 
 
 class MiniDnsClient:

@@ -5,19 +5,17 @@ Messages about domains are cast; what operators do with servers is called.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime
 
 from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
-from designate_pool.rpc.client import SPREAD, RpcClient
+from designate_pool.rpc.client import RpcClient, pool_topic
 
 #: Seconds to wait for calls that go through all zones of a server.
 LONG = 600.0
-
-
-def topic(pool_name: str, spread: bool = False) -> str:
-    """The topic of the pool manager that has run longest; or of what it has passed on, which all take in turn."""
-    return f'pool_manager{SPREAD if spread else ""}.{pool_name}'
+#: The topic of the pool manager that has run longest; or, *spread*, of what it has passed on, which all take in turn.
+topic = functools.partial(pool_topic, 'pool_manager')
 
 
 class PoolManagerClient:

@@ -11,6 +11,7 @@ the queue.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import heapq
 import itertools
@@ -26,8 +27,7 @@ from typing import Any, TypeVar
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
-from designate_pool.minidns.client.sockets import (MAX_DATAGRAM, NativeSelector, enable_icmp_errors, error_text,
-                                                   udp_socket)
+from designate_pool.minidns.client.sockets import MAX_DATAGRAM, NativeSelector, error_text, udp_socket
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_exchange, soa_query, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
@@ -44,6 +44,8 @@ _MOST_RECEIVED = 4096
 _FULL_BUFFER_PAUSE = 0.001
 #: Seconds for which results wait for replies that are due.
 MOST_HELD = 0.002
+#: Linux's socket options for errors of a host and its network, not only of its port (ip(7), ipv6(7)).
+_HOST_ERRORS = {socket.AF_INET: (socket.IPPROTO_IP, 11), socket.AF_INET6: (socket.IPPROTO_IPV6, 25)}
 
 T = TypeVar('T')
 
@@ -285,7 +287,8 @@ class ClientLoop:
         family = socket.AF_INET6 if ':' in channel.address[0] else socket.AF_INET
         sock = udp_socket(family, self._source_addresses.get(family), sockets=self._native.socket)
         try:
-            enable_icmp_errors(sock)
+            with contextlib.suppress(OSError):  # not every system has it
+                sock.setsockopt(*_HOST_ERRORS[family], 1)
             sock.connect(channel.address)
         except OSError:
             sock.close()

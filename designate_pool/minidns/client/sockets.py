@@ -12,8 +12,6 @@ from typing import Any
 
 from designate_pool.concurrency import NativeThread
 
-# Linux's socket options for errors of a host and its network, not only of its port (ip(7), ipv6(7)).
-_IP_RECVERR, _IPV6_RECVERR = 11, 25
 _BUFFER = 4 << 20
 #: Octets of the largest reply: our queries allow 512 over UDP, and a TSIG record may come on top.
 MAX_DATAGRAM = 4096
@@ -51,15 +49,6 @@ def bound_socket(family: int, kind: socket.SocketKind, host: str, port: int, reu
         sock.close()
         raise OSError(error.errno, f'{error.strerror}: {host} port {port}') from error
     return sock
-
-
-def enable_icmp_errors(sock: socket.socket) -> None:
-    """Have a connected socket raise also that the host cannot be reached, where the system can."""
-    with contextlib.suppress(OSError):
-        if sock.family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
-        else:
-            sock.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
 
 
 def error_text(fd: int | None) -> str:
