@@ -258,6 +258,8 @@ class Heartbeat:
         self._task: Any = None
 
     def start(self, runtime: Runtime) -> None:
+        """Write the first one, so that a program that is ready is known to run, and go on with the next ones."""
+        self._beat()
         self._task = runtime.spawn(self._loop, name='heartbeat')
 
     def stop(self) -> None:
@@ -269,12 +271,13 @@ class Heartbeat:
             self._write_status(heartbeats.DOWN)
 
     def _loop(self) -> None:
-        while True:
-            for part in self._parts:
-                metrics.ALIVE_AT.labels(part, self._pool_name if part in _OF_A_POOL else '').set_to_current_time()
-            self._write_status(heartbeats.UP)
-            if self._stopped.wait(self._retry_interval if self._outage else self._interval):
-                return
+        while not self._stopped.wait(self._retry_interval if self._outage else self._interval):
+            self._beat()
+
+    def _beat(self) -> None:
+        for part in self._parts:
+            metrics.ALIVE_AT.labels(part, self._pool_name if part in _OF_A_POOL else '').set_to_current_time()
+        self._write_status(heartbeats.UP)
 
     def _write_status(self, status: str) -> None:
         try:
