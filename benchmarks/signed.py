@@ -44,6 +44,7 @@ from designate_pool.settings import SigningPolicy
 from designate_pool.signing import key_states, keys, signer, verifier
 from designate_pool.signing.signed_records import Validity
 from designate_pool.storage.signing import signed_records
+from designate_pool.storage.signing.zone_signing import state_of
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks
@@ -96,10 +97,13 @@ def sign_alone(count: int, records: int, result: report.Report) -> None:
 
 def _make_keys() -> list[tuple[SigningKey, bytes]]:
     """A KSK and a ZSK that are active, with their private parts."""
-    made = [(role, *keys.generate(role)) for role in (KeyRole.KSK, KeyRole.ZSK)]
-    return [(SigningKey(new_id(), role, public[3], keys.tag_of(public), public, KeyState.ACTIVE, longest_ttls={
-        key_states.SIGNED_TTL: 3600, key_states.DNSKEY_TTL: POLICY.dnskey_ttl,
-        key_states.DS_TTL: POLICY.parent_ds_ttl}), private) for role, public, private in made]
+    made: list[tuple[SigningKey, bytes]] = []
+    for role in (KeyRole.KSK, KeyRole.ZSK):
+        public, private = keys.generate(role, tags=[key.tag for key, _ in made])
+        made.append((SigningKey(new_id(), role, public[3], keys.tag_of(public), public, KeyState.ACTIVE, longest_ttls={
+            key_states.SIGNED_TTL: 3600, key_states.DNSKEY_TTL: POLICY.dnskey_ttl,
+            key_states.DS_TTL: POLICY.parent_ds_ttl}), private))
+    return made
 
 
 def _sign(domain: Domain, rrsets: Sequence[ZoneRecord], zone_keys: Sequence[tuple[SigningKey, bytes]],
@@ -257,7 +261,8 @@ def check_renewed(system: System, ids: Sequence[str], began: int) -> None:
     """No signature of these zones is an old one, and some of the zones are valid as servers get them."""
     ends = system.storage.read(signed_records.expiries, ids)
     least = began + POLICY.validity - POLICY.jitter
-    assert len(ends) == len(ids) and all(first is not None and first >= least for first, _ in ends.values())
+    left = [domain_id for domain_id in ids if (ends[domain_id][0] or 0) < least]
+    assert not left, (len(left), system.storage.read(state_of, left[0]))
     program = shutil.which('ldns-verify-zone')
     for domain_id in ids[::max(1, len(ids) // _SAMPLE)]:
         zone = list(versions.whole_zone(system.storage.stream(versions.permitted_pages, domain_id)))
