@@ -100,6 +100,14 @@ def held(pool: Staged, zone: str, seconds: float = 30) -> str:
     return str(pool.stack.zone(zone)['release']['held'])
 
 
+def wait_for_canary(pool: Staged, zone: str) -> None:
+    """Until the pool knows that the canary serves the newest serial."""
+    label = f'secondary:127.0.0.1:{pool.servers["canary"].port}'
+    wait_until(lambda: any(server['name'] == label and server['current'] and server['released'] and (
+        server['serial'] == pool.stack.zone(zone)['serial']) for server in pool.stack.request(
+            'GET', f'/v2/zones/{zone}/servers', 200)['servers']), 'the canary was seen to serve it')
+
+
 @pytest.mark.parametrize('verb', ['continue', 'abort'])
 def test_a_canary_that_dies_of_a_record_keeps_it_from_all_others(pool: Staged, verb: str) -> None:
     name, other = f'dies.{verb}.example.com.', f'other.{verb}.example.com.'
@@ -199,10 +207,7 @@ def test_a_query_that_is_not_answered_holds_a_release(tmp_path: pathlib.Path) ->
         pool.stack.command('zone', 'release', 'continue', 'asked.example.com.')
         in_stages(pool.watch(zone, 'asked.example.com.', '192.0.2.2'))
         pool.stack.set_recordset(zone, www, '192.0.2.3')
-        label = pool.stack.request('GET', f'/v2/zones/{zone}/servers', 200)['servers'][0]['name']
-        wait_until(lambda: any(server['name'] == label and server['current'] and server['released'] and (
-            server['serial'] == pool.stack.zone(zone)['serial']) for server in pool.stack.request(
-                'GET', f'/v2/zones/{zone}/servers', 200)['servers']), 'the canary was seen to serve it')
+        wait_for_canary(pool, zone)
         pool.servers['canary'].control.ask('set_fault', fault='servfail@asked.example.com.')
         assert 'SERVFAIL' in held(pool, zone), 'whether it is verified first or polled'
 
@@ -222,7 +227,7 @@ def test_a_release_goes_on_in_the_stages_that_the_configuration_has_now(tmp_path
             pool.stack.command('zone', 'release', 'continue', name)
         pool.stack.wait_for(zone)
         pool.stack.set_recordset(zone, www, '192.0.2.2')
-        wait_until(lambda: pool.serving(name, '192.0.2.2') == ['canary'], 'the canary has the change')
+        wait_for_canary(pool, zone)
         # It is of the second stage from now on, keeps what it has, and is given what that may have when it loses it.
         configure(f'release = canary secondary:127.0.0.1:{pool.servers["second"].port}; 50 %; all')
         wait_until(lambda: pool.serving(name, '192.0.2.2') == ['canary', 'second'], 'the new canary has it')
