@@ -45,9 +45,9 @@ test: $(SERVERS) $(PYTHON_PACKAGES)
 test-quick: $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile --hypothesis-profile quick -m 'not slow' tests/unit tests/test_house.py $(PYTEST_ARGS)
 
-# What takes too long for every change, and mostly waits: the two together are the whole suite.
+# What takes too long for every change: the two together are the whole suite.  Two cores are busy with four at once.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
-	$(BIN)/pytest -n 6 --dist loadfile -m slow $(PYTEST_ARGS)
+	$(BIN)/pytest -n 4 --dist loadfile -m slow $(PYTEST_ARGS)
 
 # The tests that Designate has for its API and its client; what is known not to pass is in tests/designate/not_passing.txt.
 test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)
