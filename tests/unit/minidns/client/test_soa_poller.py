@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
-import os
 import socket
 import struct
 import threading
@@ -756,7 +755,7 @@ def test_a_socket_is_closed_also_when_only_queries_that_have_ended_wait(polling:
     assert closed.wait(10)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason='only root can send ICMP messages')
+@pytest.mark.slow  # as others there, it takes root: it sends ICMP messages
 @pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
 def test_a_host_that_cannot_be_reached_is_not_waited_for(polling: Polling, host: str) -> None:
     # A host or a router that is down is told of in this way, by the one before it or by our own.
