@@ -167,7 +167,7 @@ class KeyEvents:
         """Write versions of zones whose signatures are due, and *changes* of their states; the ids of those for which
         more is due."""
         resign_at = _resign_at(tx, zones, now)
-        due = [zone for zone in zones if _is_due(resign_at[zone.domain.id], now)]
+        due = [zone for zone in zones if _is_due(resign_at[zone.domain.id], now) or zone.outlives_signatures]
         serials = {domain.id: domain.serial for domain in self._write(tx, [zone.domain for zone in due], True, now)}
         resign_at |= _resign_at(tx, due, now)
         states = []
@@ -233,7 +233,8 @@ class KeyEvents:
             key.state is KeyState.RETIRING for key in zone.keys)
         resign_at = _resign_at(tx, [zone], now)[domain.id]
         writes = domain.has_signer and zone.is_leaving if not is_signed else (
-            not domain.is_signed or has_new_states or state.serial is None or _is_due(resign_at, now))
+            not domain.is_signed or has_new_states or state.serial is None or _is_due(resign_at, now)
+            or zone.outlives_signatures)
         state = dataclasses.replace(state, state=stage, since=state.since if stage is state.state else now,
                                     why='; '.join(dict.fromkeys(waits)) or None,
                                     skipped={server: why for server, why in state.skipped.items()
@@ -267,10 +268,12 @@ class KeyEvents:
             _postpone(tx, domain.id, now, 'its pool is frozen')
             return False
         if domain.waits_for is not None:
+            last = 0
             served = permitted(domain, domain.version_before)
-            expiry = min((int.from_bytes(wire[8:12], 'big') for _, rtype, _, wire in versions.signed_at(
-                tx, domain.id, served.serial) if rtype == 'RRSIG'), default=0) if served is not None else 0
-            last = expiry - max(domain.expire, policy.refresh // 2)
+            if served is not None:
+                ends = [int.from_bytes(wire[8:12], 'big') for _, rtype, _, wire in versions.signed_at(
+                    tx, domain.id, served.serial) if rtype == 'RRSIG']
+                last = min(ends, default=0) - max(served.expire, policy.refresh // 2)
             if now.timestamp() < last:
                 end = datetime.fromtimestamp(last, now.tzinfo)
                 zone_signing.save_state(tx, dataclasses.replace(state, resign_at=end, next_event_at=now, why=(

@@ -273,7 +273,7 @@ class SignedZones:
         zone = zone._replace(keys=_not_removed(zone))
         parent = parent_ds.own_parent(tx, zone.domain, zone.policy)
         steps = key_states.plan(zone.keys, zone.policy, key_events.facts_of(tx, zone, parent), self._storage.now())
-        why = '; '.join(filter(None, [zone.state.why, _differs(zone), _outlives(zone)])) or None
+        why = '; '.join(filter(None, [zone.state.why, _differs(zone)])) or None
         return zone._replace(steps=steps, state=dataclasses.replace(zone.state, why=why))
 
     def _begin(self, tx: Tx, domain: Domain, policy_name: str, now: datetime, algorithm: int | None = None) -> None:
@@ -335,10 +335,6 @@ def _refuse_unfit(tx: Tx, domain: Domain, policy: SigningPolicy) -> None:
     if own is not None:
         raise Refused('has_signatures', f'The zone {domain.name} has the recordset {own.name} {own.type}, as signers '
                                         'make them; delete such recordsets first.', 409)
-    if not domain.refresh < domain.expire <= policy.refresh:
-        raise Refused('expire_unfit', f'Expire in the SOA of {domain.name}, {domain.expire} s, has to be more than its '
-                                      f'refresh, and at most {policy.refresh} s (refresh of the policy), as '
-                                      'signatures have to outlive it.', 409)
     if policy.denial == 'NSEC3' and len(canonical.name_wire(domain.name)) > 255 - 33:
         raise Refused('name_too_long', f'With a label of 32 characters before {domain.name}, the names of NSEC3 '
                                        'records (RFC 5155) would be too long; take a policy of NSEC.', 409)
@@ -371,13 +367,6 @@ def _differs(zone: SignedZone) -> str:
         ('keys', policy.keys, not zone.keys or has_csk is (policy.keys == 'csk'))) if not is_same]
     return (f'it is signed as when that was turned on, without {", ".join(parts)} of the policy: for these, disable '
             'signing, and enable it again') if parts else ''
-
-
-def _outlives(zone: SignedZone) -> str:
-    """What a server that is cut off may do, since ``refresh`` of a policy was made less."""
-    expire, refresh = zone.domain.expire, zone.policy.refresh
-    return (f'a server that is cut off may serve signatures that have ended: expire in its SOA, {expire} s, is more '
-            f'than refresh of its policy, {refresh} s') if expire > refresh else ''
 
 
 def _unfit(zone: SignedZone, ds: Mapping[Endpoint, Sequence[str] | None], dnskeys: Collection[bytes] | None) -> str:

@@ -101,6 +101,12 @@ class SignedZone(NamedTuple):
         return self.state.state in (SigningState.DS_LEAVING, SigningState.UNSIGNING)
 
     @property
+    def outlives_signatures(self) -> bool:
+        """Whether a server that is cut off may serve it for longer than its signatures are valid, as its policy has
+        changed since its SOA was signed."""
+        return self.domain.expire > self.policy.refresh
+
+    @property
     def keys_in_zone(self) -> list[SigningKey]:
         return [key for key in self.keys if key.state in keys.IN_ZONE]
 
@@ -220,6 +226,9 @@ class ZoneSigner:
             if not domain.is_signed and zone.state.prepared_to is None:
                 signed[domain.id] = SignedChange([], [], domain)
                 continue
+            expire = min(domain.expire, zone.policy.refresh)
+            domain = dataclasses.replace(domain, expire=expire, refresh=min(domain.refresh, expire // 2),
+                                         retry=min(domain.retry, expire // 2))
             new = zone._replace(domain=domain, keys=zone.keys if former.is_signed else key_states.at_first(zone.keys))
             zone_keys = key_set(new, signers)
             try:

@@ -19,17 +19,20 @@ import concurrent.futures
 import contextlib
 import itertools
 import logging
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import dns.exception
+import dns.rdatatype
 
 from designate_pool import metrics
 from designate_pool.deadline import Deadline, Turns
 from designate_pool.errors import BackendError, PoolError
-from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, new_id
+from designate_pool.model import Audit, AuditFinding, AuditKind, Counts, Endpoint, Server, ZoneRecord, new_id
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -230,11 +233,36 @@ def defects(storage: Storage, domain_id: str, now: int, deadline: Deadline) -> l
             records = list(itertools.islice(between(versions.whole_zone(pages)), MOST_RECORDS + 1))
         if len(records) > MOST_RECORDS or not any(rtype == 'DNSKEY' for _, rtype, _, _ in records):
             return None
-        return verifier.verify_zone(records, now, 0, between)
-    except TimeoutError:
+        return verifier.verify_zone(records, now, 0, between) or _defects_by_program(records, deadline)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        if not isinstance(error, TimeoutError):
+            LOG.warning('the zone with the id %s is not verified: %s', domain_id, error)
         return None
     except (dns.exception.DNSException, IndexError, ValueError):
         return ['It has malformed records.']
+
+
+def _defects_by_program(records: Sequence[ZoneRecord], deadline: Deadline) -> list[str]:
+    """What BIND's program, or that of ldns, says of a zone that is not valid, where one of them is installed.
+
+    :param records: the SOA first
+    """
+    programs = ['dnssec-verify', '-q', '-z', '-o', records[0][0], '/dev/stdin'], ['ldns-verify-zone']
+    program = next((program for program in programs if shutil.which(program[0])), None)
+    if program is None:
+        return []
+    numbers = {rtype: int(dns.rdatatype.from_text(rtype)) for _, rtype, _, _ in records}
+    # As RFC 3597 section 5 has data of any type, since programs know few of the newer ones.
+    text = ''.join(f'{name} {ttl} IN TYPE{numbers[rtype]} \\# {len(wire)} {wire.hex()}\n'
+                   for name, rtype, ttl, wire in Turns().between(records))
+    done = subprocess.run(program, input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          timeout=deadline.left())
+    if done.returncode <= 0:
+        if done.returncode:
+            LOG.warning('%s was ended by signal %d', program[0], -done.returncode)
+        return []
+    said = done.stdout.decode(errors='replace').strip().splitlines()
+    return [f'{program[0]} says: {line}' for line in said[:3]] or [f'{program[0]} ends with {done.returncode}.']
 
 
 def ask(server: Server, endpoint: Endpoint, names: Sequence[str]) -> dict[str, ServedSignatures]:
