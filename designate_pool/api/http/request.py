@@ -147,15 +147,13 @@ def pieces(req: falcon.Request, limit: int, size: int = JSON_LIMIT) -> Iterator[
 
     :raises Refused: when it has more than *limit* bytes: by the header, or once more was read
     """
-    too_large = Refused('body_too_large', f'The body must not be longer than {limit} bytes.', 413)
-    if (req.content_length or 0) > limit:
-        raise too_large
-    total = 0
-    while piece := req.bounded_stream.read(min(size, limit - total + 1)):
-        total += len(piece)
-        if total > limit:
-            raise too_large
-        yield piece
+    room = limit if (req.content_length or 0) <= limit else -1
+    while room >= 0 and (piece := req.bounded_stream.read(min(size, room + 1))):
+        room -= len(piece)
+        if room >= 0:
+            yield piece
+    if room < 0:
+        raise Refused('body_too_large', f'The body must not be longer than {limit} bytes.', 413)
 
 
 def _no_number(word: str) -> None:
