@@ -58,7 +58,7 @@ class _ThreadNative:
         return Threads.spawn(work, *args, name=self._name)
 
 
-class Threads:
+class Threads(Runtime):
     """Native threads."""
 
     name = 'threading'
@@ -180,7 +180,7 @@ class _GreenNative:
                     self._end.send()
 
 
-class Green:
+class Green(Runtime):
     """Green threads; the process must have been patched before anything else was imported."""
 
     name = 'eventlet'

@@ -27,7 +27,7 @@ from oslo_messaging.rpc.server import RPCServer
 from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
 from designate_pool.model import ChangeKind, Context, new_id
 from designate_pool.rpc import serializer
-from designate_pool.rpc.client import measured, methods, run_within
+from designate_pool.rpc.client import RpcServer, measured, methods, run_within
 
 LOG = logging.getLogger(__name__)
 #: Our defaults for reconnecting to RabbitMQ.  oslo.messaging's own pauses grow to half a minute and more, but a broker
@@ -176,8 +176,8 @@ class ValueSerializer(oslo_messaging.Serializer):
                           'kind': ChangeKind(context.get('kind', ChangeKind.API))})
 
 
-class Messaging:
-    """A :class:`designate_pool.rpc.client.RpcServer` over a broker.
+class Messaging(RpcServer):
+    """Calls and casts over a broker.
 
     :param conf: oslo.config's global object; oslo.messaging accepts no other
     :param host: part of the name of this process among the servers of a topic

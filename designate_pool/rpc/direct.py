@@ -14,13 +14,13 @@ from typing import Any
 from designate_pool.concurrency import Workers
 from designate_pool.errors import InvalidField, PoolError, ServiceUnavailable
 from designate_pool.model import Context, new_id
-from designate_pool.rpc.client import measured, methods
+from designate_pool.rpc.client import RpcServer, measured, methods
 
 LOG = logging.getLogger(__name__)
 
 
-class Direct:
-    """A :class:`designate_pool.rpc.client.RpcServer` of one process."""
+class Direct(RpcServer):
+    """Calls and casts within one process."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers

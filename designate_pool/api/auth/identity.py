@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
+from typing import Protocol
 
 import falcon
 
@@ -38,6 +39,19 @@ class Identity:
     user: str
     key: str
     needs_project: bool = True
+
+
+class Authenticator(Protocol):
+    """A way of authentication."""
+
+    def identify(self, req: falcon.Request) -> Identity | None:
+        """The requester; None when the request has no credentials.
+
+        :raises Unauthorized: when the credentials are wrong
+        """
+
+    def challenge(self, req: falcon.Request) -> str:
+        """The header WWW-Authenticate of a refusal (RFC 9110 section 11.6.1)."""
 
 
 def pool_requester(req: falcon.Request) -> Context:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import falcon
 
-from designate_pool.api.auth.identity import BASIC_CHALLENGE, Identity, basic_password, is_status_page
+from designate_pool.api.auth.identity import BASIC_CHALLENGE, Authenticator, Identity, basic_password, is_status_page
 from designate_pool.errors import BadConfiguration, PoolError, Refused, ServiceUnavailable, Unauthorized
 
 LOG = logging.getLogger(__name__)
@@ -28,8 +28,8 @@ CheckProject = Callable[[falcon.Request, str], None]
 _PATIENCE = 10.0
 
 
-class KeystoneAuth:
-    """An :class:`designate_pool.api.auth.middleware.Authenticator` by the headers that :func:`wrap`'s filter sets."""
+class KeystoneAuth(Authenticator):
+    """Authentication by the headers that :func:`wrap`'s filter sets."""
 
     def __init__(self) -> None:
         self._challenge = 'Keystone'

@@ -1,6 +1,6 @@
 """Authentication and authorisation: one middleware before every operation.
 
-The steps: who is the requester (:class:`Authenticator`), are there too many requests
+The steps: who is the requester (:class:`.identity.Authenticator`), are there too many requests
 (:mod:`designate_pool.api.http.limits`), does the policy allow it (:mod:`designate_pool.api.auth.policy`), and what
 may the requester see: the :class:`~designate_pool.model.Context` that goes to Central with every call.
 
@@ -12,12 +12,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import falcon
 
 from designate_pool.api.auth import policy
-from designate_pool.api.auth.identity import APPROVE_CHANGE, CHANGE_ALL_PROJECTS, Identity, check_rule
+from designate_pool.api.auth.identity import APPROVE_CHANGE, CHANGE_ALL_PROJECTS, Authenticator, Identity, check_rule
 from designate_pool.api.http import request
 from designate_pool.api.http.limits import PLACE, Place, RateLimits, network_of
 from designate_pool.api.schema import request_fields
@@ -42,20 +42,7 @@ _UNPRINTABLE = re.compile('[^ -~]')
 _READING = ('GET', 'HEAD', 'OPTIONS')
 
 
-class Authenticator(Protocol):
-    """A way of authentication."""
-
-    def identify(self, req: falcon.Request) -> Identity | None:
-        """The requester; None when the request has no credentials.
-
-        :raises Unauthorized: when the credentials are wrong
-        """
-
-    def challenge(self, req: falcon.Request) -> str:
-        """The header WWW-Authenticate of a refusal (RFC 9110 section 11.6.1)."""
-
-
-class NoAuth:
+class NoAuth(Authenticator):
     """Everybody may do everything, for the project they name, or for all projects."""
 
     def challenge(self, req: falcon.Request) -> str:

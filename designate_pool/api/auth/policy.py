@@ -48,7 +48,7 @@ class Rules(Protocol):
         """Whether *identity* may do what *rule* is about; False for an unknown rule."""
 
 
-class AllowAll:
+class AllowAll(Rules):
     """Everybody may do everything: without a policy."""
 
     def allow(self, rule: str, identity: Identity) -> bool:
@@ -104,7 +104,7 @@ def make_enforcer(conf: Any) -> oslo.Enforcer:
     return enforcer
 
 
-class OsloPolicy:
+class OsloPolicy(Rules):
     """Our defaults with the operator's policy file over them.
 
     :param conf: as for :func:`make_enforcer`

@@ -22,7 +22,7 @@ from datetime import datetime, timezone
 
 import falcon
 
-from designate_pool.api.auth.identity import BASIC_CHALLENGE, Identity, basic_password, is_status_page
+from designate_pool.api.auth.identity import BASIC_CHALLENGE, Authenticator, Identity, basic_password, is_status_page
 from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
 from designate_pool.errors import BadConfiguration, Unauthorized
 from designate_pool.model import utcnow
@@ -143,8 +143,8 @@ def read(path: str) -> list[Token]:
     return parse(text, path)
 
 
-class TokenAuth:
-    """An :class:`designate_pool.api.auth.middleware.Authenticator` by a file of tokens.
+class TokenAuth(Authenticator):
+    """Authentication by a file of tokens.
 
     :raises BadConfiguration: when it cannot be read or has wrong lines
     """

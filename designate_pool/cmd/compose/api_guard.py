@@ -8,8 +8,9 @@ from typing import Any
 from oslo_config import cfg
 
 from designate_pool.api.auth import keystone, policy
+from designate_pool.api.auth.identity import Authenticator
 from designate_pool.api.auth.keystone import KeystoneProjects
-from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
+from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
 from designate_pool.api.auth.token_file import TokenAuth
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.limits import RateLimits

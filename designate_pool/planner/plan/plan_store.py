@@ -39,7 +39,7 @@ class PlanStore(Protocol):
         """Record how a plan ended; PlanNotFound when there is none."""
 
 
-class FolderStore:
+class FolderStore(PlanStore):
     """Plans as JSON files in a folder, readable by their owner alone.
 
     Files are replaced atomically.  :meth:`put` removes plans that expired 30 days ago or earlier.

@@ -143,7 +143,7 @@ class Registry(Protocol):
         """Record the keys of RRsets that became ours, and of those that were deleted."""
 
 
-class MarkRegistry:
+class MarkRegistry(Registry):
     """A registry with a mark in the zone for each RRset; a subclass defines the format of marks.
 
     :param text: the data of our marks, as in a zone file

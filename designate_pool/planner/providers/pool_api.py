@@ -16,6 +16,7 @@ import requests
 
 from designate_pool.errors import ApiRefused, ApiUnreachable, InvalidField, PlanNotFound
 from designate_pool.model import PlanState, StoredPlan
+from designate_pool.planner.plan.plan_store import PlanStore
 
 Json = dict[str, Any]
 #: Items that one answer may have.
@@ -176,8 +177,8 @@ def zone_named(name: str, zones: Iterable[Json]) -> Json | None:
     return going
 
 
-class ApiStore:
-    """A :class:`designate_pool.planner.plan.plan_store.PlanStore` in Central; PlanNotFound for an unknown id."""
+class ApiStore(PlanStore):
+    """Plans in Central, through the API; PlanNotFound for an unknown id."""
 
     def __init__(self, api: PoolApi) -> None:
         self._api = api

@@ -19,9 +19,9 @@ from oslo_policy import generator
 
 from designate_pool.api.app import create_app
 from designate_pool.api.auth import policy
-from designate_pool.api.auth.identity import Identity
+from designate_pool.api.auth.identity import Authenticator, Identity
 from designate_pool.api.auth.keystone import KeystoneAuth
-from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
+from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
 from designate_pool.api.auth.reloaded_file import ReloadedFile
 from designate_pool.api.auth.token_file import TokenAuth, digest, parse
 from designate_pool.api.http.limits import RateLimits
