@@ -1,7 +1,7 @@
 """Central, which owns domains and records: a library that the API calls in its process.
 
 Each method validates its arguments, does its work in one transaction, and then casts the domain to its pool manager.
-Other services call it over RPC, as :class:`designate_pool.rpc.central.CentralClient`.
+Other services call it over RPC, as :class:`designate_pool.rpc.central.CentralClient`, which describes those methods.
 """
 
 from __future__ import annotations
@@ -139,14 +139,13 @@ class Central:
         return self._storage.read(queries.domain, context, fields.domain_id(domain_id))
 
     def find_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
+        """Domains that the context sees, with those shared with its project and those being deleted."""
         return self._storage.read(domain_store.find, page, context.scope)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         """Change ``email``, ``ttl``, ``description``, ``attributes`` or ``masters``."""
-        domain, changed = self._run(domain_changes.update_domain, context, domain_id,
-                                    requests.domain_values(values, self._settings.master_networks,
-                                                           self._settings.master_ports), self._now(),
-                                    self._journal)
+        edit = requests.domain_values(values, self._settings.master_networks, self._settings.master_ports)
+        domain, changed = self._run(domain_changes.update_domain, context, domain_id, edit, self._now(), self._journal)
         self._events.zone(events.UPDATE, context.actor, domain, changed)
         return self._cast(context, self._announce_refresh(domain), changed)
 
@@ -207,12 +206,14 @@ class Central:
         return dataclasses.replace(recordset, domain=domain)
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
+        """Give a domain, with its exports, to another project, and withdraw its transfer request."""
         domain = self._run(domain_changes.give_domain, context, domain_id,
                            parse_project_id(project_id), self._now(), self._allowance)
         self._events.zone(events.UPDATE, context.actor, domain, False)
         return domain
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
+        """Have a domain deleted, a shared one only with *delete_shares*; repeating it is no error."""
         domain, leftover = self._deletions.call(Deletion(
             context, domain_id, new_id(), fields.boolean('delete_shares', delete_shares)), bool(context.approved_by))
         self.backlog.delete_leftover(leftover)
@@ -221,9 +222,11 @@ class Central:
         return self._cast(context, domain)
 
     def find_deleted_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
+        """Deleted domains of the context's project that can be restored."""
         return self._storage.read(domain_store.find_deleted, page, context.scope)
 
     def get_deleted_domain(self, context: Context, domain_id: str) -> Domain:
+        """A deleted domain; Refused when there is none that can be restored."""
         return self._storage.read(queries.deleted_domain, context, fields.domain_id(domain_id))
 
     def find_versions(self, context: Context, domain_id: str, limit: int, before: int | None = None) -> list[Version]:
@@ -234,8 +237,7 @@ class Central:
         return self._storage.read(queries.versions, context, fields.domain_id(domain_id), limit, before)
 
     def version_at(self, field: str, at: str) -> tuple[int | datetime, datetime]:
-        """A version of a zone as users name it (see :func:`~designate_pool.central.validation.fields.version_at`), and
-        from when on versions are kept, as functions of :mod:`designate_pool.storage.queries` take both."""
+        """What :func:`.fields.version_at` makes of *at*, and since when versions are kept: for :mod:`.queries`."""
         now = self._now()
         return fields.version_at(field, at, now), now - timedelta(days=self._settings.history_days)
 
@@ -281,9 +283,8 @@ class Central:
     def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
         """Move a domain to another pool; its servers delete it some time after that pool serves it."""
         target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
-        moved, leftover = self._run(zone_moves.move, context, domain_id, target,
-                                    self._scheduler, self._allowance, random.random(), self._now(), new_id(),
-                                    self._journal)
+        moved, leftover = self._run(zone_moves.move, context, domain_id, target, self._scheduler, self._allowance,
+                                    random.random(), self._now(), new_id(), self._journal)
         self.backlog.delete_leftover(leftover)
         self._events.zone(events.UPDATE, context.actor, moved)
         return self._cast(context, self._announce_refresh(moved), not moved.awaits_transfer)
@@ -311,17 +312,15 @@ class Central:
         domain = self.check_export(context, domain_id)
         sets, limits = self._storage.read(lambda tx: (recordset_store.of_domain(tx, domain.id),
                                                       self._allowance.server_limits(tx, domain.pool_id)))
-        contents: dict[str, dict[str, tuple[int, list[str]]]] = {}
-        for recordset in sets:
-            contents.setdefault(recordset.name, {})[recordset.type] = (
-                recordset_edits.served_ttl(domain, recordset.ttl), [record.data for record in recordset.records])
+        contents = recordset_edits.served_contents(domain, sets)
         verify = self.dnssec.verification(domain)
         return self._runtime.compute(lambda: [*rules.of_zone(domain.name, contents, limits), *verify()])
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
+        """Server statuses of a domain, for its owner: one for each action on each server."""
         return self._storage.read(queries.server_statuses, context, domain_id)
 
-    # Transfers of domains to other projects
+    # Transfers of domains to other projects, and shares with them
 
     def create_transfer_request(self, context: Context, domain_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
@@ -331,9 +330,11 @@ class Central:
             zone_transfers.parse(values), self._now()))
 
     def find_transfer_requests(self, context: Context, page: PageRequest = PageRequest()) -> list[ZoneTransferRequest]:
+        """Transfer requests that the context's project has made, or that name it as their target."""
         return self._storage.read(transfer_store.find_requests, page, context.scope)
 
     def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
+        """A transfer request, for its owner and whoever may accept it; NotFound for others."""
         return self._storage.read(zone_transfers.get, context, transfer_request_id)
 
     def update_transfer_request(self, context: Context, transfer_request_id: str,
@@ -343,15 +344,15 @@ class Central:
             zone_transfers.update, context, transfer_request_id, zone_transfers.parse_changes(values), self._now()))
 
     def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
+        """Withdraw a transfer request of the context's project."""
         self._events.value(events.DELETE, context, self._run(zone_transfers.delete, context, transfer_request_id))
 
     def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
         """Accept a transfer request: its domain moves to the context's project."""
         if not context.project_id:
             raise BadInput(why='a transfer is accepted for a project, and the request names none')
-        accepted, domain = self._run(
-            zone_transfers.accept, context, new_id(), transfer_request_id,
-            fields.text('key', key), self._now(), self._allowance)
+        accepted, domain = self._run(zone_transfers.accept, context, new_id(), transfer_request_id,
+                                     fields.text('key', key), self._now(), self._allowance)
         self._events.value(events.CREATE, context, accepted)
         self._events.zone(events.UPDATE, context.actor, domain, False)
         return accepted
@@ -362,14 +363,13 @@ class Central:
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
         return self._storage.read(zone_transfers.get_accept, context, transfer_accept_id)
 
-    # Shares of domains
-
     def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
         """Let another project see a domain, and have recordsets of its own in it."""
         return self._events.value(events.SHARE, context, self._run(
             zone_shares.create, context, domain_id, new_id(), zone_shares.parse(values), self._now()))
 
     def find_shares(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[ZoneShare]:
+        """The shares of a domain; a project that it is shared with sees its own one only."""
         return self._storage.read(zone_shares.find, context, domain_id, page)
 
     def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
@@ -377,12 +377,12 @@ class Central:
 
     def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
         """Share a domain with a project no longer."""
-        self._events.value(events.UNSHARE, context, self._run(
-            zone_shares.delete, context, domain_id, share_id))
+        self._events.value(events.UNSHARE, context, self._run(zone_shares.delete, context, domain_id, share_id))
 
     # Recordsets
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
+        """Create a recordset, in one transaction with concurrent requests unless it has many records."""
         is_large = self._is_large(requests.sizes([recordset]), context, domain_id)
         new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
         return self._change_recordset(RecordSetRequest(context, domain_id, new_id(), new), events.CREATE, is_large)
@@ -391,9 +391,11 @@ class Central:
         return self._storage.read(queries.recordset, context, domain_id, recordset_id)
 
     def find_recordsets(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[RecordSet]:
+        """Recordsets of a domain that match; the data of the SOA, which is not stored, never does."""
         return self._storage.read(queries.recordsets, context, domain_id, page)
 
     def find_all_recordsets(self, context: Context, page: PageRequest = PageRequest()) -> list[RecordSet]:
+        """Matching recordsets of all domains that the context sees; of shared domains, its own."""
         return self._storage.read(queries.all_recordsets, context, page)
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
@@ -437,8 +439,7 @@ class Central:
         """What leads a domain's contents back to a serial or a time, all or those of this name and type.
 
         :param to: as for :meth:`version_at`
-        :param is_checked: whether to refuse here what must not be done, which otherwise :meth:`revert_domain` refuses
-        :raises PoolError: when that must not be done
+        :param is_checked: whether to raise the PoolError here that :meth:`revert_domain` would raise
         """
         revert = self._storage.read(reverts.read, context, fields.domain_id(domain_id), *self.version_at('to', to),
                                     name, rtype)
@@ -474,11 +475,12 @@ class Central:
         return shown
 
     def unset_floating_ip(self, context: Context, region: str, floating_ip_id: str) -> None:
+        """Delete the PTR record of a floating IP of the context's project; NotFound without one."""
         self._release(context, self._storage.read(managed_records.own_ptr, context, fields.text('region', region),
                                                   fields.text('floating_ip_id', floating_ip_id)))
 
-    def find_managed_records(self, context: Context,
-                             criterion: Mapping[str, Any] | None = None) -> list[ManagedRecord]:
+    def find_managed_records(self, context: Context, criterion: Mapping[str, Any] | None = None) -> list[ManagedRecord]:
+        """Managed records that match; *criterion* has a text, or several, for each column."""
         return self._storage.read(managed_records.find, context, criterion or {})
 
     def delete_managed_records(self, context: Context, ids: Sequence[str]) -> None:
@@ -514,9 +516,11 @@ class Central:
     # Plans
 
     def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
+        """Store a plan; repeating it is no error; Conflict if another plan has its id."""
         return self._run(plans.put, context, plans.parse(plan, self._scheduler.default_name), self._now())
 
     def find_plans(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredPlan]:
+        """Plans that match, without their documents, the newest first."""
         return self._storage.read(plan_store.find, page, context.scope)
 
     def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
@@ -530,6 +534,7 @@ class Central:
         return plan
 
     def drop_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        """Drop a plan; repeating it is no error; WrongPlanState once it was applied."""
         return self._run(plans.drop, context, plan_id, self._now())
 
     def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
@@ -544,8 +549,7 @@ class Central:
             pools.create, requests.pool(pool, new), self._now()))
 
     def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                   limit: int | None = None, sort_key: str | None = None,
-                   sort_dir: str | None = None) -> list[Pool]:
+                   limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[Pool]:
         return self._storage.read(pool_store.find, PageRequest(criterion or {}, marker, limit, sort_key, sort_dir))
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
@@ -582,6 +586,7 @@ class Central:
         return self._storage.read(servers.of_pool, fields.text('pool_name', pool_name))
 
     def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
+        """The state of the work on each server of a pool, without its failures."""
         return self._storage.read(servers.reports, self._counts, fields.text('pool_name', pool_name), self._now())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
@@ -609,6 +614,7 @@ class Central:
         return self._storage.read(self._allowance.read, project_id).shown()
 
     def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
+        """Set the quotas in *values*, -1 for no limit; returns all quotas of the project."""
         check_project(context, parse_project_id(project_id))
         self._run(quota_store.save, project_id, parse_limits(values), self._now())
         self._allowance.forget(project_id)
@@ -621,9 +627,11 @@ class Central:
         self._allowance.forget(project_id)
 
     def find_service_statuses(self, context: Context, page: PageRequest = PageRequest()) -> list[ServiceStatus]:
+        """Programs that match; those without a recent heartbeat are DOWN."""
         return self._storage.read(heartbeats.find, page, self._now() - timedelta(seconds=heartbeats.SILENCE))
 
     def delete_service_status(self, context: Context, service_id: str) -> None:
+        """Forget a program; Refused while it runs."""
         self._storage.run(heartbeats.remove, service_id, self._now() - timedelta(seconds=heartbeats.SILENCE))
 
     # Reports of the pool managers

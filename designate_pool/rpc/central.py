@@ -23,6 +23,7 @@ class CentralClient:
         self._call = functools.partial(caller.call, TOPIC)
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
+        """A domain that the context sees; DomainNotFound when there is none, or it is deleted."""
         return self._call(context, 'get_domain', domain_id=domain_id)
 
     def refresh_domain(self, context: Context, domain_id: str) -> Domain:
@@ -88,10 +89,12 @@ class CentralClient:
     def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,
                    sort_dir: str | None = None) -> list[Pool]:
+        """A page of pools, by ``name`` or ``description`` (``*`` is any text), ``id`` or ``project_id``."""
         return self._call(context, 'find_pools', criterion=dict(criterion or {}), marker=marker, limit=limit,
                           sort_key=sort_key, sort_dir=sort_dir)
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
+        """A pool by its id; PoolNotFound when there is none."""
         return self._call(context, 'get_pool', pool_id=pool_id)
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
@@ -99,6 +102,7 @@ class CentralClient:
         return self._call(context, 'update_pool', patience=LONG, pool=dict(pool))
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
+        """Delete a pool; Refused while it has zones or running programs, Conflict for the last one."""
         self._call(context, 'delete_pool', pool_id=pool_id)
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:

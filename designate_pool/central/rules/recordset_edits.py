@@ -200,6 +200,16 @@ def served_ttl(domain: Domain, ttl: int | None) -> int:
     return domain.ttl if ttl is None else ttl
 
 
+def served_contents(domain: Domain, recordsets: Iterable[RecordSet]) -> dict[str, dict[str, tuple[int, list[str]]]]:
+    """TTL and data of a domain's recordsets, by name and type, as :func:`designate_pool.protocol.rules.of_zone` takes
+    them."""
+    contents: dict[str, dict[str, tuple[int, list[str]]]] = {}
+    for recordset in recordsets:
+        contents.setdefault(recordset.name, {})[recordset.type] = (
+            served_ttl(domain, recordset.ttl), [record.data for record in recordset.records])
+    return contents
+
+
 def violations(zone: str, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet],
                limits: Sequence[ServerLimit] = ()) -> Iterator[tuple[WantedRecordSet, Violation]]:
     """What the rules have against recordsets once they are as *wanted*, with the one of *wanted* that is to blame.
