@@ -54,6 +54,7 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
+        """Whether no time is left."""
         return time.monotonic() >= self._end
 
     def __str__(self) -> str:

@@ -73,6 +73,7 @@ class OutageLog:
         return bool(self._outages)
 
     def failed(self, *arguments: object, key: Hashable = None, exc_info: bool = False) -> None:
+        """Count a failure of the outage of *key*, which begins with the first; *exc_info* adds the stack trace."""
         with self._lock:
             since, count, was_told = self._outages.get(key, (self._clock(), 0, False))
             is_told = was_told or not any(map(is_logged, arguments))

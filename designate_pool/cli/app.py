@@ -83,6 +83,7 @@ class Shell(app.App):
 
     @functools.cached_property
     def client(self) -> Client:
+        """The client of the API, made when a command first asks for it: some do without."""
         from designate_pool.cli.client import Client
 
         return Client(self.settings.url, settings=self.settings, tell=self.stderr.write)

@@ -167,10 +167,12 @@ class Argument:
         self._options = options
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
+        """Have *parser* accept the argument."""
         parser.add_argument(*self.names, **self._options)
 
     @property
     def members(self) -> Sequence[Argument]:
+        """The argument alone, for whoever reads :attr:`OneOf.members`."""
         return [self]
 
 
@@ -182,6 +184,7 @@ class OneOf:
         self._required = required
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Have *parser* accept the arguments, and refuse two of them together."""
         group = parser.add_mutually_exclusive_group(required=self._required)
         for argument in self.members:
             argument.add_to(group)
@@ -247,6 +250,7 @@ class ApiCommand(command.Command):
 
     @property
     def client(self) -> Client:
+        """The client that the program has made for its commands."""
         client: Client = self.app.client  # type: ignore[attr-defined]
         return client
 
@@ -363,9 +367,11 @@ class ResourceCommand(ApiCommand):
         return parser
 
     def find(self, parsed_args: argparse.Namespace) -> Json:
+        """The resource that the command line names; CliError when there is none, or more than one."""
         return self.client.find(self.resource, parsed_args.thing)
 
     def path(self, parsed_args: argparse.Namespace) -> str:
+        """The path in the API of the resource that the command line names."""
         return f'{self.resource.path}/{self.find(parsed_args)["id"]}'
 
 
@@ -428,6 +434,7 @@ def columns(found: Json, names: Sequence[str]) -> Shown:
 
 
 def all_columns(found: Json) -> Shown:
+    """All columns of one object, but its links."""
     return columns(found, [name for name in found if name != 'links'])
 
 
@@ -480,6 +487,7 @@ class RecordSetCommand(ApiCommand):
         return zone, self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
 
     def path(self, parsed_args: argparse.Namespace) -> str:
+        """The recordset's path in the API, below its zone's."""
         zone, recordset = self.find(parsed_args)
         return f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}'
 

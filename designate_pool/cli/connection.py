@@ -163,10 +163,12 @@ class ApiConnection:
 
     @property
     def url(self) -> str:
+        """The URL of the API: the given one, else the default."""
         return self.given or DEFAULT_URL
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options by which :func:`resolve` finds the API and who asks."""
     # None is not the default URL: a configuration may name the pool instead.
     parser.add_argument('--url', help=f'where the API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}')
     parser.add_argument('--token', help='the token; DESIGNATE_POOL_TOKEN if not given, which other users of the host '

@@ -27,6 +27,7 @@ def wanted(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def paint(text: str, colour: str) -> str:
+    """*text* in a colour; callers ask :func:`wanted` whether the stream takes colours."""
     return f'\033[{colour}m{text}\033[0m'
 
 
@@ -67,6 +68,7 @@ class LiveLines:
         self._height = 0
 
     def draw(self, lines: Sequence[str]) -> None:
+        """Draw *lines* in place of the last ones, cut to the width; the number of surplus lines stands for them."""
         size = shutil.get_terminal_size()
         room = max(1, size.lines - 1)
         if len(lines) > room:

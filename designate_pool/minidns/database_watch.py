@@ -60,9 +60,11 @@ class DatabaseWatch:
         self._task: LoopTask | None = None
 
     def start(self, runtime: Runtime) -> None:
+        """Start the loop."""
         self._task = runtime.spawn(self._run, name='minidns-watch')
 
     def stop(self) -> None:
+        """End the loop; wait at most ten seconds for a look in progress."""
         self._stop_event.set()
         self.wake()
         if self._task is not None:

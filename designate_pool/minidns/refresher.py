@@ -173,6 +173,7 @@ class SecondaryRefresher:
         self._tasks: list[LoopTask] = []
 
     def start(self, runtime: Runtime) -> None:
+        """Start as many loops as zones may be transferred at a time."""
         self._tasks = [runtime.spawn(self._loop, name=f'minidns-secondaries-{number}')
                        for number in range(1, self._settings.transfers_in + 1)]
 

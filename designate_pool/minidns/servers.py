@@ -76,6 +76,7 @@ class HostAddresses:
         self._task = runtime.spawn(self._run, renew, name='minidns-addresses')
 
     def stop(self) -> None:
+        """Stop looking names up."""
         self._stop_event.set()
         if self._task is not None:
             self._task.join(10)

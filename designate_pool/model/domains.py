@@ -277,6 +277,7 @@ class Domain:
 
     @property
     def is_secondary(self) -> bool:
+        """Whether its contents come from masters."""
         return bool(self.masters)
 
     @property

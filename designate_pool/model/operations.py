@@ -168,6 +168,7 @@ class CallResult:
 
     @property
     def ok(self) -> bool:
+        """Whether the call succeeded."""
         return self.error is None
 
 
@@ -381,4 +382,5 @@ class AuditFinding:
 
     @staticmethod
     def request_id_of(finding_id: str) -> str:
+        """As :attr:`request_id`, from the id of a finding."""
         return f'audit-{finding_id[:12]}'

@@ -142,6 +142,7 @@ class Server:
 
     @property
     def endpoint(self) -> Endpoint:
+        """The address that answers DNS."""
         return Endpoint(self.host, self.port)
 
     @property

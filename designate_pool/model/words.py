@@ -173,6 +173,7 @@ class Reason(Word):
 
 
 def new_id() -> str:
+    """A random id: 32 hexadecimal digits."""
     return uuid.uuid4().hex
 
 
@@ -196,4 +197,5 @@ def some(texts: Sequence[str], most: int) -> str:
 
 
 def utcnow() -> datetime:
+    """This host's time, aware and in UTC; rows are dated with the database's time."""
     return datetime.now(timezone.utc)

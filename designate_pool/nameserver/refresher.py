@@ -98,6 +98,7 @@ class Refresher:
         self._order = itertools.count()
 
     def start(self) -> None:
+        """Start the threads, with no zone due."""
         due: list[tuple[float, int, HeldZone]] = []
         self._due = due
         self._threads = [threading.Thread(target=self._run, args=(due,), name=f'refresh-{number}', daemon=True)

@@ -306,6 +306,7 @@ class DnsSockets:
         return tcp.endpoint
 
     def stop(self) -> None:
+        """Close the sockets; delayed answers are not sent."""
         self._stopping.set()
         for listener in self._listeners:
             listener.stop()
@@ -362,6 +363,7 @@ class ControlServer:
         return self._listener.endpoint
 
     def stop(self) -> None:
+        """Close the socket, if it is open."""
         if self._listener is not None:
             self._listener.stop()
             self._listener = None

@@ -64,6 +64,7 @@ class RRset(NamedTuple):
 
     @property
     def packed(self) -> str:
+        """TTL and data, with tabs between."""
         return '\t'.join((str(self.ttl), *self.rdatas))
 
     def __str__(self) -> str:

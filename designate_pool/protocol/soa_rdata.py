@@ -122,6 +122,7 @@ def serial_in(text: str) -> int:
 
 
 def serial_of(soa: RRset) -> int:
+    """The serial of an SOA RRset."""
     return serial_in(soa.rdatas[0])
 
 

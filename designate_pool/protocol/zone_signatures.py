@@ -62,6 +62,7 @@ class ServedSignatures:
 
     @property
     def is_signed(self) -> bool:
+        """Whether any key or signature was seen."""
         return bool(self.keys) or self.expires_at is not None
 
 

@@ -413,6 +413,7 @@ def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def no_record(rtype: str, zone: str) -> str:
+    """The reason to refuse a zone without its SOA or NS records."""
     return f'it has no {rtype} record{"s" if rtype == "NS" else ""} of {zone}'
 
 

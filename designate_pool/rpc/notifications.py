@@ -165,6 +165,7 @@ class NotificationListener:
             pool=pool)
 
     def start(self) -> None:
+        """Begin to receive, in threads of the library."""
         self._listener.start(override_pool_size=self._threads)
 
     def stop(self) -> None:

@@ -25,12 +25,15 @@ class PoolManagerClient:
         self._caller = caller
 
     def create_domain(self, context: Context, domain: Domain) -> None:
+        """Have the domain's pool create it on its servers."""
         self._caller.cast(topic(domain.pool_name), context, 'create_domain', domain=domain)
 
     def update_domain(self, context: Context, domain: Domain) -> None:
+        """Have the domain's pool bring its servers to the domain's serial."""
         self._caller.cast(topic(domain.pool_name), context, 'update_domain', domain=domain)
 
     def delete_domain(self, context: Context, domain: Domain) -> None:
+        """Have the domain's pool delete it on its servers."""
         self._caller.cast(topic(domain.pool_name), context, 'delete_domain', domain=domain)
 
     def change_domains(self, context: Context, pool_name: str, domains: Sequence[Domain],

@@ -27,17 +27,15 @@ class Validity(NamedTuple):
 
 
 class KeySigner(Protocol):
-    """Signs with one private key.
-
-    :ivar algorithm: its number
-    :ivar tag: of the key
-    """
+    """Signs with one private key."""
 
     @property
-    def algorithm(self) -> int: ...
+    def algorithm(self) -> int:
+        """The number of its algorithm (RFC 4034 appendix A.1)."""
 
     @property
-    def tag(self) -> int: ...
+    def tag(self) -> int:
+        """The tag of the key (RFC 4034 appendix B)."""
 
     def sign(self, data: bytes) -> bytes:
         """The signature of *data* as an RRSIG has it."""

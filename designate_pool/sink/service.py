@@ -64,10 +64,12 @@ class SinkService:
                                  'notifications are acted on again', logging.WARNING)
 
     def start(self) -> None:
+        """Begin to receive notifications."""
         for listener in self._listeners:
             listener.start()
 
     def stop(self) -> None:
+        """Receive no more; what is not finished is delivered again."""
         self._stopped.set()
         for listener in self._listeners:
             listener.stop()

@@ -73,10 +73,12 @@ def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
 
 
 def own_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
+    """A domain of the context's; errors are those of :func:`owned`."""
     return owned(tx, context, domain_id, domain_store.get(tx, domain_id))
 
 
 def deleted_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
+    """A deleted domain of the context's; Refused unless it can be restored."""
     return restorable(context, domain_id, domain_store.get(tx, domain_id))
 
 
@@ -129,6 +131,7 @@ def _in_own_time(tx: Tx, context: Context, domain_id: str) -> Iterator[None]:
 
 
 def recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+    """A recordset of a domain that the context sees; RecordSetNotFound when there is none."""
     owner = domain(tx, context, domain_id)
     match = recordset_store.get(tx, domain_id, recordset_id)
     if match is None:
@@ -137,6 +140,7 @@ def recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str) -> Re
 
 
 def recordsets(tx: Tx, context: Context, domain_id: str, page: PageRequest) -> list[RecordSet]:
+    """Matching recordsets of a domain that the context sees."""
     owner = domain(tx, context, domain_id)
     return _whole(tx, owner, recordset_store.find(tx, domain_id, page, owner.status))
 
@@ -155,11 +159,13 @@ def all_recordsets(tx: Tx, context: Context, page: PageRequest) -> list[RecordSe
 
 
 def server_statuses(tx: Tx, context: Context, domain_id: str) -> list[ServerStatus]:
+    """The server statuses of a domain of the context's: one for each action on each server."""
     own_domain(tx, context, domain_id)
     return list(statuses.for_domains(tx, [domain_id]).get(domain_id, ()))
 
 
 def pool(tx: Tx, pool_id: str) -> Pool:
+    """A pool by its id; PoolNotFound when there is none."""
     match = pool_store.get(tx, pool_id)
     if match is None:
         raise PoolNotFound(pool=pool_id)

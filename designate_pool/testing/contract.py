@@ -84,13 +84,16 @@ class RemoteRig(Rig):
         """A listening socket, and the options with it as the control channel."""
 
     @abc.abstractmethod
-    def restart(self) -> None: ...
+    def restart(self) -> None:
+        """Stop the server, and start it again."""
 
     @abc.abstractmethod
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """Stop the server."""
 
     @abc.abstractmethod
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Start the server that was stopped."""
 
 
 class TcpRig(RemoteRig):

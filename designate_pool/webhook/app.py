@@ -399,6 +399,7 @@ class EditedZones:
         self.after: dict[str, Zone] = {}
 
     def get(self, name: str, /) -> Zone | None:
+        """The copy of a zone, to be changed; None for a zone that is not served here."""
         if name in self._names and name not in self.after:
             self.before[name] = _read_zone(self._pool, name)
             self.after[name] = self.before[name].copy()

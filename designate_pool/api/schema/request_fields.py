@@ -187,6 +187,7 @@ class RequestField:
 
     @property
     def schema(self) -> dict[str, Any]:
+        """The JSON schema of its values, with the example."""
         schema = nullable(self.kind.schema) if self.nullable else dict(self.kind.schema)
         if self.example is not None:
             schema['examples'] = [list(self.example) if isinstance(self.example, tuple) else self.example]
@@ -339,6 +340,7 @@ def number_from(least: int, most: int) -> JsonType:
 
 
 def seconds_up_to(most: int) -> JsonType:
+    """A number of seconds from 0 to *most*, passed on as a float."""
     return JsonType({'type': 'number', 'minimum': 0, 'maximum': most,
                      MESSAGE: f'must be a number of seconds from 0 to {most}'}, lambda name, value: float(value))
 

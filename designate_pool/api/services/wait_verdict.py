@@ -56,6 +56,7 @@ class WaitVerdict:
 
     @property
     def over(self) -> bool:
+        """Whether the wait ends: it is done, has failed, or is held up by a freeze."""
         return self.done or self.failed or self.waits
 
 

@@ -54,6 +54,7 @@ class ZoneWatcher:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        """Start the thread that checks the awaited zones."""
         self._thread = threading.Thread(target=self._loop, name='api-waits', daemon=True)
         self._thread.start()
 

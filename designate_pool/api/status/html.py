@@ -98,6 +98,7 @@ def state(word: str) -> Html:
 
 
 def number(value: int | None) -> str:
+    """A number, or a dash where there is none."""
     return '–' if value is None else str(value)
 
 
@@ -129,6 +130,7 @@ def _search(base: str) -> Html:
 
 
 def section(key: str, title: str, *content: Content) -> Html:
+    """A section with a heading; links lead to it by *key*."""
     return el('section', el('h2', title, id=f'{key}-title'), *content, aria_labelledby=f'{key}-title', id=key)
 
 

@@ -93,6 +93,7 @@ class SignedZone(NamedTuple):
 
     @property
     def is_held(self) -> bool:
+        """Whether its signing cannot go on without an operator."""
         return self.state.state is SigningState.HELD
 
     @property
@@ -108,6 +109,7 @@ class SignedZone(NamedTuple):
 
     @property
     def keys_in_zone(self) -> list[SigningKey]:
+        """The keys whose DNSKEY records are in the zone."""
         return [key for key in self.keys if key.state in keys.IN_ZONE]
 
     @property

@@ -49,6 +49,7 @@ class OnServer:
         self._peer = TcpPeer(at.host, at.port, key_of(name, secret, algorithm))
 
     def list(self) -> Mapping[str, str]:
+        """Zones by name: ``member`` of the catalog, or ``primary`` or ``secondary`` as the server has them."""
         if self._catalog is not None:
             members = f'.zones.{self._catalog}\tPTR'
             return {pair: 'member' for key, value in self._transfer(self._catalog).items() if key.endswith(members)
@@ -59,6 +60,7 @@ class OnServer:
                 **dict.fromkeys(compared['extra'] or (), 'secondary')}
 
     def read(self, name: str) -> str:
+        """A zone as a zone file; CliError when it is signed, or cannot be transferred."""
         pairs = self._transfer(name)
         _refuse_signed(name, {key.rpartition('\t')[2] for key in pairs})
         zone = Zone(name)
@@ -84,9 +86,11 @@ class InFiles:
         self._path = path
 
     def list(self) -> Mapping[str, str]:
+        """Zones by name, each ``primary``."""
         return dict.fromkeys(self._files, 'primary')
 
     def read(self, name: str) -> str:
+        """A zone as a zone file; CliError when it is signed, or there is none of this name."""
         if name not in self._files:
             raise CliError(f'{self._path} has no primary zone {name}.')
         return _from_source(ZoneFileSource('adopt', file=str(self._files[name])), name)
@@ -105,9 +109,11 @@ class InPowerDns:
         self._provider = PdnsProvider('adopt', key, api_url=url)
 
     def list(self) -> Mapping[str, str]:
+        """Zones by name, each ``primary``."""
         return dict.fromkeys(self._provider.list_zones(), 'primary')
 
     def read(self, name: str) -> str:
+        """A zone as a zone file; CliError when it is signed, or there is none of this name."""
         return _from_source(self._provider, name)
 
 

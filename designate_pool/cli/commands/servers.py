@@ -211,6 +211,7 @@ class MaintenanceProgress:
 
 
 def filling(shown: Json) -> str:
+    """The progress of a server whose zones are being created, as text."""
     return f'{shown["filled"]} of {shown["zones"]} zones started'
 
 

@@ -69,6 +69,7 @@ class SyncCommand(ApiCommand):
         return FolderStore(setup.plans) if setup.plans is not None else self.api_store(setup)
 
     def api_store(self, setup: Setup | None) -> ApiStore:
+        """The pool's own store of plans, where :meth:`connection` finds the API."""
         connection = self.connection(setup)
         return ApiStore(PoolApi(connection.url, session=session_for(connection.url, connection)))
 
@@ -93,10 +94,12 @@ def path_of(given: str | None, environ: Mapping[str, str]) -> pathlib.Path | Non
 
 
 def zone_names(given: Collection[str]) -> list[str]:
+    """Names of zones with their final dots."""
     return [of_zone(name) for name in given]
 
 
 def short(plan_id: str) -> str:
+    """The first digits of a plan's id, as people are shown it."""
     return plan_id[:SHORT]
 
 
@@ -113,4 +116,5 @@ def client(target: PoolProvider, own: Client) -> Client:
 
 
 def plural(count: int, what: str) -> str:
+    """A count with its noun, which gets an ``s`` unless it is one."""
     return f'{count} {what}' if count == 1 else f'{count} {what}s'

@@ -87,9 +87,11 @@ class MetricsEndpoint:
 
     @property
     def endpoints(self) -> list[Endpoint]:
+        """The addresses, with their actual ports."""
         return [server.endpoint for server in self._servers]
 
     def stop(self) -> None:
+        """Stop serving, without waiting for requests."""
         for server in self._servers:
             server.stop(0.0)
 

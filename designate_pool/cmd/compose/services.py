@@ -72,10 +72,14 @@ class ServiceParts:
 
 
 class Service(Protocol):
-    def stop(self) -> None: ...
+    """A service that has started."""
+
+    def stop(self) -> None:
+        """Finish what is under way, and stop."""
 
 
 def build_central(parts: ServiceParts) -> Service:
+    """Start Central, and serve its topic."""
     from designate_pool.central.service import Central
 
     service = Central(parts.storage, pool_manager.PoolManagerClient(parts.caller), parts.runtime,
@@ -87,6 +91,7 @@ def build_central(parts: ServiceParts) -> Service:
 
 
 def build_pool_manager(parts: ServiceParts) -> Service:
+    """Start the pool manager, and serve its pool's two topics."""
     from designate_pool.pool_manager.manager import Manager
     from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
     from designate_pool.pool_manager.service import PoolManager
@@ -108,6 +113,7 @@ def build_pool_manager(parts: ServiceParts) -> Service:
 
 
 def build_minidns(parts: ServiceParts) -> Service:
+    """Start MiniDNS, serve its topics, and have the pool managers repeat their polls."""
     from designate_pool.minidns.service import MiniDns
 
     settings = parts.settings.minidns
@@ -167,6 +173,7 @@ def make_application(parts: ServiceParts) -> tuple[Callable[..., Any], ZoneWatch
 
 
 def build_api(parts: ServiceParts) -> Service:
+    """Start the API at all of its addresses; Central has to be among ``parts.services``."""
     from designate_pool.api.http.server import ApiServer
 
     settings = parts.settings.api
@@ -186,6 +193,7 @@ def enforcer() -> oslo.Enforcer:
 
 
 def build_sink(parts: ServiceParts) -> Service:
+    """Start Sink; BadInput when no handler is configured, or one cannot be made."""
     settings = parts.settings.sink
     check_installed(settings)
     if not settings.handlers and not settings.others:
@@ -221,7 +229,7 @@ def _make_other(name: str, options: Mapping[str, Sequence[str]],
     return handler
 
 
-class ServiceGroup:
+class ServiceGroup(Service):
     """Several services that stop as one; *reload* reads their files again."""
 
     def __init__(self, services: Sequence[Any], reload: Callable[[], None]) -> None:
@@ -229,6 +237,7 @@ class ServiceGroup:
         self.reload = reload
 
     def stop(self) -> None:
+        """Stop them one by one, in their order."""
         for service in self._services:
             service.stop()
 

@@ -52,6 +52,7 @@ WHO = Context(user='manage', all_projects=True, may_approve=True)
 
 
 def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> int:
+    """Run one command; its exit status, 1 with a message when it fails."""
     daemons.silence_eventlet()
     conf.register_cli_opt(cfg.SubCommandOpt('command', title='commands', handler=_add_commands))
     try:

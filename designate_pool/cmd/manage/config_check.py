@@ -58,6 +58,7 @@ class CheckResult:
     server_id: str | None = None
 
     def text(self) -> str:
+        """Lines to print: ``ok``, or the findings with their advice."""
         if not self.findings:
             return f'ok  {self.name}'
         lines = [f'{self.name}:']

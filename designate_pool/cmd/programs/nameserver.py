@@ -22,6 +22,7 @@ from designate_pool.nameserver.server import NameServer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until a signal comes; the exit status, 1 when it cannot begin."""
     options = _parser().parse_args(argv)
     program.log_to_stderr(logging.DEBUG if options.debug else logging.INFO)
     signals = Signals()

@@ -41,6 +41,7 @@ Stamp = tuple[int, int, int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run once, or again and again; the exit status, 1 when it cannot begin or one run failed."""
     options = _parser().parse_args(argv)
     program.log_to_stderr()
     try:

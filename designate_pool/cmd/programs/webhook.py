@@ -27,6 +27,7 @@ SETTINGS = ApiSettings(threads=4, waits=4, max_body=MAX_BODY)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until a signal comes; the exit status, 1 when it cannot listen at an address."""
     options = _parser().parse_args(argv)
     program.log_to_stderr()
     signals = Signals()

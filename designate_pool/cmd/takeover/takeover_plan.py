@@ -178,9 +178,11 @@ class TakeoverPlan:
 
     @property
     def ok(self) -> bool:
+        """Whether all of the pool can be taken over."""
         return not self.refused
 
     def text(self) -> str:
+        """Lines to print: counts, servers, reasons for refusal, and remarks."""
         lines = [f'Of the pool {self.pool} of Designate can be taken over:']
         lines += [f'  {count:>9}  {name}' for name, count in self.counts.items()]
         lines += ['Servers:', *(f'  {name}: {kind} -> {driver}' for name, kind, driver in self.servers)]

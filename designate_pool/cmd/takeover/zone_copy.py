@@ -74,13 +74,13 @@ def domain(zone: Any, details: source.ZoneDetails, networks: Sequence[masters.Ne
         **{name: fields.ttl(name, getattr(zone, name)) for name in _TTLS},
         'serial': fields.serial_number('serial', zone.serial), 'version': zone.version, **lists.times(zone),
         'attributes': fields.attributes('attributes', json.dumps(details.attributes)),
-        'masters': masters.parse('masters', list(map(str, details.masters)), networks) if is_secondary(zone) else '',
+        'masters': masters.parse('masters', list(map(str, details.masters)), networks) if _is_secondary(zone) else '',
         'transferred_at': ((zone.transferred_at or zone.updated_at or zone.created_at)
-                           if is_secondary(zone) and not details.awaits_transfer else None),
+                           if _is_secondary(zone) and not details.awaits_transfer else None),
         'awaits_transfer': details.awaits_transfer}
 
 
-def is_secondary(zone: Any) -> bool:
+def _is_secondary(zone: Any) -> bool:
     return bool(zone.type == source.SECONDARY)
 
 
@@ -111,7 +111,7 @@ def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str
             'type': row.type, 'description': row.description,
             'ttl': fields.optional_ttl(f'{row.type} recordset {name}', row.ttl),
             'managed': managed or row.type == SOA,
-            'project_id': None if managed or is_secondary(zone) or row.tenant_id == zone.tenant_id else row.tenant_id,
+            'project_id': None if managed or _is_secondary(zone) or row.tenant_id == zone.tenant_id else row.tenant_id,
             'version': row.version, **lists.times(row)}
 
 
@@ -205,6 +205,7 @@ class CopyReport:
 
     @property
     def has_changes(self) -> bool:
+        """Whether zones were written or removed."""
         return bool(self.zones or self.removed)
 
 
@@ -223,6 +224,7 @@ class ZoneCopy:
         self._progress = progress
 
     def run(self) -> CopyReport:
+        """Copy zones that have changed since the last copy, and remove those that Designate has deleted."""
         report = CopyReport()
         # First, since the name of a deleted zone may have been used for a new one.
         for pool_id in self._pool_ids:
@@ -326,7 +328,7 @@ class _Page:
             target.update_domain(tx, self._rows[key])
         #: Secondary zones whose SOA has not come yet.
         self._without_soa = {key for key, zone in self._zones.items()
-                             if is_secondary(zone) and not details[key].awaits_transfer}
+                             if _is_secondary(zone) and not details[key].awaits_transfer}
         self._managed: set[str] = set()
         self._managed_records: list[dict[str, Any]] = []
         #: Name and type of each recordset.
@@ -406,11 +408,11 @@ class _Page:
                 continue
             name, rtype = self._sets[row.recordset_id]
             if rtype == SOA:
-                if is_secondary(zone):
+                if _is_secondary(zone):
                     self._without_soa.discard(zone.id)
                     target.update(self._tx, 'domains', zone.id, _converted(zone, secondary_soa, row, zone))
                 continue
-            made = _converted(zone, record, row, name, rtype, is_secondary(zone))
+            made = _converted(zone, record, row, name, rtype, _is_secondary(zone))
             managed = _converted(zone, managed_record, row, made['data'])
             if managed is not None:
                 self._managed_records.append(managed)

@@ -95,6 +95,7 @@ class ClientLoop:
         self._task: LoopTask | None = None
 
     def start(self, runtime: Runtime) -> None:
+        """Run the loop in a native thread."""
         self._runtime = runtime
         self._native = runtime.native('minidns-client', _dispatch_posts)
         self._selector = NativeSelector(self._native)

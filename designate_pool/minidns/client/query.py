@@ -123,6 +123,7 @@ class RetryingQuery:
 
     @property
     def no_answer(self) -> str:
+        """The error of a try that got no reply."""
         return f'no answer within {self.schedule.timeout:g} s'
 
     def on_failure(self, why: str, now: float, reason: Reason = Reason.UNREACHABLE) -> Step:

@@ -95,5 +95,6 @@ class NativeSelector:
                 self._outer.send(b'.')
 
     def close(self) -> None:
+        """Close the sockets by which it is woken, once nobody waits."""
         self._inner.close()
         self._outer.close()

@@ -135,6 +135,7 @@ class ClientConnection:
             unsent = unsent[self.sock.send(unsent):]
 
     def shut_down(self, how: int = socket.SHUT_RDWR) -> None:
+        """Shut the socket down, which wakes whoever waits for it; no error if the client has closed it."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(how)
 
@@ -166,6 +167,7 @@ class TcpServer:
 
     def start(self, runtime: Runtime, listeners: Sequence[socket.socket],
               tls_listeners: Sequence[socket.socket] = ()) -> None:
+        """Accept connections on bound sockets; those to *tls_listeners* begin with a handshake."""
         self._runtime = runtime
         self._listeners = [*listeners, *tls_listeners]
         for sock in self._listeners:
@@ -350,11 +352,13 @@ class Listener:
             raise
 
     def start(self, runtime: Runtime) -> None:
+        """Answer queries at the bound ports; call :meth:`bind` first."""
         self._tcp_server.start(runtime, self._tcp, self._tls)
         for udp_server in self._udp:
             udp_server.start(runtime)
 
     def stop(self) -> None:
+        """Answer the queries that have arrived, and close the ports."""
         for udp_server in self._udp:
             udp_server.stop()
         self._tcp_server.stop()
@@ -413,9 +417,11 @@ class UdpServer:
                 sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
 
     def start(self, runtime: Runtime) -> None:
+        """Start the loop that answers queries."""
         self._task = runtime.spawn(self._run, name='minidns-udp')
 
     def stop(self) -> None:
+        """End the loop; wait at most ten seconds for answers in progress."""
         self._stopping = True
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RD)  # wakes the loop, although the socket is not connected
@@ -423,6 +429,7 @@ class UdpServer:
             self._task.join(10)
 
     def close(self) -> None:
+        """Close the socket, after :meth:`stop`."""
         self._selector.close()
         self._sock.close()
 

@@ -62,6 +62,7 @@ class ZoneCache:
             return zone
 
     def get(self, key: str, serial: int) -> PackedZone | None:
+        """The zone of *key*, if it is cached at this serial."""
         with self._lock:
             zone = self._zones.get(key)
             if zone is not None and zone.serial == serial:

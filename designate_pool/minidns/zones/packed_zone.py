@@ -43,10 +43,12 @@ class PackedZone:
 
     @property
     def size(self) -> int:
+        """Octets of all answer sections."""
         return sum(len(octets) for _, octets in self.bodies)
 
     @property
     def records(self) -> int:
+        """The number of records, with the SOA at both ends."""
         return sum(count for count, _ in self.bodies)
 
 

@@ -80,6 +80,7 @@ class Rows:
         return breaches_of
 
     def state(self) -> State:
+        """The state of the pool; its domains and servers are those of the last :meth:`check`."""
         now = self._storage.now()
         holding = [member for member in self.members.servers if member.id in self.members.tracked]
         failing: dict[str, str] = {}
@@ -141,6 +142,7 @@ class InvariantReport:
         return 1 if self.breaches else 2 if self.unseen else 0
 
     def text(self) -> str:
+        """Lines to print: breaches, servers that were not checked, states of pools, and a summary."""
         lines = [f'{breach.about}{self._of(breach.pool)}: {breach.what}.' for breach in self.breaches]
         if self.more:
             lines.append(f'There may be more: no more than {MOST} are looked for.')
@@ -159,6 +161,7 @@ class InvariantReport:
         return '\n'.join(lines)
 
     def json(self) -> str:
+        """The report for programs, as JSON."""
         return json.dumps({'ok': not self.code, 'domains': self.domains, 'servers': self.servers,
                            'breaches': [dataclasses.asdict(breach) for breach in self.breaches], 'more': self.more,
                            'unseen': dict(self.unseen), 'pool': self.pool,
@@ -185,6 +188,7 @@ class InvariantCheck:
         self._rows = [Rows(storage, pool)]
 
     def run(self) -> InvariantReport:
+        """Check everything, and repeat the checks that fail until they pass or the patience ends."""
         self._rows += [Rows(self._storage, pool_ if pool_.published_at is not None else
                             dataclasses.replace(pool_, threshold_percentage=UNKNOWN_THRESHOLD))
                        for pool_ in self._storage.read(pool_store.find, PageRequest())

@@ -82,6 +82,7 @@ class DesignatePool(NamedTuple):
 
 
 def all_pools(tx: Tx) -> list[DesignatePool]:
+    """All pools of Designate, in the order of their names."""
     begin(tx)
 
     def of(table: sa.Table, pool_id: str, *columns: str) -> tuple[Any, ...]:

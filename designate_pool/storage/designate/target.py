@@ -86,10 +86,12 @@ class Versions:
 
 
 def of_ids(tx: Tx, ids: Iterable[str]) -> dict[str, Copied]:
+    """The domains with these ids, by id."""
     return {row.id: Copied(*row) for part in chunks(ids) for row in tx.execute(_COPIED.where(domains.c.id.in_(part)))}
 
 
 def of_names(tx: Tx, wanted: Iterable[str]) -> dict[str, Copied]:
+    """The live domains with these names, by name."""
     return {row.name: Copied(*row) for part in chunks(wanted)
             for row in tx.execute(_COPIED.where(domains.c.name.in_(part)))}
 
@@ -108,6 +110,7 @@ def generations(tx: Tx, wanted: Iterable[str]) -> dict[str, int]:
 
 
 def versions(tx: Tx, domain_ids: Sequence[str]) -> Versions:
+    """The versions of what these domains contain."""
     def of(table: sa.Table, *columns: str) -> Any:
         return tx.execute(sa.select(table.c.id, *(table.c[name] for name in columns))
                           .where(table.c.domain_id.in_(domain_ids)))
@@ -122,6 +125,7 @@ def insert_domains(tx: Tx, rows: Sequence[Row]) -> None:
 
 
 def update_domain(tx: Tx, row: Row) -> None:
+    """Overwrite the columns that Designate has too, and the state that follows from them."""
     tx.execute(sa.update(domains).where(domains.c.id == row['id']).values({**row, **_settled(row)}))
 
 
@@ -155,12 +159,14 @@ def write_managed_records(tx: Tx, domain_ids: Iterable[str], rows: Sequence[Row]
 
 
 def delete_recordsets(tx: Tx, ids: Iterable[str]) -> None:
+    """Delete recordsets and their records without a trace."""
     for part in chunks(ids):
         tx.execute(sa.delete(records).where(records.c.recordset_id.in_(part)))
         tx.execute(sa.delete(recordsets).where(recordsets.c.id.in_(part)))
 
 
 def delete_records(tx: Tx, ids: Iterable[str]) -> None:
+    """Delete records without a trace."""
     delete_all(tx, records.c.id, ids)
 
 

@@ -37,6 +37,7 @@ _SELECT = _FINDINGS.select.select_from(TABLE.outerjoin(
 
 
 def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
+    """Store what an audit found; long texts are cut."""
     rows = [_FINDINGS.values(finding) | {'what': storable(finding.what, _LONGEST)} for finding in found]
     if rows:
         tx.execute(TABLE.insert(), rows)

@@ -99,6 +99,7 @@ def _of(project_id: str | None) -> sa.ColumnElement[bool]:
 
 
 def zones_by_project(tx: Tx, project_id: str | None) -> list[tuple[str, int]]:
+    """Ids of projects with the numbers of their zones; one project alone, or all for None."""
     return [(row[0], row[1]) for row in tx.execute(
         sa.select(domains.c.project_id, sa.func.count(domains.c.id)).where(*_shown(project_id))
         .group_by(domains.c.project_id).order_by(domains.c.project_id))]

@@ -113,10 +113,12 @@ class DatabaseClock:
 
     @property
     def is_measured(self) -> bool:
+        """Whether the database's clock was ever read."""
         return self._offset is not None
 
     @property
     def is_due(self) -> bool:
+        """Whether the database's clock should be read again."""
         return self._offset is None or self._uptime() >= self._due_at
 
     @property
@@ -141,6 +143,7 @@ class DatabaseClock:
             self._outage.ended()
 
     def now(self) -> datetime:
+        """The database's time by the last measurement, aware and in UTC."""
         seconds = self._wall() if self._offset is None else self._uptime() + self._offset
         return datetime.fromtimestamp(seconds, timezone.utc)
 
@@ -266,6 +269,7 @@ class Storage:
         self._waits_until = time.monotonic() + _AWAY_SECONDS
 
     def close(self) -> None:
+        """Close the pooled connections."""
         for engine in self.engines:
             engine.dispose()
 

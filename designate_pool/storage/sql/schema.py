@@ -76,12 +76,14 @@ class Json(sa.types.TypeDecorator[Any]):
 
 
 def serials(*names: str, nullable: bool = False) -> list[sa.schema.SchemaItem]:
+    """Columns of serials, with a check of each that it is from 0 to 2**32 - 1."""
     return [item for name in names for item in (
         sa.Column(name, sa.BigInteger, nullable=nullable),
         sa.CheckConstraint(f'{name} >= 0 AND {name} <= {MAX_SERIAL}', name=name))]
 
 
 def times() -> list[sa.Column[Any]]:
+    """When a row was created, and when it was last changed."""
     return [sa.Column('created_at', Time, nullable=False), sa.Column('updated_at', Time, nullable=False)]
 
 
@@ -97,14 +99,17 @@ def claim(claimant: sa.types.TypeEngine[str] = sa.String(64)) -> list[sa.Column[
 
 
 def counts(*names: str, kind: type[sa.Integer] = sa.Integer) -> list[sa.Column[Any]]:
+    """Columns of counts, from 0."""
     return [sa.Column(name, kind, nullable=False, server_default='0') for name in names]
 
 
 def flags(*names: str) -> list[sa.Column[Any]]:
+    """Columns of flags, false at first."""
     return [sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false()) for name in names]
 
 
 def moments(*names: str) -> list[sa.Column[Any]]:
+    """Columns of times, NULL at first."""
     return [sa.Column(name, Time) for name in names]
 
 

@@ -114,6 +114,7 @@ class Last(NamedTuple):
 
 
 def get(tx: Tx, domain_id: str) -> Domain | None:
+    """A domain by its id, also a deleted one; None when there is none."""
     return DOMAINS.get(tx, domain_id)
 
 
@@ -188,6 +189,7 @@ def lock_page_of_pool(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[D
 
 
 def last_of_name(tx: Tx, name: str) -> Last | None:
+    """The newest domain of a name; None when it never had one."""
     row = tx.execute(_LAST_OF_NAME, {'name': name}).first()
     return None if row is None else Last(row[0], row[1], row[2], row[3] == ALIVE, row[4])
 

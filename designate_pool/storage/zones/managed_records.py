@@ -27,6 +27,7 @@ _CRITERIA = {name: MANAGED.c[name] for name in ('id', 'domain_id', 'plugin', 're
 
 
 def insert(tx: Tx, made: Sequence[ManagedRecord]) -> None:
+    """Store new rows; *made* may be empty."""
     if made:
         tx.execute(MANAGED.insert(), [_ENTITIES.values(managed) for managed in made])
 
@@ -41,11 +42,13 @@ def find(tx: Tx, criterion: Mapping[str, Any]) -> list[ManagedRecord]:
 
 
 def of_recordsets(tx: Tx, recordset_ids: Iterable[str]) -> list[ManagedRecord]:
+    """The rows about records of these recordsets, in domains that are not deleted."""
     return [managed for part in chunks(recordset_ids)
             for managed in _ENTITIES.all(tx, _SELECT.where(MANAGED.c.recordset_id.in_(part)))]
 
 
 def delete(tx: Tx, ids: Iterable[str]) -> None:
+    """Delete the rows with these ids."""
     delete_all(tx, MANAGED.c.id, ids)
 
 

@@ -81,6 +81,7 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
 
 
 def get(tx: Tx, plan_id: str) -> StoredPlan | None:
+    """A plan by its whole id, with its document; None when there is none."""
     return _unpacked(PLANS.get(tx, plan_id))
 
 

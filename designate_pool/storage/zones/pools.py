@@ -56,6 +56,7 @@ _CRITERIA: dict[str, Any] = {
 
 
 def get(tx: Tx, pool_id: str) -> Pool | None:
+    """A pool by its id; None when there is none."""
     return _one(tx, _BY_ID, id=pool_id)
 
 
@@ -100,6 +101,7 @@ def hold(tx: Tx, pool_id: str, *locked: Domain) -> None:
 
 
 def find(tx: Tx, page: PageRequest) -> list[Pool]:
+    """Pools that match; in names and descriptions ``*`` matches any text."""
     statement = sa.select(*_COLUMNS).where(*pages.conditions(page.criterion, _CRITERIA))
     rows = pages.one_page(tx, statement, pools.c.id, _SORT_KEYS, page)
     attributes = _attributes(tx, [row.id for row in rows])

@@ -60,6 +60,7 @@ _FEW, _FEW_SETS = 2000, 5000
 
 
 def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
+    """A recordset with its records; None when the domain has none with this id."""
     matches = _read(tx, _BY_ID, id=recordset_id, domain_id=domain_id)
     return matches[0] if matches else None
 

@@ -94,6 +94,7 @@ def request(tx: Tx, domain_id: str, now: datetime) -> None:
 
 
 def get(tx: Tx, domain_id: str) -> RefreshState | None:
+    """The state of a domain's refreshes; None for a primary one."""
     return _STATES.one(tx, _STATES.select.where(TABLE.c.domain_id == domain_id))
 
 

@@ -473,6 +473,7 @@ class Past(NamedTuple):
     soa: Mapping[str, Any]
 
     def differences(self) -> Iterator[RecordDifference]:
+        """What each later version changed, newest first."""
         return map(differences.unpack, self.undone)
 
 

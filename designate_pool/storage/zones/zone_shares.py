@@ -40,6 +40,7 @@ def duplicate(domain: str, project_id: str) -> Refused:
 
 
 def get(tx: Tx, domain_id: str, share_id: str) -> ZoneShare | None:
+    """A share by its id; None when the domain has none with it."""
     return _ENTITIES.get(tx, share_id, SHARES.c.domain_id == domain_id)
 
 
@@ -61,6 +62,7 @@ def delete(tx: Tx, domain_id: str, project_id: str) -> None:
 
 
 def has_any(tx: Tx, domain_id: str) -> bool:
+    """Whether a domain is shared with any project."""
     return exists(tx, SHARES, SHARES.c.domain_id == domain_id)
 
 
