@@ -35,7 +35,7 @@ _SERVERS_PER_STATEMENT = 100  # two parts of a UNION for each; SQLite takes 500
 #: One of so many claimed rows is one of the newest.
 _NEWEST_SHARE = 4
 _KEY = ('server_id', 'domain_id', 'action')
-STATUSES = Entities(ServerStatus, TABLE)
+STATUSES = Entities(ServerStatus, TABLE, as_json=True)
 _FIELDS, _SELECT = STATUSES.fields, STATUSES.select
 _OF_DOMAINS = _SELECT.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
 _GOING = sa.case(((domains.c.action == Action.DELETE) | (domains.c.status == Status.DELETED), 1), else_=0)

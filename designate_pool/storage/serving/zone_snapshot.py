@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql
 
 from designate_pool.model import LAST_STAGE, Action, Release, Status, Task, ZoneHead, ZoneRecord, permitted, staged
 from designate_pool.storage.sql.database import Tx, see_one_state
+from designate_pool.storage.sql.entities import rows_as_json
 from designate_pool.storage.sql.schema import (ALIVE, domains, pool_attributes, pools, records, recordsets,
                                                signed_records)
 from designate_pool.storage.zones import pools as pools_, recordsets as recordsets_of
@@ -230,8 +231,8 @@ def _fetched(tx: Tx, domain_id: str, signed: bool) -> Generator[Sequence[Any], N
 def _read_heads(tx: Tx, statement: sa.Select[Any], is_newest: bool = False, **parameters: object) -> list[ZoneHead]:
     heads_: dict[str, ZoneHead | None] = {}
     released: dict[str, tuple[bool, str, Release]] = {}
-    for *fields, soa_names, is_signed, name_server, is_served, version_before, release in tx.execute(
-            statement, parameters):
+    for *fields, soa_names, is_signed, name_server, is_served, version_before, release in rows_as_json(
+            tx, statement, parameters):
         present = heads_.get(fields[0])
         if present is not None:
             heads_[fields[0]] = dataclasses.replace(present, name_servers=(*present.name_servers, name_server))

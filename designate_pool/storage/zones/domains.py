@@ -45,7 +45,7 @@ DOMAINS = Entities(
      # There are no others here: catalogs are not domains.
      'type': lambda value: {'PRIMARY': domains.c.masters == '', 'SECONDARY': domains.c.masters != ''}.get(
          value.upper(), sa.false())},
-    **_of_pools(_queried(domains.c.pool_id), _queried(domains.c.former_pool_id)))
+    as_json=True, **_of_pools(_queried(domains.c.pool_id), _queried(domains.c.former_pool_id)))
 _SELECT = DOMAINS.select
 #: An operation that there is not.
 _NONE = '-'
@@ -160,14 +160,14 @@ def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, 
     :param operation_id: '' for one that is not to be recognized
     """
     mark = operation_id[:OPERATION] or _NONE
-    row = tx.execute(_FOR_OPERATION, {'id': domain_id, 'operation': mark}).first()
+    row = next(iter(DOMAINS.rows(tx, _FOR_OPERATION, {'id': domain_id, 'operation': mark})), None)
     return (None, None) if row is None else (Domain(*row[:-1]), _serial_of(row[-1], mark))
 
 
 def lock_free_for(tx: Tx, operations: Mapping[str, str]) -> dict[str, tuple[Domain, int | None]]:
     """As :func:`lock_for`, for those of several domains, by id, that no other transaction has locked."""
     return {row[0]: (Domain(*row[:-1]), _serial_of(row[-1], operations[row[0]][:OPERATION] or _NONE))
-            for part in chunks(sorted(operations)) for row in tx.execute(_FOR_OPERATIONS, {'ids': part})}
+            for part in chunks(sorted(operations)) for row in DOMAINS.rows(tx, _FOR_OPERATIONS, {'ids': part})}
 
 
 def _serial_of(operations: str, mark: str) -> int | None:

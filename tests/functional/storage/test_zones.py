@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.concurrency import one_ahead
-from designate_pool.model import Action, RecordSet, Status, Task, ZoneHead, ZoneRecord, new_id, new_ids, utcnow
+from designate_pool.model import Action, Domain, RecordSet, Status, Task, ZoneHead, ZoneRecord, new_id, new_ids, utcnow
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import zone_snapshot
@@ -38,6 +38,26 @@ def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:
     assert (head.serial, head.pool_name, head.name_servers, head.email) == (
         7, 'two', ('ns1.example.net.',), 'first.last@example.com')
     assert storage.read(zone_snapshot.heads, list(heads), 'default') == {}, 'another pool has none of them'
+
+
+@pytest.mark.parametrize('characters', [
+    ''.join(map(chr, range(1, 160))), '\u2028\ufeff\uffff\U0001f600', r'"\u0041\\"'])
+def test_a_domain_is_read_with_the_types_and_the_text_that_were_written(storage: Storage, characters: str) -> None:
+    key = storage.run(insert_zone)
+    second, micro = (datetime.datetime(2026, 1, 2, 3, 4, 5, part, datetime.timezone.utc) for part in (0, 6))
+    storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == key).values(
+        description=characters, serial=2 ** 32 - 1, action=Action.DELETE, abandoned=True, locked_by_admin=True,
+        former_until=second, changed_at=micro, converged_at=None)) and None)
+    select = domain_store.DOMAINS.select.where(domains.c.id == key)
+    as_columns, = storage.read(lambda tx: tx.execute(select).all())
+    for read in (domain_store.get, domain_store.lock, lambda tx, key: domain_store.lock_for(tx, key, new_id())[0]):
+        domain = storage.run(read, key)
+        assert repr(domain) == repr(Domain(*as_columns)) and domain is not None
+        assert (domain.description, domain.former_until, domain.changed_at, domain.converged_at) == (
+            characters, second, micro, None)
+    with count_statements(storage) as counter:
+        assert storage.read(domain_store.get_many, [key, new_id()]) == {key: domain}
+    assert counter.total() == 1
 
 
 def test_records_of_several_zones_are_counted_together(storage: Storage) -> None:
