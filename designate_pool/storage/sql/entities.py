@@ -50,7 +50,9 @@ class Entities(Generic[T]):
         self._sort_keys = {name: table.c[name] for name in sort_keys}
         self._criteria = criteria or {}
         self._newest_first = newest_first
-        self._as_json = as_json
+        #: The rows of a statement on :attr:`select`, which may have more columns, with its parameters.
+        self.rows: Callable[[Tx, Any, Mapping[str, object]], Iterable[Sequence[Any]]] = (
+            rows_as_json if as_json else Tx.execute)
         # Built once: building a statement takes as long as executing it.
         self._by_id = self.select.where(table.c.id == sa.bindparam('id')) if 'id' in table.c else self.select
         self._locked = self._by_id.with_for_update(of=table)
@@ -74,10 +76,6 @@ class Entities(Generic[T]):
     def all(self, tx: Tx, statement: sa.Executable, **parameters: object) -> list[T]:
         """All entities that a statement on :attr:`select` finds."""
         return [self.kind(*row) for row in self.rows(tx, statement, parameters)]
-
-    def rows(self, tx: Tx, statement: sa.Executable, parameters: Mapping[str, object]) -> Iterable[Sequence[Any]]:
-        """The rows of a statement on :attr:`select`, which may have more columns."""
-        return rows_as_json(tx, statement, parameters) if self._as_json else tx.execute(statement, parameters)
 
     def find(self, tx: Tx, page: PageRequest, *among: Any, select: sa.Select[Any] | None = None,
              **parameters: object) -> list[T]:
