@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import dns.flags
@@ -84,6 +84,14 @@ class Polling:
                     pool_name: str = 'default', base: int | None = None) -> None:
         """One of *peers* has fetched the zone."""
         self._loop.submit(self.poller.start_post_transfer_polls, peers, domain_id, name, serial, pool_name, base)
+
+    def transferred_in_turn(self, peer: AllowedPeer, transfers: Sequence[tuple[int, int | None]]) -> None:
+        """*peer* has fetched the zone several times, each a serial and a base, before it is asked for any."""
+        def transferred() -> None:
+            for serial, base in transfers:
+                self.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', serial, 'default', base)
+
+        self._loop.submit(transferred)
 
     def start_many(self, peer: AllowedPeer, count: int) -> None:
         """Poll so many zones at serial 7, without NOTIFY."""
@@ -963,7 +971,6 @@ def test_changes_that_come_during_a_transfer_do_not_make_it_a_failure(polling: P
 def test_a_result_says_from_which_serial_the_server_came_by_transfers(
         polling: Polling, transfers: list[tuple[int, int | None]], base: int | None) -> None:
     _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)])
-    for serial, since in transfers:
-        polling.transferred(peer, serial=serial, base=since, domain_id='d1')
+    polling.transferred_in_turn(peer, transfers)
     polling.ask(peer)
     assert polling.result(peer).base == base
