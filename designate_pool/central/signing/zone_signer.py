@@ -228,9 +228,10 @@ class ZoneSigner:
             if not domain.is_signed and zone.state.prepared_to is None:
                 signed[domain.id] = SignedChange([], [], domain)
                 continue
-            expire = min(domain.expire, zone.policy.refresh)
-            domain = dataclasses.replace(domain, expire=expire, refresh=min(domain.refresh, expire // 2),
-                                         retry=min(domain.retry, expire // 2))
+            if domain.serial != former.serial:  # else the SOA stays as it is stored
+                expire = min(domain.expire, zone.policy.refresh)
+                domain = dataclasses.replace(domain, expire=expire, refresh=min(domain.refresh, expire // 2),
+                                             retry=min(domain.retry, expire // 2))
             new = zone._replace(domain=domain, keys=zone.keys if former.is_signed else key_states.at_first(zone.keys))
             zone_keys = key_set(new, signers)
             try:

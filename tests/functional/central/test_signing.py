@@ -678,6 +678,29 @@ def test_a_restored_database_signs_with_no_key_before_it_is_known_to_be_the_one_
     check(database, clock, domain)
 
 
+@pytest.mark.usefixtures('in_pieces')
+def test_a_zone_that_is_resumed_is_valid_while_its_signatures_are_renewed_by_a_policy_with_a_lower_refresh(
+        central: Central, database: Storage, clock: Clock, caller: Caller) -> None:
+    domain = large(central)
+    database.run(lambda tx: tx.execute(sa.update(schema.domains).values(expire=3600000)).close())
+    former = {'default': dataclasses.replace(POLICIES['default'], refresh=12 * 86400)}
+    with started(database, caller, signing_keys=KEYS, signing_policies=former) as other:
+        other.dnssec.enable(RED, domain.id)
+        while not central.get_domain(RED, domain.id).is_signed:
+            lived(other, clock, domain, 1)
+    assert central.get_domain(RED, domain.id).expire == 12 * 86400
+    central.renew_pool(WHO, domain.pool_id)  # as after the database was restored
+    clock.now += 12 * 86400
+    shown, pieces = central.dnssec.resume(RED, domain.id, {}, None, force=True), 0
+    while shown.state.state is SigningState.HELD:
+        pieces += 1
+        check(database, clock, domain)
+        lived(central, clock, domain, 1)
+        shown = central.dnssec.show(RED, domain.id)
+    check(database, clock, domain)
+    assert pieces > 3 and central.get_domain(RED, domain.id).expire == POLICIES['default'].refresh
+
+
 @pytest.mark.all_databases
 def test_two_centrals_do_what_is_due_once(central: Central, database: Storage, clock: Clock, caller: Caller) -> None:
     domain = create(central, 'example.com.', who=RED)
