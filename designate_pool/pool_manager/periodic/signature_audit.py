@@ -234,18 +234,18 @@ def defects(storage: Storage, domain_id: str, now: int, deadline: Deadline) -> l
         if len(records) > MOST_RECORDS or not any(rtype == 'DNSKEY' for _, rtype, _, _ in records):
             return None
         return verifier.verify_zone(records, now, 0, between) or _defects_by_program(records, deadline)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        if not isinstance(error, TimeoutError):
-            LOG.warning('the zone with the id %s is not verified: %s', domain_id, error)
+    except TimeoutError:
         return None
     except (dns.exception.DNSException, IndexError, ValueError):
         return ['It has malformed records.']
 
 
 def _defects_by_program(records: Sequence[ZoneRecord], deadline: Deadline) -> list[str]:
-    """What BIND's program, or that of ldns, says of a zone that is not valid, where one of them is installed.
+    """What BIND's program, or that of ldns, says of a zone that is not valid, where one of them is installed and ends
+    in time.
 
     :param records: the SOA first
+    :raises TimeoutError: when there is no time for it
     """
     programs = ['dnssec-verify', '-q', '-z', '-o', records[0][0], '/dev/stdin'], ['ldns-verify-zone']
     program = next((program for program in programs if shutil.which(program[0])), None)
@@ -255,8 +255,13 @@ def _defects_by_program(records: Sequence[ZoneRecord], deadline: Deadline) -> li
     # As RFC 3597 section 5 has data of any type, since programs know few of the newer ones.
     text = ''.join(f'{name} {ttl} IN TYPE{numbers[rtype]} \\# {len(wire)} {wire.hex()}\n'
                    for name, rtype, ttl, wire in Turns().between(records))
-    done = subprocess.run(program, input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                          timeout=deadline.left())
+    seconds = deadline.left()
+    try:
+        done = subprocess.run(program, input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False, timeout=seconds)
+    except Exception as error:  # eventlet's TimeoutExpired is not that of subprocess
+        LOG.warning('the zone %s is not verified by %s: %s', records[0][0], program[0], error)
+        return []
     if done.returncode <= 0:
         if done.returncode:
             LOG.warning('%s was ended by signal %d', program[0], -done.returncode)
