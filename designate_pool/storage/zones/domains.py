@@ -87,14 +87,12 @@ _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation,
 #: What new domains of one batch have each for itself.
 _OWN = ('id', 'name', 'given_name', 'email', 'ttl', 'refresh', 'retry', 'expire', 'minimum', 'serial', 'first_serial',
         'request_id')
-_CHANGING: Sequence[str] = (
-    'email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
-    'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
-    'journal_records', 'history_records', 'attributes', 'shared', 'recent_deletes', 'held_by', 'version_before',
-    'requires_approval', 'is_signed', 'content_serial', 'soa_names', 'release_state')
-#: What those change that the pool signs, and secondary ones.
-_OF_SIGNED: Sequence[str] = (*_CHANGING, 'refresh', 'retry', 'expire')
-_OF_SECONDARY: Sequence[str] = (*_OF_SIGNED, 'minimum', 'masters', 'transferred_at', 'awaits_transfer', 'first_serial')
+_CHANGING = (
+    'email', 'ttl', 'refresh', 'retry', 'expire', 'description', 'serial', 'reported_serial', 'generation', 'action',
+    'status', 'version', 'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from',
+    'journal_to', 'journal_records', 'history_records', 'attributes', 'shared', 'recent_deletes', 'held_by',
+    'version_before', 'requires_approval', 'is_signed', 'content_serial', 'soa_names', 'release_state')
+_OF_SECONDARY = (*_CHANGING, 'minimum', 'masters', 'transferred_at', 'awaits_transfer', 'first_serial')
 _INSERT = sa.insert(domains)
 _STATES = sa.update(domains).where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
     action=sa.bindparam('new_action'), status=sa.bindparam('new_status'), updated_at=sa.bindparam('now'),
@@ -236,11 +234,11 @@ def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]], deleted_by: Mapping
 
     :param deleted_by: by id, of domains that are deleted, as for :func:`insert`
     """
-    rows: dict[tuple[bool, Sequence[str]], list[tuple[Domain, str]]] = {}
+    rows: dict[tuple[bool, bool], list[tuple[Domain, str]]] = {}
     for domain, operation_id in changed:
-        names_ = _OF_SECONDARY if domain.is_secondary else _OF_SIGNED if domain.has_signer else _CHANGING
-        rows.setdefault((bool(operation_id), names_), []).append((domain, operation_id))
-    for (with_operation, names_), every in rows.items():
+        rows.setdefault((bool(operation_id), domain.is_secondary), []).append((domain, operation_id))
+    for (with_operation, is_secondary), every in rows.items():
+        names_ = _OF_SECONDARY if is_secondary else _CHANGING
         for chunk in chunks(every, _AT_ONCE):
             columns = {name: [getattr(domain, name) for domain, _ in chunk] for name in names_}
             columns['deleted'] = [ALIVE if domain.deleted_at is None else domain.id for domain, _ in chunk]

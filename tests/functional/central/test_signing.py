@@ -1292,6 +1292,20 @@ def test_a_server_that_is_cut_off_forgets_a_zone_before_its_signatures_end(
         assert central.get_domain(RED, domain.id).status is Status.ACTIVE
 
 
+def test_the_former_expire_is_back_after_a_release_in_which_signing_has_ended(
+        central: Central, database: Storage, clock: Clock, caller: Caller) -> None:
+    domain = secured(central, clock)
+    database.run(lambda tx: tx.execute(sa.update(pools).values(release_stages='canary a; all')) and None)
+    quick = {'default': dataclasses.replace(POLICIES['default'], refresh=2 * HOUR)}
+    with started(database, caller, signing_keys=KEYS, signing_policies=quick) as other:
+        assert change(other, domain, ('www.example.com.', 'A', ['192.0.2.9'])).expire == 2 * HOUR
+        other.dnssec.disable(RED, domain.id, force=True)
+        aborted = other.abort_release(WHO, domain.id)
+    assert not aborted.is_signed and aborted.expire == domain.expire
+    assert central.get_domain(RED, domain.id).expire == domain.expire
+    assert published(database, domain)[0][3].endswith(struct.pack('!2I', domain.expire, domain.minimum))
+
+
 def test_a_lower_expire_comes_with_the_next_change(central: Central, database: Storage, clock: Clock,
                                                    caller: Caller) -> None:
     domain = secured(central, clock)
