@@ -91,7 +91,7 @@ class Entities(Generic[T]):
         return [self.kind(*row) for row in pages.one_page(
             tx, select, self.table.c.id, self._sort_keys, page,
             next(iter(self._sort_keys)), among, None if among and not parameters else parameters,
-            pages.conditions(page.criterion, self._criteria), self._newest_first)]
+            pages.conditions(page.criterion, self._criteria), self._newest_first, self.rows)]
 
     def values(self, entity: T) -> dict[str, Any]:
         """The columns of an entity."""

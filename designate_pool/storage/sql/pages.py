@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,7 +29,8 @@ _OTHER_CHARACTERS = 1267
 def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: Mapping[str, sa.Column[Any]],
              page: PageRequest, default_key: str = 'name', among: Sequence[Any] = (),
              parameters: Mapping[str, Any] | None = None, conditions: Sequence[Any] = (),
-             newest_first: bool = False) -> list[Any]:
+             newest_first: bool = False,
+             execute: Callable[[Tx, Any, Mapping[str, object]], Iterable[Any]] = Tx.execute) -> list[Any]:
     """The rows of *statement* that follow the row of the page's marker.
 
     Rows are ordered by the sort key and then by *key*, the table's id, so that the order is total.
@@ -41,6 +42,7 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
         building one takes longer than reading a few rows
     :param conditions: further ones, on the rows
     :param newest_first: whether the order is descending if neither a sort key nor a direction is given
+    :param execute: makes the rows of a statement with its parameters
     :raises InvalidField: for a sort key, direction, limit or marker that does not exist
     """
     marker, limit, sort_key, sort_dir = page.marker, page.limit, page.sort_key, page.sort_dir
@@ -61,7 +63,7 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
     descending = sort_dir == 'desc' or newest_first and sort_key is None and sort_dir is None
     query = build(statement.where(*conditions) if conditions else statement, key, column, descending, start)
     try:
-        return list(tx.execute(query, values).all())
+        return list(execute(tx, query, values))
     except exc.OperationalError as error:
         if error.orig is None or error.orig.args[:1] != (_OTHER_CHARACTERS,):
             raise
