@@ -92,7 +92,8 @@ class Central:
         self.tlds = Entries(zone_names.TLDS, storage, self._events)
         self.blacklists = Entries(zone_names.BLACKLISTS, storage, self._events)
         self.tsigkeys = Entries(tsigkeys.TSIGKEYS, storage, self._events)
-        self.dnssec = SignedZones(storage, settings, self._casts, self._events, self._allowance, runtime.compute)
+        self.dnssec = SignedZones(storage, settings, self._casts, self._events, self._allowance, runtime.compute,
+                                  self.abort_release)
         self._journal = self.dnssec.journal
         self._changes: RequestCombiner[RecordSetRequest, RecordSetResult] = RequestCombiner(
             lambda request: self._run(recordset_changes.change_recordset, request, self._now(), self._allowance,

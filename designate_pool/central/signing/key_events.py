@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -45,8 +45,10 @@ class KeyEvents:
     """Does what is due for signed zones."""
 
     def __init__(self, storage: Storage, signer: ZoneSigner, to: Journal, casts: CastQueue,
-                 event_sender: events.EventSender, allowance: Allowance) -> None:
+                 event_sender: events.EventSender, allowance: Allowance,
+                 abort_release: Callable[[Context, str], Domain]) -> None:
         self._storage = storage
+        self._abort_release = abort_release
         self._allowance = allowance
         self._signer = signer
         self._journal = to
@@ -97,12 +99,25 @@ class KeyEvents:
 
     def advance(self, domain_id: str, most: int) -> None:
         """Do what is due for one zone, in *most* pieces at most."""
+        if self._storage.read(self._ends_release, domain_id, self._storage.now()):
+            LOG.warning('the staged release of the zone %s is aborted, since signatures that servers have would end',
+                        domain_id)
+            self._abort_release(dataclasses.replace(WHO, may_approve=True), domain_id)
         former = self._storage.read(domains.get_many, [domain_id])
         for _ in range(most):
             if not transactions.run(self._storage, self._advance, domain_id, self._storage.now()):
                 break
         for domain in self._announced(former).values():
             self._keep_ds(domain)
+
+    def _ends_release(self, tx: Tx, domain_id: str, now: datetime) -> bool:
+        """Whether a staged release has gone on for so long that servers need new signatures, which come after it."""
+        zone = next(iter(self._signer.zones(tx, domains.get_many(tx, [domain_id]).values()).values()), None)
+        if zone is None or zone.domain.release is None or zone.domain.freeze is not None or zone.domain.is_going or (
+                not _is_due(zone.state.resign_at, now)):
+            return False
+        served = zone.domain.permitted
+        return served is not None and served.is_signed and _outlived_at(tx, zone, served, now) <= now
 
     def _renewed(self, ids: Sequence[str]) -> Sequence[str]:
         """Renew signatures that are due of zones, a part of each, together; the ids of those for which more is due, and
@@ -159,6 +174,7 @@ class KeyEvents:
         those for which more is due, or something else."""
         zones = self._signer.zones(tx, domains.lock_many(tx, ids).values())
         fit = [zone for zone in zones.values() if zone.domain.is_signed and zone.domain.freeze is None
+               and zone.domain.release_state is None
                and not zone.domain.is_going and not zone.is_held]
         done = {zone.domain.id for zone in fit} - self._write_due(tx, fit, now)
         return [domain_id for domain_id in ids if domain_id not in done]
@@ -245,6 +261,10 @@ class KeyEvents:
             state = dataclasses.replace(state, prepared_to=None, serial=new.serial if goes_on else state.serial)
             resign_at = _resign_at(tx, [zone], now)[domain.id]
             goes_on = goes_on or _is_due(resign_at, now)
+            if domain.release is not None and (served := new.permitted) is not None and served.is_signed:
+                resign_at = _outlived_at(tx, zone, served, now)  # servers get the new ones after it
+        elif domain.release is not None and is_signed:
+            goes_on, resign_at = False, state.resign_at
         else:
             goes_on = not is_signed and zone.is_leaving and bool(
                 signed_records.purge(tx, [domain.id], zone_signer.MOST_RENEWED))
@@ -263,19 +283,13 @@ class KeyEvents:
         Changes that wait are on top of what servers have, whose signatures only a later version can renew: they wait
         no longer when a server that was cut off could come to serve signatures that have ended.
         """
-        domain, state, policy = zone.domain, zone.state, zone.policy
+        domain, state = zone.domain, zone.state
         if not _is_due(state.resign_at, now):
             _postpone(tx, domain.id, now, 'its pool is frozen')
             return False
         if domain.waits_for is not None:
-            last = 0
-            served = permitted(domain, domain.version_before)
-            if served is not None:
-                ends = [int.from_bytes(wire[8:12], 'big') for _, rtype, _, wire in versions.signed_at(
-                    tx, domain.id, served.serial) if rtype == 'RRSIG']
-                last = min(ends, default=0) - max(served.expire, policy.refresh // 2)
-            if now.timestamp() < last:
-                end = datetime.fromtimestamp(last, now.tzinfo)
+            end = _outlived_at(tx, zone, permitted(domain, domain.version_before), now)
+            if now < end:
                 zone_signing.save_state(tx, dataclasses.replace(state, resign_at=end, next_event_at=now, why=(
                     f'its pool is frozen; its changes wait for the end of that until {end:%Y-%m-%d %H:%M} UTC, when '
                     'what servers have is to be signed anew')), now)
@@ -358,6 +372,15 @@ def _resign_at(tx: Tx, zones: Sequence[SignedZone], now: datetime) -> dict[str, 
         times[domain_id] = now if is_due else None if first is None else datetime.fromtimestamp(
             first - policy.refresh + 1, now.tzinfo)
     return times
+
+
+def _outlived_at(tx: Tx, zone: SignedZone, served: Domain | None, now: datetime) -> datetime:
+    """When what servers have of a zone must be renewed, lest one that is cut off serves signatures that have ended;
+    *now* where they have nothing that is signed."""
+    ends = [int.from_bytes(wire[8:12], 'big') for _, rtype, _, wire in versions.signed_at(
+        tx, zone.domain.id, served.serial) if rtype == 'RRSIG'] if served is not None else []
+    return now if served is None or not ends else datetime.fromtimestamp(
+        min(ends) - max(served.expire, zone.policy.refresh // 2), now.tzinfo)
 
 
 def _is_due(at: datetime | None, now: datetime) -> bool:

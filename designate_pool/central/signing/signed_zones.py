@@ -41,13 +41,15 @@ class SignedZones:
     """See :mod:`designate_pool.central.signing.signed_zones`."""
 
     def __init__(self, storage: Storage, settings: CentralSettings, casts: CastQueue,
-                 event_sender: events.EventSender, allowance: Allowance, compute: Callable[..., Any]) -> None:
+                 event_sender: events.EventSender, allowance: Allowance, compute: Callable[..., Any],
+                 abort_release: Callable[[Context, str], Domain]) -> None:
         self._storage = storage
         self._token = key_token.KeyToken(settings, compute) if settings.pkcs11_module else None
         self._signer = ZoneSigner(settings.signing_policies, settings.signing_keys, self._token)
         #: The journal, whose versions of signed zones are signed.
         self.journal = Journal(settings.journal_records, settings.history_records, self._signer.sign)
-        self._key_events = KeyEvents(storage, self._signer, self.journal, casts, event_sender, allowance)
+        self._key_events = KeyEvents(storage, self._signer, self.journal, casts, event_sender, allowance,
+                                     abort_release)
         #: Does what is due for all signed zones.
         self.run_due = self._key_events.run_due
 

@@ -389,6 +389,27 @@ def test_the_audit_verifies_a_zone_as_servers_get_it(central: Central, database:
     assert found() is None
 
 
+def test_a_staged_release_is_aborted_before_the_signatures_that_servers_have_end(
+        central: Central, database: Storage, clock: Clock) -> None:
+    domain = secured(central, clock)
+    database.run(lambda tx: tx.execute(sa.update(pools).values(release_stages='canary a; all')) and None)
+    change(central, domain, ('www.example.com.', 'A', ['192.0.2.2']))
+    days = 0
+    while central.get_domain(RED, domain.id).release is not None:
+        days += 1
+        lived(central, clock, domain, 86400)
+        for stage in (1, 2):
+            records = check(database, clock, domain, stage)
+            ends = min(int.from_bytes(wire[8:12], 'big') for _, rtype, _, wire in records if rtype == 'RRSIG')
+            assert ends - clock.now > domain.expire
+        assert days < 30
+    assert days > 10 and ('www.example.com.', 'A', bytes([192, 0, 2, 1])) in {
+        (name, rtype, wire) for name, rtype, _, wire in check(database, clock, domain)}
+    for _ in range(40):
+        lived(central, clock, domain, 86400)
+        check(database, clock, domain)
+
+
 def test_a_signed_zone_is_released_in_stages_and_valid_on_the_servers_of_each(central: Central, database: Storage,
                                                                               clock: Clock) -> None:
     def report(outcome: Outcome = Outcome.SUCCESS) -> None:
