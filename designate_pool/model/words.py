@@ -179,7 +179,7 @@ def new_id() -> str:
 
 def dashed(identifier: str) -> str:
     """An id, 32 digits, as a UUID is written (RFC 9562 section 4)."""
-    return '-'.join((identifier[:8], identifier[8:12], identifier[12:16], identifier[16:20], identifier[20:]))
+    return f'{identifier[:8]}-{identifier[8:12]}-{identifier[12:16]}-{identifier[16:20]}-{identifier[20:]}'
 
 
 def new_ids(count: int) -> list[str]:

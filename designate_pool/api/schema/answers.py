@@ -163,14 +163,17 @@ def choice(*words: str) -> AnswerField:
 
 def member(kind: type[enum.Enum]) -> AnswerField:
     """The value of a member of an enumeration."""
-    return AnswerField({'type': 'string', 'enum': [word.value for word in kind]}, operator.attrgetter('value'))
+    values = {word: word.value for word in kind}
+    return AnswerField({'type': 'string', 'enum': list(values.values())}, values.__getitem__)
 
 
 def moment(value: datetime | None) -> str | None:
     """A time in UTC without a time zone, as Designate writes it."""
     if value is None:
         return None
-    return value.astimezone(timezone.utc).isoformat('T', 'microseconds')[:-6]  # without +00:00
+    if value.tzinfo is not timezone.utc:
+        value = value.astimezone(timezone.utc)
+    return value.isoformat('T', 'microseconds')[:-6]  # without +00:00
 
 
 def read_moment(text: str) -> datetime:
