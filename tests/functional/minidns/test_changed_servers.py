@@ -38,7 +38,7 @@ from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.central import WHO, Clock
 from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, WRONG, LocalMiniDns, a_pool, ask, keyring, transfer,
                                                zone_of)
-from tests.functional.minidns.test_connections import dial, framed
+from tests.functional.minidns.test_connections import dial, framed, limit_buffers
 
 NEW_KEY = dataclasses.replace(KEY, name='new-key.')
 RING = {dns.name.from_text(each.name): keyring(each) for each in (KEY, NEW_KEY)}
@@ -167,9 +167,10 @@ def test_the_servers_of_another_pool_are_refused(minidns: LocalMiniDns) -> None:
 
 
 def test_a_transfer_that_has_begun_is_sent_to_its_end(minidns: LocalMiniDns) -> None:
-    minidns.storage.run(insert_big_zone, 20000)
+    minidns.storage.run(insert_big_zone, 5000)
     service = minidns.start(PLAIN)
-    transfers = 20  # more than the buffers of both sides hold
+    limit_buffers(service, 16384)
+    transfers = 10  # more than the buffers of both sides hold
     with dial(service.endpoints[0]) as sock, sock.makefile('rb') as stream:
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * transfers))
         assert stream.peek(1)
@@ -178,11 +179,11 @@ def test_a_transfer_that_has_begun_is_sent_to_its_end(minidns: LocalMiniDns) -> 
         assert ask(service.endpoints[0]).rcode() == dns.rcode.REFUSED
         assert connection.idle_since is None, 'it is still being served'
         count = 0
-        while count < transfers * 20003:
+        while count < transfers * 5003:
             message = stream.read(int.from_bytes(stream.read(2), 'big'))
             assert message[3] & 15 == dns.rcode.NOERROR
             count += int.from_bytes(message[6:8], 'big')
-        assert count == transfers * 20003
+        assert count == transfers * 5003
 
 
 # Whom it asks

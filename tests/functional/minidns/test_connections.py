@@ -33,6 +33,16 @@ def dial_from(endpoint: Endpoint, source: str) -> socket.socket:
     return socket.create_connection((endpoint.host, endpoint.port), timeout=10, source_address=(source, 0))
 
 
+def limit_buffers(service: MiniDns, octets: int) -> None:
+    """Have connections accept no more than about *octets* that nobody takes.
+
+    What is sent grows the system's own buffers to megabytes, which take seconds to fill with transfers.
+    """
+    for listener in service._listener._tcp:  # connections have its buffers
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, octets)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, octets)
+
+
 def framed(*messages: dns.message.Message) -> bytes:
     wires = [message.to_wire() for message in messages]
     return b''.join(len(wire).to_bytes(2, 'big') + wire for wire in wires)
@@ -103,8 +113,9 @@ def test_a_client_that_sends_no_query_is_hung_up_on(minidns: LocalMiniDns, limit
 
 
 def test_a_client_that_takes_nothing_is_hung_up_on(minidns: LocalMiniDns) -> None:
-    minidns.storage.run(insert_big_zone, 20000)
+    minidns.storage.run(insert_big_zone, 5000)
     service = minidns.start(tcp_limits=TcpLimits(send=0.2))
+    limit_buffers(service, 16384)
     with dial(service.endpoints[0]) as sock:
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * 60))
         wait_until(lambda: service._listener._tcp_server._open, 'it is served')
@@ -209,9 +220,7 @@ def test_strangers_who_take_nothing_do_not_keep_their_places(minidns: LocalMiniD
     service = minidns.start(tcp_limits=TcpLimits(4), hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
-        for listener in service._listener._tcp:  # connections have its buffers: small ones are full at once
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        limit_buffers(service, 4096)
         for source in ('127.0.1.1', '127.0.1.2'):  # send queries until neither side takes anything any more
             sock = stack.enter_context(socket.socket())
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
@@ -234,11 +243,12 @@ def test_strangers_who_take_nothing_do_not_keep_their_places(minidns: LocalMiniD
 
 def test_visitors_who_take_their_time_keep_no_server_waiting(minidns: LocalMiniDns) -> None:
     """A key that was given out is no server's, whatever it transfers."""
-    domain_id = minidns.storage.run(insert_big_zone, 20000)
+    domain_id = minidns.storage.run(insert_big_zone, 5000)
     given = dataclasses.replace(KEY, name='given.example.com.')
     key = StoredTsigKey(new_id(), given.name, given.algorithm, KeyScope.ZONE, domain_id, 1, utcnow(), utcnow())
     minidns.storage.run(tsigkeys.TSIGKEYS.write, key, {'secret': given.secret})
     service = minidns.start(tcp_limits=TcpLimits(4), hosts=('127.0.0.8',))
+    limit_buffers(service, 16384)
     (endpoint,) = service.endpoints
     wait_until(lambda: service._tsig_grants.grants, 'the key is known')
     query = dns.message.make_query('example.org', 'AXFR')

@@ -13,7 +13,7 @@ from testing.processes import wait_until
 from testing.zones import insert_big_zone
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.functional.minidns.conftest import LocalMiniDns
-from tests.functional.minidns.test_connections import framed
+from tests.functional.minidns.test_connections import framed, limit_buffers
 
 pytestmark = pytest.mark.slow
 
@@ -26,8 +26,7 @@ def test_tries_do_not_count_while_the_server_is_sent_the_zone_as_those_of_others
             Scripted(lambda query, over_tcp: [soa_answer(query, 6)], host))) for host in ('127.0.0.1', '127.0.0.2'))
         servers = [Server(id=new_id(), driver='fake', host=each.host, port=each.port) for each in (fetching, other)]
         service = minidns.start(*servers)
-        for listener in service._listener._tcp:  # connections have its buffer: a small one is full at once
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        limit_buffers(service, 4096)
         sock = ends.enter_context(socket.socket())
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.settimeout(10)
