@@ -1,7 +1,7 @@
 """The API over Central on SQLite, as a program: ``python -m tests.functional.api.serve CONCURRENCY JSON``.
 
 JSON is the URL of the "database", ApiServer's options and those of the API; with "tokens_file" clients need a token.
-It prints its port, serves until its standard input ends, stops in good order, and ends.  Some addresses beside the
+It prints its port, serves until it is told to end, and stops in good order.  Some addresses beside the
 API's own serve the tests: /slow?SECONDS answers after so long, /large with 32 MiB, /pair when two ask for it at the
 same time.  Who asks for the zone :data:`HELD` waits for an answer until somebody asks for /released, and /held tells
 how many do.
@@ -27,6 +27,7 @@ from designate_pool.api.auth.policy import AllowAll  # noqa: E402
 from designate_pool.api.auth.token_file import TokenAuth  # noqa: E402
 from designate_pool.api.http.limits import RateLimits, RequestLimits  # noqa: E402
 from designate_pool.api.http.server import ApiServer  # noqa: E402
+from designate_pool.cmd.compose.program import Signals  # noqa: E402
 from designate_pool.model import Context, Domain, Endpoint  # noqa: E402
 from designate_pool.settings import ApiSettings  # noqa: E402
 from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager  # noqa: E402
@@ -79,23 +80,11 @@ def main() -> None:
         return [b'done']
 
     server = ApiServer(RequestLimits(app, settings), Endpoint('127.0.0.1', 0), settings, connections, idle_timeout)
+    signals = Signals()
     server.start()
-    print(server.endpoint.port, flush=True)
-    ended = threading.Event()
-    runtime.BY_NAME[sys.argv[1]]().spawn(_wait_for_end, ended, name='end')
-    ended.wait()
+    print(f'port {server.endpoint.port}', flush=True)
+    signals.wait_for_stop()
     server.stop()
-
-
-def _wait_for_end(ended: threading.Event) -> None:
-    if sys.argv[1] == 'eventlet':
-        # reading a pipe would hold every green thread
-        from eventlet import tpool
-
-        tpool.execute(sys.stdin.read)
-    else:
-        sys.stdin.read()
-    ended.set()
 
 
 main()

@@ -8,9 +8,8 @@ import contextlib
 import functools
 import json
 import pathlib
+import re
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,6 +18,7 @@ import pytest
 import requests
 
 from designate_pool.api.auth.token_file import digest, make_token, new_secret
+from testing import warm
 from testing.processes import wait_until
 from tests.fixtures.observed_central import database_with_pool
 
@@ -31,26 +31,23 @@ HELD = f'/v2/zones/{"8" * 32}'
 
 @contextlib.contextmanager
 def served(concurrency, **options):
-    folder = tempfile.TemporaryDirectory()
-    options['database'] = database_with_pool(pathlib.Path(folder.name))
-    process = subprocess.Popen([sys.executable, '-m', 'tests.functional.api.serve', concurrency, json.dumps(options)],
-                               cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        yield int(process.stdout.readline()), process
-    finally:
-        process.stdin.close()
+    """The port of the API as a program."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        options['database'] = database_with_pool(folder)
+        process = warm.Program('tests.functional.api.serve', [concurrency, json.dumps(options)], folder / 'log',
+                               concurrency, cwd=ROOT).start()
         try:
-            assert process.wait(15) == 0
+            yield int(wait_until(lambda: process.running() and re.search(r'^port (\d+)$', process.tail(), re.MULTILINE),
+                                 'it serves')[1])
         finally:
-            process.kill()
-            process.stdout.close()
-            folder.cleanup()
+            assert process.stop(seconds=15) == 0
 
 
 @pytest.fixture(scope='module', params=['threading', 'eventlet'])
-def api(request):
-    with served(request.param, threads=4, connections=100, max_body=1 << 20, idle_timeout=1) as found:
-        yield found
+def port(request):
+    with served(request.param, threads=4, connections=100, max_body=1 << 20, idle_timeout=1) as port:
+        yield port
 
 
 def url(port, path):
@@ -78,8 +75,7 @@ def closed_by_server(client):
         return True
 
 
-def test_requests_are_answered_side_by_side_and_one_after_the_other(api):
-    port, _ = api
+def test_requests_are_answered_side_by_side_and_one_after_the_other(port):
     with requests.Session() as session:
         zone = session.post(url(port, '/v2/zones'), json={'name': 'example.com.', 'email': 'a@example.com'})
         assert zone.status_code == 202
@@ -92,8 +88,7 @@ def test_requests_are_answered_side_by_side_and_one_after_the_other(api):
     assert answers == ['done'] * 4
 
 
-def test_unfinished_requests_hold_nobody(api):
-    port, _ = api
+def test_unfinished_requests_hold_nobody(port):
     clients = [connect(port, b'POST /v2/zones HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{') for _ in range(40)]
     for _ in range(5):
         assert requests.get(url(port, '/healthz'), timeout=2).status_code == 200
@@ -102,8 +97,7 @@ def test_unfinished_requests_hold_nobody(api):
         client.close()
 
 
-def test_readers_that_do_not_read_hold_nobody(api):
-    port, _ = api
+def test_readers_that_do_not_read_hold_nobody(port):
     # From an address each, since a slow machine is still carrying out the first request when the fourth comes.
     clients = [connect(port, b'GET /large HTTP/1.1\r\nHost: x\r\n\r\n', f'127.0.0.{number}') for number in range(2, 6)]
     for client in clients:
@@ -115,16 +109,14 @@ def test_readers_that_do_not_read_hold_nobody(api):
     assert len(requests.get(url(port, '/large'), timeout=10).content) == 32 << 20
 
 
-def test_more_clients_than_connections_wait_for_their_turn(api):
-    port, _ = api
+def test_more_clients_than_connections_wait_for_their_turn(port):
     idle = [connect(port) for _ in range(120)]
     assert requests.get(url(port, '/healthz'), timeout=10).status_code == 200
     for client in idle:
         client.close()
 
 
-def test_a_body_at_the_limit_reaches_the_application(api):
-    port, _ = api
+def test_a_body_at_the_limit_reaches_the_application(port):
     for size, code in ((1 << 20, 202), ((1 << 20) + 1, 413)):
         answer = requests.post(url(port, '/v2/zones/tasks/imports'), data=b'$ORIGIN example.net.\n'.ljust(size, b';'),
                                headers={'Content-Type': 'text/dns'})
@@ -134,7 +126,7 @@ def test_a_body_at_the_limit_reaches_the_application(api):
 @pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
 def test_a_request_in_flight_is_finished_before_the_end(concurrency):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        with served(concurrency) as (port, process):
+        with served(concurrency) as port:
             waiting = connect(port, REQUEST)
             assert waiting.recv(12) == b'HTTP/1.1 200'
             late = connect(port, b'GET /slow?0.5 HTTP/1.1\r\nHost: x\r\n\r\n' + REQUEST[:10])
@@ -197,7 +189,7 @@ def seconds_of_processor():
 @pytest.mark.parametrize('concurrency, path, clients', [
     ('threading', '/v2', 10), ('eventlet', '/v2', 10), ('threading', '/slow?1', 20)])
 def test_a_good_client_is_served_beside_silent_connections_and_a_flood(concurrency, path, clients):
-    with served(concurrency, threads=16) as (port, _), contextlib.ExitStack() as silent:
+    with served(concurrency, threads=16) as port, contextlib.ExitStack() as silent:
         for number in range(90):
             silent.enter_context(connect(port, b'' if number % 2 else REQUEST[:-1], '127.0.0.3'))
         connect_here = functools.partial(connect, port)
@@ -246,7 +238,7 @@ class Held:
 
 @pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
 def test_an_address_whose_requests_take_long_leaves_threads_to_others(concurrency):
-    with served(concurrency, threads=4) as (port, _), Held(functools.partial(connect, port)) as clients:
+    with served(concurrency, threads=4) as port, Held(functools.partial(connect, port)) as clients:
         clients.ask(HELD, times=10)
         wait_until(lambda: clients.executed() == 3, 'three quarters of the threads are used')
         assert clients.status('/healthz', address='127.0.0.2') == 200
@@ -259,7 +251,7 @@ def test_a_project_whose_requests_take_long_leaves_threads_to_others(concurrency
     file = tmp_path / 'tokens'
     file.write_text('\n'.join(make_token(name, name.partition('-')[0], ('member',), digest(secret)).line()
                               for name, secret in tokens.items()))
-    with served(concurrency, threads=8, threads_per_client=3, tokens_file=str(file)) as (port, _), \
+    with served(concurrency, threads=8, threads_per_client=3, tokens_file=str(file)) as port, \
             Held(functools.partial(connect, port)) as clients:
         clients.ask(HELD, tokens['blue'], times=2)
         clients.ask(HELD, tokens['blue-too'], '127.0.0.2')

@@ -63,7 +63,7 @@ def proxy(tmp_path_factory):
                    check=True, capture_output=True)
     [block] = re.findall(r'code-block:: nginx\n\n((?: {3}.*\n|\n)+)', PAGE.read_text())
     port = free_port()
-    with served('threading', threads=8, connections=CONNECTIONS, trusted_proxy='127.0.0.1') as (api, _):
+    with served('threading', threads=8, connections=CONNECTIONS, trusted_proxy='127.0.0.1') as api:
         configuration = textwrap.dedent(block)
         for old, new in (('127.0.0.1:9001', f'127.0.0.1:{api}'), ('listen 443', f'listen 127.0.0.1:{port}'),
                          ('/etc/ssl/certs/dns.example.com.pem', f'{folder}/certificate.pem'),
