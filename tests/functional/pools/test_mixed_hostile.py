@@ -44,6 +44,9 @@ ACCEPTED = {'dname-apex', 'naptr', 'naptr-groups', 'x25', 'nsap', 'dnskey', 'cds
             'svcb-60-params', 'txt-40k-set', 'name-control', 'ns-occluded', 'name-deep', 'types-100', 'types-apex'}
 #: Of these, what octoDNS's YAML has no type or no text for.
 NOT_IN_YAML = {'x25', 'nsap', 'dnskey', 'cds-cdnskey', 'types-100', 'types-apex'}
+#: Of the pool manager: hundreds of zones come at once, and no server is to be asked again for what it is busy with.
+UNHURRIED = {'poll_timeout': '10', 'poll_retry_interval': '1', 'retry_backoff_initial': '2',
+             'retry_backoff_maximum': '5', 'claim_seconds': '60', 'periodic_sync_interval': '5'}
 #: Names of instances.
 HOSTS = ('a\\000b', 'a b', '\u00fc', 'a' * 64, 'a.' * 120, '*', '*.a', '@', '$INCLUDE', '-', '..', '', 'A', 'a/b',
          'a\\.b', '"', '\n', '0', '_a', '\\', '\\300', 'a\\', '%s', '%(zone)s', '\u2003', 'www', 'd.www', '_70000._tcp',
@@ -53,7 +56,7 @@ HOSTS = ('a\\000b', 'a b', '\u00fc', 'a' * 64, 'a.' * 120, '*', '*.a', '@', '$IN
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     folder = tmp_path_factory.mktemp('pool')
-    with Mixed(folder / 'mixed', f'sqlite:///{folder}/pool.sqlite', others=[MASTERS]) as running:
+    with Mixed(folder / 'mixed', f'sqlite:///{folder}/pool.sqlite', others=[MASTERS], manager=UNHURRIED) as running:
         yield running
 
 
