@@ -131,6 +131,15 @@ PLANTS = {
                    'if newer is not None and newer.generation > state.domain.generation:', 'if False:'),
             Change('pool_manager.reconcile.outcomes', 'if self.step.live:\n            self._recreate(outcomes)',
                    'pass'))),
+    'freeze_holds_nothing': Plant(
+        'servers of a frozen pool get changes at once', ('frozen',), (
+            Change('model.freezes', "return {} if domain.held_by == freeze.id else {'held_by'",
+                   "return {} if True else {'held_by'"),),
+        fault='freeze'),
+    'one_stage_for_all': Plant(
+        'servers of all stages get a change with the canaries', ('staged',), (
+            Change('model.freezes', 'result.setdefault(server.id, number)', 'result.setdefault(server.id, 1)'),),
+        fault='stage'),
     'tenants_see_all': Plant(
         'whoever knows the id of a zone may see and change it', ('tenants',), (
             Change('model.domains', "return self.all_projects or project_id != '' and project_id == self.project_id",
