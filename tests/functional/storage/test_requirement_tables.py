@@ -10,10 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.model import new_id
-from designate_pool.storage.sql import migrate
-from designate_pool.storage.sql.database import make_engine
+from designate_pool.storage.sql.database import Storage, make_engine
 from tests.functional.storage.test_migrations import (LIVE, LIVE_SET, POOL, THEN, Database, insert_domain,
-                                                      insert_recordset)
+                                                      insert_recordset, with_pool)
 
 REFUSED = (sa.exc.IntegrityError, sa.exc.OperationalError, sa.exc.DataError)
 
@@ -62,15 +61,12 @@ COLUMNS: dict[str, dict[str, tuple[Callable[[Any], bool], bool, str | None]]] = 
 
 
 @pytest.fixture
-def database(empty_database_url: str) -> Iterator[Database]:
+def database(emptied_database: Storage) -> Iterator[Database]:
     """With a pool, a domain and a recordset."""
-    migrate.upgrade(empty_database_url)
-    database = Database(empty_database_url)
-    database.insert('pools', id=POOL, created_at=THEN, updated_at=THEN, name='second')
-    insert_domain(database, LIVE, 'example.com.')
-    insert_recordset(database, LIVE_SET, LIVE)
-    yield database
-    database.close()
+    with with_pool(emptied_database) as database:
+        insert_domain(database, LIVE, 'example.com.')
+        insert_recordset(database, LIVE_SET, LIVE)
+        yield database
 
 
 def insert_status(database: Database, **values: Any) -> None:
