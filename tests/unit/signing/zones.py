@@ -71,6 +71,7 @@ def soa(serial: int = 1, ttl: int = 3600, minimum: int = 300) -> ZoneRecord:
     return record('@', 'SOA', f'ns1.{APEX} hostmaster.{APEX} {serial} 3600 600 604800 {minimum}', ttl)
 
 
+@functools.cache
 def chain_key(name: str) -> bytes:
     return canonical.chain_key(canonical.name_wire(name))
 
