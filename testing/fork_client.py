@@ -13,7 +13,7 @@ import sys
 
 name = os.path.basename(sys.argv[0])
 program = os.path.join(os.path.dirname(sys.executable), name)
-if 'PYTHONPATH' in os.environ:  # read when Python starts
+if 'FORKS' not in os.environ or 'PYTHONPATH' in os.environ:  # the latter is read when Python starts
     os.execv(program, sys.argv)
 reader, writer = os.pipe()
 asked = json.dumps({'words': [program, *sys.argv[1:]], 'folder': os.getcwd(), 'environment': dict(os.environ)})

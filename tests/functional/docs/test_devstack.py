@@ -10,7 +10,7 @@ import stat
 import pytest
 
 from testing.processes import binary
-from tests.fixtures.devstack import BACKENDS, PROGRAMS, ROOT, STACK, Calls, Devstack, calls_of, commands
+from tests.fixtures.devstack import BACKENDS, ROOT, STACK, Calls, Devstack, calls_of, commands
 
 SERVICES = ['designate-pool-server', 'designate-pool-minidns', 'designate-pool-manager', 'designate-pool-api']
 #: Where each kind of server keeps the zones that it was given.
@@ -33,7 +33,7 @@ def test_stacking_runs_programs_that_exist_and_waits_for_the_api(stacked: Stacke
     for service, command in started.items():
         assert pathlib.Path(command[0]).is_absolute() and binary(command[0]) == command[0]
         if service != 'designate-pool-server':
-            assert command == [str(PROGRAMS / service), '--config-file', str(devstack.config)]
+            assert command == [str(devstack.programs / service), '--config-file', str(devstack.config)]
     assert calls_of(calls, 'setup_develop') == [[str(ROOT)]]
     assert calls_of(calls, 'wait_for_service') == [['60', f'http://{devstack.api}/healthz']]
 
@@ -132,7 +132,7 @@ def test_with_a_zone_for_it_the_sink_is_started(tmp_path: pathlib.Path) -> None:
         '--os-cloud', 'devstack-admin', 'zone', 'create', '--email', 'hostmaster@cloud.example.org', '-f', 'value',
         '-c', 'id', 'cloud.example.org.']]
     assert list(commands(calls)) == [*SERVICES, 'designate-pool-sink']
-    assert commands(calls)['designate-pool-sink'] == [str(PROGRAMS / 'designate-pool-sink'), '--config-file',
+    assert commands(calls)['designate-pool-sink'] == [str(devstack.programs / 'designate-pool-sink'), '--config-file',
                                                       str(devstack.config)]
     assert devstack.manage('config', 'check', '--offline').returncode == 0
     ours = _sections(devstack.config)
