@@ -80,10 +80,16 @@ class _Start(enum.Enum):
 
 def _marked(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, among: Sequence[Any]) -> Any:
     is_key = isinstance(marker, str) and '\0' not in marker
-    row = tx.execute(sa.select(column).where(key == marker, *among)).first() if is_key else None
+    statement = _by_marker(key, column).where(*among) if among else _by_marker(key, column)
+    row = tx.execute(statement, {_MARKER: marker}).first() if is_key else None
     if row is None:
         raise InvalidField(field='marker', why='no such id', type='invalid_marker')
     return row[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _by_marker(key: sa.Column[Any], column: sa.Column[Any]) -> sa.Select[Any]:
+    return sa.select(column).where(key == sa.bindparam(_MARKER, type_=key.type))
 
 
 @functools.lru_cache(maxsize=256)
