@@ -7,8 +7,6 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +17,7 @@ import requests
 from designateclient import exceptions
 from keystoneauth1 import session, token_endpoint
 
+from testing import warm
 from testing.processes import wait_until
 from testing.stack import Stack
 from tests.fixtures.keystone import Keystone
@@ -120,11 +119,10 @@ def test_our_command_does_the_same(cloud: Cloud) -> None:
     made = cloud.neutron.floating_ip('alpha')
 
     def run(*words: str) -> Any:
-        found = subprocess.run(
-            [sys.executable, '-m', 'designate_pool.cli', '--url', cloud.stack.url, 'ptr', 'record', *words],
-            env={**os.environ, 'DESIGNATE_POOL_TOKEN': 'member-alpha'}, capture_output=True, text=True, timeout=60,
-            check=True).stdout
-        return json.loads(found) if found else None
+        done = warm.run('designate_pool.cli', '--url', cloud.stack.url, 'ptr', 'record', *words,
+                        env={**os.environ, 'DESIGNATE_POOL_TOKEN': 'member-alpha'})
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if done.stdout else None
 
     told = run('set', key_of(made), 'own.example.com.', '--ttl', '120', '--description', 'ours', '-f', 'json')
     assert (told['ptrdname'], told['ttl'], told['description']) == ('own.example.com.', 120, 'ours')

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
 
 import pytest
 
+from testing import warm
 from tests.fixtures.bind_pool import BindPool
 
 RECORDS = r'''
@@ -96,9 +95,8 @@ class OctodnsPool(BindPool):
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """One of octoDNS's commands."""
-        program = pathlib.Path(sys.executable).parent / command
-        return subprocess.run([str(program), '--config-file', str(self.config), *arguments], text=True, timeout=120,
-                              capture_output=True, check=False, env={**os.environ, 'PYTHONWARNINGS': 'ignore'})
+        module = command.replace('octodns-', 'octodns.cmds.')
+        return warm.run(module, '--config-file', str(self.config), *arguments)
 
     def sync(self, *arguments: str) -> str:
         """What ``octodns-sync`` logs; it has to end well."""
