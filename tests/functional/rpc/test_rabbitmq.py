@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
-import pathlib
 import socket
 import threading
 import time
@@ -34,13 +33,6 @@ class Endpoint:
         return f'{context.request_id} {domain_id}'
 
 
-@pytest.fixture
-def broker(tmp_path: pathlib.Path) -> Iterator[RabbitMq]:
-    """A broker of the test's own, since it is killed."""
-    with RabbitMq(tmp_path) as running:
-        yield running
-
-
 @contextlib.contextmanager
 def closing_messaging(url: str) -> Iterator[Messaging]:
     cfg.CONF([], project='test')
@@ -67,8 +59,8 @@ def wait_for_answer(export_zone: Callable[[str], str]) -> None:
     wait_until(is_answered, 'a call is answered', 60)
 
 
-def test_calls_and_checks_are_answered_again_after_the_broker_was_killed(broker: RabbitMq) -> None:
-    with serving(broker.url) as client, closing_messaging(broker.url) as caller:
+def test_calls_and_checks_are_answered_again_after_the_broker_was_killed(rabbitmq: RabbitMq) -> None:
+    with serving(rabbitmq.url) as client, closing_messaging(rabbitmq.url) as caller:
         caller.serve('checked', Endpoint, Endpoint())
         check = Check('the broker', lambda: caller.ping('checked'))
 
@@ -81,9 +73,11 @@ def test_calls_and_checks_are_answered_again_after_the_broker_was_killed(broker:
         with pytest.raises(DomainNotFound, match='There is no zone none'):
             client('none')
         wait_until(is_answered, 'it answers', 60)
-        broker.kill()
-        wait_until(lambda: not is_answered(), 'it is a failure', 60)
-        broker.restart()
+        rabbitmq.kill()
+        try:
+            wait_until(lambda: not is_answered(), 'it is a failure', 60)
+        finally:
+            rabbitmq.restart()
         wait_until(is_answered, 'it answers again', 60)
         wait_for_answer(client)
 
