@@ -48,6 +48,7 @@ class SocketRig(_NsdRig, UnixRig):
 class TlsRig(_NsdRig, TcpRig, KeyedRig):
     wrong_key_reason = Reason.BAD_TLS
     port_option = 'control_port'
+    many = 400  # each that is deleted takes a connection of its own
 
     def __init__(self, nsd: Nsd, foreign: pathlib.Path) -> None:
         super().__init__(nsd)
