@@ -295,7 +295,7 @@ def test_a_domain_of_the_same_name_does_not_hide_the_catalog(minidns: LocalMiniD
 
 
 def test_a_large_catalog_takes_several_messages(minidns: LocalMiniDns, serving: MiniDns) -> None:
-    minidns.storage.run(insert_domains, 3000)
+    minidns.storage.run(insert_domains, 1500)
     assert transfer(serving.endpoints[0], CATALOG) == zone_of(catalog_text(minidns, 1), CATALOG)
 
 
