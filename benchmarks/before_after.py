@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import json
 import pathlib
-import signal
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 
 from benchmarks import quick, report
 from benchmarks.quick import HERE
+from testing.processes import exit_on_sigterm
 
 SECONDS = 1800.0
 #: Whose processor time is summed up as that of our services; Central's may be in the process of the clients.
@@ -32,7 +32,7 @@ Figures = Mapping[str, tuple[float, str]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the one that runs is ended
+    exit_on_sigterm()
     result = report.Report(options.benchmark, {'before': options.commit, 'rounds': options.rounds,
                                                'options': ' '.join(options.options)})
     before, after = list[Figures](), list[Figures]()

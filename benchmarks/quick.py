@@ -12,13 +12,13 @@ import dataclasses
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 
 from benchmarks import report
+from testing.processes import exit_on_sigterm
 
 #: The modules, in the order in which they run.
 BENCHMARKS = ('plan', 'queries', 'api', 'converge', 'crowded', 'pairs', 'wide', 'idle', 'audit', 'import_zones',
@@ -47,7 +47,7 @@ class Ran:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the one that runs is ended
+    exit_on_sigterm()
     folder = options.json.absolute().parent
     folder.mkdir(parents=True, exist_ok=True)
     ran = [run(name, [sys.executable, '-m', f'benchmarks.{name}', '--quick', '--json', str(folder / f'{name}.json')],

@@ -13,12 +13,11 @@ import json
 import os
 import pathlib
 import platform
-import signal
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from designate_pool import __version__
+from testing.processes import exit_on_sigterm
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def arguments(benchmark: str, description: str, **counts: tuple[int, str]) -> ar
 
     :param counts: more options that are numbers, each with its default and help
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    exit_on_sigterm()
     parser = argparse.ArgumentParser(prog=f'python -m benchmarks.{benchmark}', description=description)
     parser.add_argument('--json', type=pathlib.Path, metavar='FILE', help='write the figures there')
     parser.add_argument('--quick', action='store_true', help='a small run, to see that it works')

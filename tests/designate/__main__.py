@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from testing.processes import exit_on_sigterm
 from testing.stack import Stack
 from tests.fixtures import keystone
 from tests.fixtures.keystone import Keystone
@@ -117,6 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument('--minutes', type=float, default=25.0, help='for each suite; what has not run by then fails')
     parser.add_argument('--folder', type=pathlib.Path, help='where logs and results stay; else they are removed')
     given = parser.parse_args(arguments)
+    exit_on_sigterm()
     with contextlib.ExitStack() as stack:
         folder = given.folder or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
@@ -193,6 +195,9 @@ class _Suite:
                 running.wait(max(1.0, until - begun))
             except subprocess.TimeoutExpired:
                 os.killpg(running.pid, signal.SIGKILL)
+            except BaseException:
+                os.killpg(running.pid, signal.SIGKILL)
+                raise
         print(f'{self._folder.name}: {len(listed)} tests in {time.monotonic() - begun:.0f} s', flush=True)
         # It ends with 1 where a test has failed.
         table = self._call('subunit2csv', '--no-passthrough', input=results.read_bytes(), stdout=subprocess.PIPE).stdout

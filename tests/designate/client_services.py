@@ -14,6 +14,7 @@ import uuid
 
 import requests
 
+from testing.processes import exit_on_sigterm
 from testing.stack import Stack
 from tests.designate import heat_calls, neutron_calls
 from tests.fixtures import keystone
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument('--venv', type=pathlib.Path, required=True, help='where Neutron and Heat are installed')
     parser.add_argument('--only', choices=CALLS)
     given = parser.parse_args(arguments)
+    exit_on_sigterm()
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         identity = Keystone()

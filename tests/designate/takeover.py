@@ -24,6 +24,7 @@ from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage, Tx
 from testing import designate as theirs
 from testing.databases import DatabaseServer, MariaDB, PostgreSQL, upgraded_sqlite
+from testing.processes import exit_on_sigterm
 from tests.designate import whole
 
 #: Columns that Designate fills and nobody reads here.
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help='that the running Designate has, at least 6; %(default)s if not given')
     parser.add_argument('--only', choices=('tables', 'running'), help='do only one of both')
     options = parser.parse_args(arguments)
+    exit_on_sigterm()
     for kind in (MariaDB, PostgreSQL) if options.only != 'running' else ():
         with kind() as server, tempfile.TemporaryDirectory(prefix='designate-pool-takeover-') as folder:
             _take_over(options.designate, server, pathlib.Path(folder))

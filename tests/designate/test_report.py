@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import pathlib
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 
+import psutil
 import pytest
 
+from testing.processes import wait_until
 from tests.designate.__main__ import FAILED, MISSING, PASSED, SKIPPED, _known, _outcomes, _report
 
 TABLE = '''\
@@ -41,3 +48,28 @@ def test_each_test_that_does_not_pass_is_listed_once_with_a_reason() -> None:
     listed = list(_known())
     assert len(dict(listed)) == len(listed)
     assert all(why.endswith('.') and name.startswith(('api.', 'client.', 'scenario.')) for name, why in listed)
+
+
+def test_all_that_runs_is_ended_with_the_command(tmp_path: pathlib.Path) -> None:
+    venv, folder, names = tmp_path / 'venv', tmp_path / 'run', tmp_path / 'names'
+    (venv / 'bin').mkdir(parents=True)
+    (venv / 'lib' / 'python3' / 'site-packages').mkdir(parents=True)
+    program = venv / 'bin' / 'stestr'
+    program.write_text(f'#!/bin/sh\ncase $1 in list) echo a.test;; run) touch {names}; sleep 600 & wait;; esac\n')
+    program.chmod(0o755)
+    with subprocess.Popen([sys.executable, '-m', 'tests.designate', '--tempest', str(venv), '--folder', str(folder)],
+                          stdout=subprocess.DEVNULL) as command:
+        started: list[psutil.Process] = []
+        try:
+            wait_until(names.exists, 'the tests run', 60)
+            started = psutil.Process(command.pid).children(recursive=True)
+            assert any(str(program) in each.cmdline() for each in started)
+            command.send_signal(signal.SIGTERM)
+            assert command.wait(60) == 1
+            _, alive = psutil.wait_procs(started, 30)
+            assert not alive
+        finally:
+            command.kill()
+            for each in started:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()

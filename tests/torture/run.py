@@ -14,7 +14,6 @@ import json
 import pathlib
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from testing.processes import exit_on_sigterm
 from tests.torture import checker, faults, leftovers, name_servers, planted, schedule
 from tests.torture.backends import BACKENDS
 from tests.torture.checker import Breach
@@ -333,7 +333,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.signing:
         options.servers = [name for name in options.servers if not name.startswith('native')]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
+    exit_on_sigterm()
     found = run(options, (lambda text: None) if options.quiet else print)
     line = json.dumps(found)
     if not options.quiet:

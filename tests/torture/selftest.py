@@ -11,12 +11,12 @@ import argparse
 import functools
 import json
 import pathlib
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 
+from testing.processes import exit_on_sigterm
 from tests.torture import isolation, planted
 from tests.torture.backends import BACKENDS
 
@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument('--plants', type=lambda text: text.split(','), default=list(planted.PLANTS))
     parser.add_argument('--clean', type=int, default=2, help='runs without a bug')
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
+    exit_on_sigterm()
     failed = 0
     for seed in range(1, options.clean + 1):
         found = run(options.database, None, seed)
