@@ -25,6 +25,8 @@ from designate_pool.storage.sql.schema import (ALIVE, domains, managed_records, 
 from designate_pool.storage.zones import domains as domain_store
 
 _DELETED_AT = sa.func.coalesce(domains.c.deleted_at, domains.c.updated_at).label('deleted_at')
+_NEWER = domains.alias()
+_IS_OLDER = sa.exists().where(_NEWER.c.name == domains.c.name, _NEWER.c.generation > domains.c.generation)
 _IS_OF_OWNER = sa.or_(recordsets.c.deleted == ALIVE,
                       sa.and_(recordsets.c.managed == sa.false(), recordsets.c.project_id.is_(None)))
 
@@ -87,11 +89,9 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int, history: datetime) -> 
         removed += purge_contents(tx, ids, limit - removed)
     if removed >= limit:
         return removed
-    newer = domains.alias()
-    older = sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
     has_versions = sa.exists().where(zone_versions.c.domain_id == domains.c.id)
     has_keys = sa.exists().where(zone_keys.c.domain_id == domains.c.id)  # in a token
-    gone = tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), older, _DELETED_AT < history,
+    gone = tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), _IS_OLDER, _DELETED_AT < history,
                                                     ~has_versions, ~has_keys)).scalars().all()
     delete_all(tx, domains.c.id, gone)
     return removed + len(gone)

@@ -71,6 +71,8 @@ _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding
 #: As :attr:`Domain.awaits_first_transfer`, of a live domain.
 _AWAITS_FIRST_TRANSFER = (domains.c.masters != '') & domains.c.transferred_at.is_(None) & (domains.c.deleted == ALIVE)
 _FORMER = domains.alias()
+_EXPLAINS_ZONES = (domains.c.deleted == ALIVE) & ~(_AWAITS_FIRST_TRANSFER & sa.exists().where(
+    _FORMER.c.name == domains.c.name, _FORMER.c.deleted != ALIVE, _FORMER.c.abandoned == sa.false()))
 #: Whether a domain's release waits for that of the deletion of a former one of its name: a catalog must not have a name
 #: twice (RFC 9432).
 _AWAITS_FORMER = (domains.c.deleted == ALIVE) & sa.exists().where(
@@ -132,10 +134,7 @@ def explaining_zones(tx: Tx, names: Iterable[str]) -> set[str]:
     A secondary domain has no zones before its first transfer: where a domain of its name was deleted, and not
     abandoned, they are that one's.
     """
-    former = domains.alias()
-    has_former = sa.exists().where(former.c.name == domains.c.name, former.c.deleted != ALIVE,
-                                   former.c.abandoned == sa.false())
-    return values_among(tx, domains.c.name, names, domains.c.deleted == ALIVE, ~(_AWAITS_FIRST_TRANSFER & has_former))
+    return values_among(tx, domains.c.name, names, _EXPLAINS_ZONES)
 
 
 def newest(tx: Tx, name: str, pool_name: str) -> Domain | None:
