@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import pathlib
 import re
 import sys
@@ -15,6 +16,8 @@ from tests import conftest
 from tests.fixtures import contributor_pages
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+#: Each file is read by many rules.
+parsed = functools.cache(ast.parse)
 #: Past 400 lines a file had better be one thing; past this many it is not.
 LONGEST = 700
 
@@ -144,7 +147,7 @@ UNDOCUMENTED = {
 
 def undocumented(sources: Mapping[str, str]) -> set[str]:
     """What the modules of *sources* use of other libraries: private names, and subclasses."""
-    trees = {module: ast.parse(source) for module, source in sources.items()}
+    trees = {module: parsed(source) for module, source in sources.items()}
     ours = {name for tree in trees.values() for name in _own_names(tree)}
     found: set[str] = set()
     for module, tree in trees.items():
@@ -199,7 +202,7 @@ def _own_names(tree: ast.AST) -> Iterator[str]:
 def trespasses(module: str, source: str) -> list[str]:
     """What *source*, as the contents of ``designate_pool.<module>`` or ``migrations.<...>``, does against the rules."""
     room = module.partition('.')[0]
-    tree = ast.parse(source)
+    tree = parsed(source)
     found = []
     for line, name in _imports(tree):
         library = name.partition('.')[0]
@@ -270,7 +273,7 @@ def files() -> dict[str, pathlib.Path]:
 
 def cycles(sources: Mapping[str, str]) -> list[list[str]]:
     """Groups of modules that import each other, in either direction and however far around."""
-    imported = {module: {near for _, name in _imports(ast.parse(source)) if (near := _module(name, sources)) != module}
+    imported = {module: {near for _, name in _imports(parsed(source)) if (near := _module(name, sources)) != module}
                 for module, source in sources.items()}
     reached = {module: _reached(module, imported) for module in sources}
     return sorted({tuple(sorted(other for other in sources if other in reached[module] and module in reached[other]))
@@ -300,7 +303,7 @@ def classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
     """The public classes by name, each with the modules that have one."""
     found: dict[str, list[str]] = {}
     for module, source in sources.items():
-        for node in ast.parse(source).body:
+        for node in parsed(source).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith('_'):
                 found.setdefault(node.name, []).append(module)
     return found
@@ -308,7 +311,7 @@ def classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
 
 def vague_variables(source: str) -> Iterator[tuple[int, str]]:
     """The variables of functions in *source* whose names are in :data:`SAYING_NOTHING`, with their lines."""
-    for function in ast.walk(ast.parse(source)):
+    for function in ast.walk(parsed(source)):
         if isinstance(function, ast.FunctionDef):
             parameters = {argument.arg for node in ast.walk(function.args) if isinstance(argument := node, ast.arg)}
             for name in ast.walk(function):
@@ -355,7 +358,7 @@ def test_every_file_keeps_the_rules() -> None:
 
 def test_what_tests_and_benchmarks_share_knows_nothing_of_tests() -> None:
     found = [(path.name, name) for folder in ('testing', 'benchmarks') for path in sorted((ROOT / folder).glob('*.py'))
-             for _, name in _imports(ast.parse(path.read_text()))]
+             for _, name in _imports(parsed(path.read_text()))]
     assert ('system.py', 'testing.stack.Stack') in found
     assert [each for each in found if each[1].partition('.')[0] in ('tests', 'pytest')] == []
 
@@ -368,7 +371,7 @@ def test_variables_say_what_they_hold() -> None:
 
 def test_docstrings_begin_with_a_summary() -> None:
     assert [f'{module}:{node.lineno}' for module, path in files().items()
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in ast.walk(parsed(path.read_text()))
             if isinstance(node, ast.FunctionDef) and not node.name.startswith('_')
             and (ast.get_docstring(node) or '').startswith(':')] == []
 
@@ -422,7 +425,7 @@ def test_what_is_allowed_is_no_trespass(module: str, source: str) -> None:
 
 
 def test_every_package_says_what_it_is_for() -> None:
-    said = {module: ast.get_docstring(ast.parse(path.read_text())) or '' for module, path in files().items()
+    said = {module: ast.get_docstring(parsed(path.read_text())) or '' for module, path in files().items()
             if path.name == '__init__.py'}
     assert len(said) > 20
     assert [module for module, docstring in said.items() if not docstring.strip()] == []
