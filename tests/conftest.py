@@ -63,17 +63,19 @@ SLOWEST = ('test_documentation_guide', 'test_documentation_guide_more', 'test_pl
            'test_zone_tasks_running', 'test_backend_catalog', 'test_situations_faults',
            'test_two_pools', 'test_fed_pool', 'test_mixed_catalog', 'test_signed_zones_parent', 'test_standby',
            'test_signer', 'test_contents_audit',
+           'test_rabbitmq', 'test_turns', 'test_takeover', 'test_ixfr_servers', 'test_silent_server',
            # Those of make test.
-           'test_takeover', 'test_turns', 'test_migrations', 'test_sessions', 'test_rabbitmq', 'test_http_server',
-           'test_authorisation', 'test_signing', 'test_machine', 'test_written_paths', 'test_ixfr_servers',
-           'test_silent_server', 'test_soa_poller', 'test_backend_transfers',
-           'test_target_pdns', 'test_octodns_pool', 'test_seeing', 'test_mixed_pool')
+           'test_signing', 'test_sessions', 'test_migrations', 'test_target_pool', 'test_central_together',
+           'test_statuses', 'test_written_paths', 'test_backend_pdns', 'test_query_plans', 'test_sink',
+           'test_config_check', 'test_backend_nsd', 'test_backend_bind9', 'test_target_rfc2136',
+           'test_soa_poller', 'test_mixed_pool', 'test_seeing', 'test_http_server', 'test_authorisation',
+           'test_target_pdns', 'test_octodns_pool', 'test_backend_transfers')
 
 
 #: Folders of slow tests, and the files in them that are quick: whole pools, clusters, a year, documented commands, and
-#: the tests of the torture kit and of the benchmarks, which are run when these change.
+#: the tests of the torture kit, of the benchmarks and of what runs Designate's tests, which are run when these change.
 SLOW_FOLDERS = tuple(pathlib.Path(__file__).parent / folder for folder in (
-    'functional/clusters', 'functional/docs', 'functional/history', 'functional/pool_manager',
+    'designate', 'functional/clusters', 'functional/docs', 'functional/history', 'functional/pool_manager',
     'functional/pools', 'torture', 'unit/benchmarks', 'unit/torture'))
 QUICK_FILES = ('test_contents_matching', 'test_mixed_pool', 'test_planted', 'test_stories')
 

@@ -24,6 +24,8 @@ from testing import designate as theirs, stack
 from testing.designate import CREATED, POOL_ID, SERIAL, UPDATED
 
 Manage = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.slow
+
 POOLS = """
 - name: default
   ns_records: [{hostname: ns1.example.net., priority: 1}, {hostname: ns2.example.net., priority: 2}]

@@ -128,6 +128,7 @@ class TestRounds:
         assert pool.stack.zone(first['id'])['serial'] == second['serial']
         assert history(pool, name) == ['PLAN', 'PLAN']
 
+    @pytest.mark.slow
     def test_more_than_other_requests_may_hold(self, pool: BindPool, provider: PoolProvider, name: str) -> None:
         text = '\n'.join(f'host-{number} 300 IN TXT "{number:0>80}"' for number in range(9000))
         before = pool.writes()

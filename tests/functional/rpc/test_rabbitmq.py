@@ -26,6 +26,9 @@ from testing.proxy import Proxy
 from testing.rabbitmq import RabbitMq
 
 
+pytestmark = pytest.mark.slow
+
+
 class Endpoint:
     def export_zone(self, context: Context, domain_id: str) -> str:
         if domain_id == 'none':

@@ -337,6 +337,7 @@ def test_green_threads_share_the_connections(empty_database_url: str) -> None:
     assert done.stdout == '[60, 60]\n'
 
 
+@pytest.mark.slow
 def test_an_outage_is_one_line_when_it_begins_and_one_when_it_ends(server: DatabaseServer,
                                                                    caplog: pytest.LogCaptureFixture) -> None:
     url = sa.make_url(server.create_database())

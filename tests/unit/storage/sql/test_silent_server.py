@@ -11,6 +11,8 @@ import pytest
 
 from testing.processes import patience
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = '''
 import sys
 from designate_pool import runtime
