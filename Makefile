@@ -37,15 +37,16 @@ MIGRATION_PACKAGES = $(MIGRATION_VENV)/.packages-installed
 help:
 	@sed -n '1s/^# //p' Makefile
 
+# Two cores are busy with four at once.
 test: $(SERVERS) $(PYTHON_PACKAGES)
-	$(BIN)/pytest -n 3 --dist loadfile -m 'not slow' $(PYTEST_ARGS)
+	$(BIN)/pytest -n 4 --dist loadfile -m 'not slow' $(PYTEST_ARGS)
 
 # Unit tests and house rules, with what pip installs alone: no name server, database server or broker.  Properties are
 # tried with half of the examples that make test takes.
 test-quick: $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile --hypothesis-profile quick -m 'not slow' tests/unit tests/test_house.py $(PYTEST_ARGS)
 
-# What takes too long for every change: the two together are the whole suite.  Two cores are busy with four at once.
+# What takes too long for every change: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 4 --dist loadfile -m slow $(PYTEST_ARGS)
 

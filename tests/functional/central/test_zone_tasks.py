@@ -95,7 +95,7 @@ def test_imports_that_begin_at_the_same_time_are_no_more_than_may(
     def count_with_the_other(*arguments: Any) -> int:
         found = counted(*arguments)
         with contextlib.suppress(threading.BrokenBarrierError):
-            together.wait(patience(1))  # until the other has counted as well, if it can
+            together.wait(patience(0.3))  # until the other has counted as well, if it can
         return found
 
     def begin() -> bool:

@@ -434,6 +434,7 @@ def run(program: str, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_an_installed_handler_is_used_and_only_the_sink_needs_it(
         tmp_path: pathlib.Path, install: Callable[[str], None], rabbitmq: RabbitMq) -> None:
     stack = a_stack(tmp_path, rabbitmq.url, 'text = "here"')

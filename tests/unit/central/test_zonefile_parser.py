@@ -252,8 +252,9 @@ def test_no_more_of_a_recordset_is_read_than_is_allowed() -> None:
     assert read[-1] == 'c TXT 2'
 
 
-def test_parts_have_few_recordsets_with_many_records() -> None:
-    text = HEAD + ''.join(f'$GENERATE 1-4000 {name} TXT $\n' for name in 'abcdefg') + 'h A 192.0.2.1\n'
+def test_parts_have_few_recordsets_with_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zonefile_parser, 'PART_RECORDS', 500)
+    text = HEAD + ''.join(f'$GENERATE 1-200 {name} TXT $\n' for name in 'abcdefg') + 'h A 192.0.2.1\n'
     for contents in (zonefile_parser.parse(text)[1], zonefile_parser.stream(lambda: text.split('\n'))[1]):
         assert [[each.name[0] for each in part] for part in contents.parts()] == [['a', 'b', 'c'], ['d', 'e', 'f'],
                                                                                   ['g', 'h']]
