@@ -25,7 +25,6 @@ from testing.processes import free_port, wait_until
 from testing.proxy import Proxy
 from testing.rabbitmq import RabbitMq
 
-
 pytestmark = pytest.mark.slow
 
 
