@@ -51,8 +51,8 @@ class Entities(Generic[T]):
         self._criteria = criteria or {}
         self._newest_first = newest_first
         #: The rows of a statement on :attr:`select`, which may have more columns, with its parameters.
-        self.rows: Callable[[Tx, Any, Mapping[str, object]], Iterable[Sequence[Any]]] = (
-            rows_as_json if as_json else Tx.execute)
+        self.rows: Callable[[Tx, Any, Mapping[str, object]], Sequence[Sequence[Any]]] = (
+            rows_as_json if as_json else pages.all_rows)
         # Built once: building a statement takes as long as executing it.
         self._by_id = self.select.where(table.c.id == sa.bindparam('id')) if 'id' in table.c else self.select
         self._locked = self._by_id.with_for_update(of=table)
@@ -119,13 +119,13 @@ class Entities(Generic[T]):
         return tx.execute(self.table.delete().where(self.table.c.id == entity_id)).rowcount > 0
 
 
-def rows_as_json(tx: Tx, statement: sa.Executable, parameters: Mapping[str, object]) -> Iterable[Sequence[Any]]:
+def rows_as_json(tx: Tx, statement: sa.Executable, parameters: Mapping[str, object]) -> Sequence[Sequence[Any]]:
     """The rows of a statement of many columns, none of octets, each of which MariaDB puts into one text.
 
     PyMySQL takes longer to read the descriptions of 50 columns than the database to find the row.
     """
     if tx.dialect.name != 'mysql' or not isinstance(statement, sa.Select):
-        return tx.execute(statement, parameters).all()  # at once: one by one takes longer
+        return pages.all_rows(tx, statement, parameters)
     packed, converters = _packed(statement, tx.dialect)
     rows = [json.loads(text) for text in tx.execute(packed, parameters).scalars()]
     for row in rows:

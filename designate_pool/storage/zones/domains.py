@@ -71,6 +71,7 @@ _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding
 #: As :attr:`Domain.awaits_first_transfer`, of a live domain.
 _AWAITS_FIRST_TRANSFER = (domains.c.masters != '') & domains.c.transferred_at.is_(None) & (domains.c.deleted == ALIVE)
 _FORMER = domains.alias()
+#: See :func:`explaining_zones`.
 _EXPLAINS_ZONES = (domains.c.deleted == ALIVE) & ~(_AWAITS_FIRST_TRANSFER & sa.exists().where(
     _FORMER.c.name == domains.c.name, _FORMER.c.deleted != ALIVE, _FORMER.c.abandoned == sa.false()))
 #: Whether a domain's release waits for that of the deletion of a former one of its name: a catalog must not have a name
