@@ -106,7 +106,7 @@ def test_readers_that_do_not_read_hold_nobody(port):
         assert requests.get(url(port, '/healthz'), timeout=5).status_code == 200
     for client in clients:
         client.close()
-    assert len(requests.get(url(port, '/large'), timeout=10).content) == 32 << 20
+    assert len(requests.get(url(port, '/large'), timeout=60).content) == 32 << 20
 
 
 def test_more_clients_than_connections_wait_for_their_turn(port):
