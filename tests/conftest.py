@@ -1,6 +1,9 @@
 """Fixtures for all tests.  eventlet's copy of dnspython is switched off before anything imports eventlet."""
 
+import contextlib
 import errno
+import functools
+import importlib
 import logging
 import os
 import pathlib
@@ -72,14 +75,16 @@ SLOWEST = ('test_documentation_guide', 'test_documentation_guide_more', 'test_pl
            'test_target_pdns', 'test_octodns_pool', 'test_backend_transfers')
 
 
+ROOT = pathlib.Path(__file__).parent
 #: Folders of slow tests, and the files in them that are quick: whole pools, clusters, a year, documented commands, and
 #: the tests of the torture kit, of the benchmarks and of what runs Designate's tests, which are run when these change.
-SLOW_FOLDERS = tuple(pathlib.Path(__file__).parent / folder for folder in (
+SLOW_FOLDERS = tuple(ROOT / folder for folder in (
     'designate', 'functional/clusters', 'functional/docs', 'functional/history', 'functional/pool_manager',
     'functional/pools', 'torture', 'unit/benchmarks', 'unit/torture'))
 QUICK_FILES = ('test_contents_matching', 'test_mixed_pool', 'test_planted', 'test_stories')
 
 
+@functools.cache
 def is_slow(path: pathlib.Path) -> bool:
     """Whether all tests of a file are slow, by its folder."""
     return path.stem not in QUICK_FILES and any(path.is_relative_to(folder) for folder in SLOW_FOLDERS)
@@ -92,6 +97,18 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
     if config.option.markexpr == 'slow':
         return not is_slow(collection_path) and 'mark.slow' not in collection_path.read_text() or None
     return config.option.markexpr == 'not slow' and is_slow(collection_path) or None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have each of several processes import another part of the files first: what it compiles, the others load."""
+    if (name := os.environ.get('PYTEST_XDIST_WORKER')) is None:
+        return
+    places = tuple(os.path.abspath(place) for place in session.config.args)
+    paths = [path for path in sorted(ROOT.rglob('test_*.py')) if str(path).startswith(places)
+             and not pytest_ignore_collect(path, session.config)]
+    for path in paths[int(name.removeprefix('gw'))::int(os.environ['PYTEST_XDIST_WORKER_COUNT'])]:
+        with contextlib.suppress(Exception):  # collecting it tells
+            importlib.import_module('.'.join(path.relative_to(ROOT.parent).with_suffix('').parts))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -56,7 +56,7 @@ class EventSender:
             logs.transition(LOG, logging.INFO, '%s of %s at serial %d by %s: PENDING', domain.action, domain.name,
                             domain.serial, str(actor) or 'nobody', domain=domain.name, server=None,
                             action=domain.action.value, serial=domain.serial, status=Status.PENDING.value,
-                            request_id=domain.request_id, actor=actor.values)
+                            request_id=domain.request_id, actor=dataclasses.asdict(actor))
         if self._notifications is SILENT:
             return
         if recordset is None:
@@ -95,7 +95,7 @@ class EventSender:
                     'former_status': former.status.value, 'former_action': action})
 
     def _put(self, event_type: str, actor: Actor, payload: dict[str, Any]) -> None:
-        self._notifications.put(event_type, payload | {'actor': actor.values})
+        self._notifications.put(event_type, payload | {'actor': dataclasses.asdict(actor)})
 
 
 def changed_by_another_request(context: Context, domain: Domain) -> bool:

@@ -37,11 +37,6 @@ class Actor:
         """An actor as it is stored, without fields that a newer program has added."""
         return cls(**{name: value for name, value in values.items() if name in cls.__slots__})
 
-    @property
-    def values(self) -> dict[str, str]:
-        """Its fields by their names."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
     def __str__(self) -> str:
         who = f'{self.user} of {self.project_id}' if self.user and self.project_id else self.user or self.project_id
         return f'{who}, approved by {self.approved_by}' if self.approved_by else who

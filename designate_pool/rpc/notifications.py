@@ -13,6 +13,7 @@ oslo.messaging is imported where it is used: that takes a second, which commands
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 import logging
@@ -61,7 +62,7 @@ def put_zone_task(sink: Sink, verb: str, task: ZoneTask) -> None:
         'id': dashed(task.id), 'task_type': task.kind.value, 'status': task.status.value, 'message': task.message,
         'zone_id': None if task.domain_id is None else dashed(task.domain_id), 'project_id': task.project_id or None,
         'version': task.version, 'request_id': task.request_id or None,
-        'actor': Actor.of(json.loads(task.actor or '{}')).values})
+        'actor': dataclasses.asdict(Actor.of(json.loads(task.actor or '{}')))})
 
 
 class Notifications(Sink):

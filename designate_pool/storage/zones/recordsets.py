@@ -32,6 +32,8 @@ SIGNAL = '_dsboot'
 _SIGNAL_TYPES = ('CDS', 'CDNSKEY')
 _SET_FIELDS = ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'version', 'created_at',
                'updated_at', 'project_id', 'given_name', 'lock_reason', 'locked_by_admin')
+#: The order of a recordset's records.
+_BY_DATA = operator.attrgetter('data')
 _SET_COLUMNS = tuple(recordsets.c[name] for name in _SET_FIELDS)
 _RECORD_COLUMNS = (records.c.data, records.c.id, records.c.serial_number, records.c.task, records.c.status)
 _KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
@@ -76,7 +78,7 @@ def deleted(tx: Tx, domain_id: str, recordset_id: str, serial: int) -> RecordSet
                                                     recordsets.c.domain_id == domain_id)).first()
     gone = [Record(*row) for row in tx.execute(sa.select(*_RECORD_COLUMNS).where(
         records.c.recordset_id == recordset_id, records.c.serial_number == serial))]
-    return RecordSet(**row._mapping, records=_in_order(gone)) if row is not None and gone else None
+    return RecordSet(**row._mapping, records=tuple(sorted(gone, key=_BY_DATA))) if row is not None and gone else None
 
 
 def last_deleted(tx: Tx, domain_id: str, names: Iterable[str]) -> dict[tuple[str, str], RecordSet]:
@@ -209,7 +211,7 @@ def _with_records(tx: Tx, rows: Sequence[Any]) -> list[RecordSet]:
     for part in chunks(row.id for row in rows):
         for recordset_id, *record in tx.execute(_RECORDS_OF, {'ids': part}):
             records_of[recordset_id].append(Record(*record))
-    return [RecordSet(**row._mapping, records=_in_order(records_of[row.id])) for row in rows]
+    return [RecordSet(**row._mapping, records=tuple(sorted(records_of[row.id], key=_BY_DATA))) for row in rows]
 
 
 def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str]]:
@@ -407,9 +409,5 @@ def _read(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[Recor
             first_rows.setdefault(row[0], row)
             if row[width] is not None:
                 records_of[row[0]].append(Record(*row[width:]))
-    return [RecordSet(**dict(zip(_SET_FIELDS, row)), records=_in_order(records_of[key]))
+    return [RecordSet(**dict(zip(_SET_FIELDS, row)), records=tuple(sorted(records_of[key], key=_BY_DATA)))
             for key, row in turns.between(first_rows.items())]
-
-
-def _in_order(found: Iterable[Record]) -> tuple[Record, ...]:
-    return tuple(sorted(found, key=operator.attrgetter('data')))

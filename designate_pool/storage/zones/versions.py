@@ -177,7 +177,7 @@ def write_deletion(tx: Tx, domain_id: str, now: datetime) -> None:
 
 def actor_text(actor: Actor) -> str:
     """An actor as it is stored."""
-    return json.dumps({name: value for name, value in actor.values.items() if value})
+    return json.dumps({name: value for name, value in dataclasses.asdict(actor).items() if value})
 
 
 def actor_of(text: str | None) -> Actor:
@@ -190,7 +190,7 @@ def origin_text(version: Version) -> str:
     at = {} if version.created_at is None else {'created_at': version.created_at.isoformat()}
     return json.dumps({'kind': version.kind, 'serial': version.serial, 'former_serial': version.former_serial,
                        'project_id': version.project_id, 'request_id': version.request_id,
-                       'actor': version.actor.values, **at})
+                       'actor': dataclasses.asdict(version.actor), **at})
 
 
 def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneStep]] | None:
