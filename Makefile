@@ -46,9 +46,9 @@ test: $(SERVERS) $(PYTHON_PACKAGES)
 test-quick: $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile --hypothesis-profile quick -m 'not slow' tests/unit tests/test_house.py $(PYTEST_ARGS)
 
-# What takes too long for every change: the two together are the whole suite.
+# What takes too long for every change: the two together are the whole suite.  These wait for more than those above.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
-	$(BIN)/pytest -n 4 --dist loadfile -m slow $(PYTEST_ARGS)
+	$(BIN)/pytest -n 5 --dist loadfile -m slow $(PYTEST_ARGS)
 
 # The tests that Designate has for its API and its client; what is known not to pass is in tests/designate/not_passing.txt.
 test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)

@@ -369,14 +369,15 @@ class Year:
 
 def test_a_year_of_three_projects(central: Central, database: Storage, clock: Clock) -> None:
     clock.now = float(int(clock.now) - 365 * 86400)
-    year = Year(central, database, clock, 2025, STEPS)
+    steps = STEPS if database.engine.dialect.name == 'sqlite' else STEPS // 2  # the servers take twice as long
+    year = Year(central, database, clock, 2025, steps)
     for name in NAMES:
         year.create(year.dice.choice(PROJECTS), name)
-    for number in range(STEPS):
+    for number in range(steps):
         year.step()
-        if number % (STEPS // 50) == 0:
+        if number % (steps // 50) == 0:
             year.check(year.dice.choice(year.zones), some=0.02)
-        if number % (STEPS // 12) == 0:
+        if number % (steps // 12) == 0:
             year.purge()
     for zone in year.zones:
         year.check(zone)
