@@ -12,7 +12,8 @@ The promises are those of ``doc/source/how-it-works.rst``, "Invariants", as user
 ``serials``
     A serial never goes backwards: for whoever asks the API about a zone, and for whoever asks one server about a name,
     through all lives of that name.  No server is ahead of what the API tells afterwards.  A name keeps its serials when
-    its zone is deleted, so the next life begins above them.
+    its zone is deleted, so the next life begins above them.  A canary that has deleted a zone, and then has to wait as
+    the others do, may have what these have.
 ``active``
     When the API shows a zone as ACTIVE at a serial, enough servers have served it or a newer one.  The window: a server
     that answers a query sent after that with less, without a fault of its own since the serial was new, did not.
@@ -268,9 +269,13 @@ def _serials(past: Past) -> Iterator[Breach]:
 
 def _serials_of_server(past: Past, server: str, name: str, events: Sequence[Event]) -> Iterator[Breach]:
     newest: Event | None = None
-    for event in sorted((each for each in events if each['serial'] is not None), key=lambda each: each['t']):
+    in_order = sorted(events, key=lambda each: each['t'])
+    for event in in_order:
+        if event['serial'] is None:
+            continue
         if newest is not None and event['asked'] >= newest['t'] and newer(newest['serial'], event['serial']) and (
-                not past.is_disturbed(server, newest['asked'], event['t'])):
+                not past.is_disturbed(server, newest['asked'], event['t'])
+                and not _is_canary_no_more(past, server, newest, event, in_order)):
             yield Breach('serials', f'{server} serves {event["serial"]} after {newest["serial"]}', name,
                          (newest, event))
             return
@@ -283,6 +288,12 @@ def _serials_of_server(past: Past, server: str, name: str, events: Sequence[Even
             yield Breach('serials', f'{server} serves {event["serial"]}, and the API tells {later} afterwards', name,
                          (event,))
             return
+
+
+def _is_canary_no_more(past: Past, server: str, newest: Event, event: Event, events: Sequence[Event]) -> bool:
+    """Whether a canary deleted the zone, and became one of the servers that still had the former version of it."""
+    return any(how['canary'] == server and newest['asked'] <= end <= event['t'] for _, end, how in past.stages) and any(
+        each['serial'] is None and newest['t'] <= each['asked'] and each['t'] <= event['asked'] for each in events)
 
 
 def _active(past: Past) -> Iterator[Breach]:

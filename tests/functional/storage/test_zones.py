@@ -20,7 +20,7 @@ from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.sql.schema import domains, records, recordsets
+from designate_pool.storage.sql.schema import domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.zones import domains as domain_store, recordsets as recordsets_of, versions
 from testing.databases import PostgreSQL, count_statements
 from testing.processes import wait_until
@@ -38,6 +38,13 @@ def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:
     assert (head.serial, head.pool_name, head.name_servers, head.email) == (
         7, 'two', ('ns1.example.net.',), 'first.last@example.com')
     assert storage.read(zone_snapshot.heads, list(heads), 'default') == {}, 'another pool has none of them'
+    pool = sa.select(pools.c.id).where(pools.c.name == 'two')
+    storage.run(lambda tx: tx.execute(pool_attributes.insert(), [
+        {'id': new_id(), 'pool_id': tx.scalar(pool), 'key': 'name_server', 'value': value, 'position': position,
+         'created_at': utcnow(), 'updated_at': utcnow()}
+        for value, position in (('b.example.', 5), ('c.example.', -1), ('a.example.', 5))]) and None)
+    for head in storage.read(zone_snapshot.heads, list(heads), 'two').values():
+        assert head.name_servers == ('c.example.', 'ns1.example.net.', 'a.example.', 'b.example.')
 
 
 @pytest.mark.parametrize('characters', [

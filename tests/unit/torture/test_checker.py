@@ -272,6 +272,21 @@ def test_a_version_of_a_signed_zone_that_no_change_made_need_not_be_served(story
     assert story.rules() == set()
 
 
+@pytest.mark.parametrize(('canary', 'is_deleted', 'broken'), [
+    ('x', True, set()), ('x', False, {'serials'}), ('y', True, {'serials'})])
+def test_a_canary_that_has_deleted_a_zone_may_have_to_wait_as_the_others_do(
+        story: Story, canary: str, is_deleted: bool, broken: set[str]) -> None:
+    story.create(1, 10)
+    story.show(1, 12)
+    story.add('stages', phase='begin', canary=canary, bake=0)
+    story.serve('x', 1, 12)
+    if is_deleted:
+        story.serve('x', None, None)
+    story.add('stages', phase='end')
+    story.serve('x', 1, 11)
+    assert story.rules() - {'active'} == broken
+
+
 @pytest.mark.parametrize(('servers', 'broken'), [('x', set()), ('z', {'active'}), ('', {'active'})])
 def test_a_server_that_has_moved_does_not_count_until_it_is_filled(servers: str, broken: set[str]) -> None:
     story = Story('xyz', 50)
