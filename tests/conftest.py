@@ -7,6 +7,7 @@ import importlib
 import logging
 import os
 import pathlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -107,7 +108,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     paths = [path for path in sorted(ROOT.rglob('test_*.py')) if str(path).startswith(places)
              and not pytest_ignore_collect(path, session.config)]
     for path in paths[int(name.removeprefix('gw'))::int(os.environ['PYTEST_XDIST_WORKER_COUNT'])]:
-        with contextlib.suppress(Exception):  # collecting it tells
+        # Collecting it tells of errors, and undoes what it does to the filters of warnings.
+        with contextlib.suppress(Exception), warnings.catch_warnings():
             importlib.import_module('.'.join(path.relative_to(ROOT.parent).with_suffix('').parts))
 
 
