@@ -359,9 +359,11 @@ class Central:
         return accepted
 
     def find_transfer_accepts(self, context: Context, page: PageRequest = PageRequest()) -> list[ZoneTransferAccept]:
+        """Transfers that the context's project has accepted."""
         return self._storage.read(transfer_store.find_accepts, page, context.scope)
 
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
+        """A transfer that the context's project has accepted; NotFound for others."""
         return self._storage.read(zone_transfers.get_accept, context, transfer_accept_id)
 
     def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
@@ -374,6 +376,7 @@ class Central:
         return self._storage.read(zone_shares.find, context, domain_id, page)
 
     def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
+        """A share of a domain, for its owner and the project that it is with."""
         return self._storage.read(zone_shares.get, context, domain_id, share_id)
 
     def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
@@ -389,6 +392,7 @@ class Central:
         return self._change_recordset(RecordSetRequest(context, domain_id, new_id(), new), events.CREATE, is_large)
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        """A recordset of a domain that the context sees; RecordSetNotFound without it."""
         return self._storage.read(queries.recordset, context, domain_id, recordset_id)
 
     def find_recordsets(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[RecordSet]:
@@ -542,7 +546,7 @@ class Central:
         """Record how an operator's plan ended: APPLIED, FAILED or DROPPED."""
         return self._run(plans.settle, context, plan_id, state, fields.optional_text('why', why), self._now())
 
-    # Pools
+    # Pools, their servers, quotas, services
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         new = Pool(name='', id=new_id(), project_id=context.project_id or None)
@@ -580,8 +584,6 @@ class Central:
     def delete_pool(self, context: Context, pool_id: str) -> None:
         self._events.value(events.DELETE, context, self._run(pools.delete, fields.pool_id(pool_id), self._now()))
 
-    # Servers
-
     def find_servers(self, context: Context, pool_name: str) -> list[PoolServer]:
         """The servers of a pool, with the removed ones, in the order of the configuration."""
         return self._storage.read(servers.of_pool, fields.text('pool_name', pool_name))
@@ -606,8 +608,6 @@ class Central:
         """Remove a server from its pool, even while its section is still in the configuration."""
         return self._announce_server(self._run(servers.drain, server_id,
                                                fields.boolean('delete_zones', delete_zones), self._now()))
-
-    # Quotas, services
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         """A project's quotas as users see them, -1 for no limit."""
