@@ -376,7 +376,7 @@ class Central:
         return self._storage.read(zone_shares.find, context, domain_id, page)
 
     def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
-        """A share of a domain, for its owner and the project that it is with."""
+        """A share of a domain, for the domain's owner."""
         return self._storage.read(zone_shares.get, context, domain_id, share_id)
 
     def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
