@@ -46,7 +46,7 @@ test: $(SERVERS) $(PYTHON_PACKAGES)
 test-quick: $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile --hypothesis-profile quick -m 'not slow' tests/unit tests/test_house.py $(PYTEST_ARGS)
 
-# What takes too long for every change: the two together are the whole suite.  These wait for more than those above.
+# What takes too long for every change: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 5 --dist loadfile -m slow $(PYTEST_ARGS)
 

@@ -269,13 +269,10 @@ def _serials(past: Past) -> Iterator[Breach]:
 
 def _serials_of_server(past: Past, server: str, name: str, events: Sequence[Event]) -> Iterator[Breach]:
     newest: Event | None = None
-    in_order = sorted(events, key=lambda each: each['t'])
-    for event in in_order:
-        if event['serial'] is None:
-            continue
+    for event in sorted((each for each in events if each['serial'] is not None), key=lambda each: each['t']):
         if newest is not None and event['asked'] >= newest['t'] and newer(newest['serial'], event['serial']) and (
                 not past.is_disturbed(server, newest['asked'], event['t'])
-                and not _is_canary_no_more(past, server, newest, event, in_order)):
+                and not _is_canary_no_more(past, newest, event)):
             yield Breach('serials', f'{server} serves {event["serial"]} after {newest["serial"]}', name,
                          (newest, event))
             return
@@ -290,10 +287,14 @@ def _serials_of_server(past: Past, server: str, name: str, events: Sequence[Even
             return
 
 
-def _is_canary_no_more(past: Past, server: str, newest: Event, event: Event, events: Sequence[Event]) -> bool:
-    """Whether a canary deleted the zone, and became one of the servers that still had the former version of it."""
+def _is_canary_no_more(past: Past, newest: Event, event: Event) -> bool:
+    """Whether a canary deleted the zone, became one of the servers that wait, and serves what another of these has."""
+    server, zone = event['server'], event['zone']
     return any(how['canary'] == server and newest['asked'] <= end <= event['t'] for _, end, how in past.stages) and any(
-        each['serial'] is None and newest['t'] <= each['asked'] and each['t'] <= event['asked'] for each in events)
+        each['serial'] is None and newest['t'] <= each['asked'] and each['t'] <= event['asked']
+        for each in past.observed[server, zone]) and any(
+        each['serial'] == event['serial'] for other in past.servers if other != server
+        for each in past.observed.get((other, zone), ()))
 
 
 def _active(past: Past) -> Iterator[Breach]:

@@ -272,13 +272,15 @@ def test_a_version_of_a_signed_zone_that_no_change_made_need_not_be_served(story
     assert story.rules() == set()
 
 
-@pytest.mark.parametrize(('canary', 'is_deleted', 'broken'), [
-    ('x', True, set()), ('x', False, {'serials'}), ('y', True, {'serials'})])
+@pytest.mark.parametrize(('canary', 'is_deleted', 'waits', 'broken'), [
+    ('x', True, 'y', set()), ('x', False, 'y', {'serials'}), ('z', True, 'y', {'serials'}),
+    ('x', True, '', {'serials'})])
 def test_a_canary_that_has_deleted_a_zone_may_have_to_wait_as_the_others_do(
-        story: Story, canary: str, is_deleted: bool, broken: set[str]) -> None:
+        story: Story, canary: str, is_deleted: bool, waits: str, broken: set[str]) -> None:
     story.create(1, 10)
     story.show(1, 12)
     story.add('stages', phase='begin', canary=canary, bake=0)
+    story.serve(waits, 1, 11)
     story.serve('x', 1, 12)
     if is_deleted:
         story.serve('x', None, None)
