@@ -77,7 +77,6 @@ class FakeProvider(ServerProvider):
     :param timeout: seconds after which a call that hangs is given up
     :param settings: ``on_populate``, ``on_apply`` and so on for each of :data:`OPERATIONS`; those of
         :class:`~designate_pool.planner.providers.base.BaseProvider`
-    :ivar calls: all calls so far, in order: operation and zone, empty for a call without a zone
     :raises InvalidField: for unknown words
     :raises SourceError: for text that is not a zone
     """
@@ -91,7 +90,6 @@ class FakeProvider(ServerProvider):
         self.timeout = timeout
         self.makes_zones = makes_zones
         self.fail_after = fail_after
-        self.calls: list[tuple[str, str]] = []
         self._zones = {zone.name: zone for zone in (zone_of(name, text) for name, text in (zones or {}).items())}
         self._lock = threading.Lock()
         self._simulated = SimulatedServer(behaviours)
@@ -115,14 +113,14 @@ class FakeProvider(ServerProvider):
         return sorted(self.zones(())[0])
 
     def create_zone(self, desired: Zone) -> None:
-        if self._effective('create', desired.name) and desired.name not in self._zones:
+        if self._effective('create') and desired.name not in self._zones:
             if not self.makes_zones:
                 raise BackendRefused(why=f'the fake server does not have the zone {desired.name}, and creates none')
             with self._lock:
                 self._zones[desired.name] = desired.empty()
 
     def delete_zone(self, name: str) -> None:
-        if self._effective('delete', name):
+        if self._effective('delete'):
             with self._lock:
                 self._zones.pop(name, None)
 
@@ -137,14 +135,14 @@ class FakeProvider(ServerProvider):
         self._effective('ping')
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
-        truly = self._effective('populate', zone.name)
+        truly = self._effective('populate')
         existing = self.zone(zone.name)
         if truly and existing is not None:
             zone.add_all(list(existing), lenient=lenient)
         return existing is not None
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
-        if not self._effective('apply', plan.zone):
+        if not self._effective('apply'):
             return None
         with self._lock:
             zone = self._zones.get(plan.zone)
@@ -164,10 +162,8 @@ class FakeProvider(ServerProvider):
                     errors.append(f'{change}: somebody else changed it meanwhile')
         return ApplyResult(done, len(errors), len(plan.changes) - done - len(errors), tuple(errors))
 
-    def _effective(self, operation: str, zone: str = '') -> bool:
-        """Record the call and behave as configured; whether it is to have an effect."""
-        with self._lock:
-            self.calls.append((operation, zone))
+    def _effective(self, operation: str) -> bool:
+        """Behave as configured; whether it is to have an effect."""
         return self._simulated.act(operation, self.timeout)
 
 
