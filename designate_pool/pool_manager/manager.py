@@ -55,7 +55,7 @@ class Manager:
         self._casts = runtime.work_queue(self._schedule_changes, settings.batch_size, name='casts')
         # When a server gets all its zones again, outcomes arrive faster than they are handled.
         self._outcomes = runtime.work_queue(self._apply_results, settings.batch_size, name='outcomes',
-                                            priority=self._is_recent)
+                                            priority=self._goes_first)
         self._serials_ahead = runtime.work_queue(self._issue_serials, settings.batch_size, name='serials')
         self.record_sync = RecordSync(storage, pool, settings)
         self._worker_callbacks = WorkerCallbacks(
@@ -167,11 +167,12 @@ class Manager:
             self._outcomes.put(*(outcome for outcome in outcomes if outcome.status is Outcome.SUCCESS))
             self._casts.put(*missed)  # the rows that were written do not show any more that others are behind
 
-    def _is_recent(self, outcome: ServerOutcome) -> bool:
+    def _goes_first(self, outcome: ServerOutcome) -> bool:
+        """Whether it is that of a recent change, which does not wait behind a backlog."""
         if isinstance(outcome, CallOutcome):
             return outcome.operation.recent
         worker = self.workers.get(outcome.server_id)
-        return worker is not None and worker.polls.is_recent(outcome.domain_id)
+        return worker is not None and worker.polls.is_for_recent_change(outcome.domain_id)
 
     def wake(self, server_id: str) -> None:
         """The server answers again: make all its unfinished rows due now."""

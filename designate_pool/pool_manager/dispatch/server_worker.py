@@ -53,7 +53,7 @@ class Operation:
     recent: bool = False
 
 
-def is_recent(domain: Domain, now: datetime) -> bool:
+def has_recent_change(domain: Domain, now: datetime) -> bool:
     """Whether *domain* has changed recently."""
     return domain.changed_at is not None and now - domain.changed_at < RECENT
 
@@ -213,7 +213,7 @@ class PollsInFlight:
             self._polls.pop(domain_id, None)
             self._polls[domain_id] = until, recent
 
-    def is_recent(self, domain_id: str) -> bool:
+    def is_for_recent_change(self, domain_id: str) -> bool:
         """Whether the server is being polled for a recent change of this domain."""
         return self._polls.get(domain_id, (None, False))[1]
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from designate_pool.model import Action, Domain, Outcome, PollRequest, Pool, ServerStatus
 from designate_pool.pool_manager.dispatch.server_worker import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.serial import at_least
+from designate_pool.serial import at_least, newer
 from designate_pool.settings import Tries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
@@ -60,6 +60,12 @@ class DomainState:
         is_ahead = (row is not None and row.serial_number is not None and self.before is not None
                     and at_least(row.serial_number, self.before.serial) and row.serial_number != self.before.serial)
         return None if is_ahead else self.before
+
+    def expect_former_version(self) -> None:
+        """Expect no more of servers of later stages than they are given: some were of an earlier one."""
+        self.rows.update((key, dataclasses.replace(row, expected_serial=domain.serial))
+                         for key, row in self.rows.items() if self.is_later(key[0])
+                         and (domain := self.on(key[0])) is not None and newer(row.expected_serial, domain.serial))
 
     @property
     def views(self) -> Sequence[DomainState]:
@@ -172,4 +178,5 @@ def read(tx: Tx, pool: Pool, domain_ids: Sequence[str], server_ids: Collection[s
             state.before = domains[key].permitted
             if pool.release_stages is not None:
                 state.released = {server for server, stage in pool.stages.items() if stage <= release.stage}
+                state.expect_former_version()
     return states

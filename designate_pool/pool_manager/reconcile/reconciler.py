@@ -38,7 +38,7 @@ from designate_pool.errors import LostRace, PoolError
 from designate_pool.logs import OutageLog
 from designate_pool.model import (CATALOG_ID, Action, AuditFinding, CallResult, Context, Domain, Outcome, PollRequest,
                                   Pool, Reason, Report, ServerStatus)
-from designate_pool.pool_manager.dispatch.server_worker import Operation, ServerWorker, is_recent
+from designate_pool.pool_manager.dispatch.server_worker import Operation, ServerWorker, has_recent_change
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Poll, Step
 from designate_pool.rpc.central import CentralClient
@@ -342,7 +342,7 @@ def choose_due_rows(step: Step, workers: Mapping[str, ServerWorker], settings: P
 
 def _choose_call(step: Step, state: DomainState, row: ServerStatus, worker: ServerWorker,
                  settings: PoolManagerSettings) -> None:
-    recent, domain = is_recent(state.domain, step.now), state.on(row.server_id) or state.domain
+    recent, domain = has_recent_change(state.domain, step.now), state.on(row.server_id) or state.domain
     if any(server_id == row.server_id for server_id, _ in state.call_claims):
         state.change(postpone(row, step.now))
     elif row_transitions.is_claimed(row, step.now):
@@ -360,7 +360,7 @@ def _choose_call(step: Step, state: DomainState, row: ServerStatus, worker: Serv
 
 def _choose_poll(step: Step, state: DomainState, row: ServerStatus, worker: ServerWorker,
                  settings: PoolManagerSettings) -> None:
-    domain, tries, recent = state.domain, settings.tries, is_recent(state.domain, step.now)
+    domain, tries, recent = state.domain, settings.tries, has_recent_change(state.domain, step.now)
     if worker.dns.is_open:
         no_answer = CallResult(error='it has not answered DNS', unreachable=True, reason=Reason.TIMEOUT)
         state.change(row_transitions.after_call(row, no_answer, step.now, tries, random.random()))
@@ -430,9 +430,8 @@ def _of_release(state: DomainState, who: tuple[Sequence[str], int, Sequence[str]
     if before is None or before.is_going or release is None or release.held:
         return ()
     return consensus.reports(before, [
-        dataclasses.replace(row, serial_number=before.serial) if not state.is_later(row.server_id)
-        and row.serial_number is not None and newer(row.serial_number, before.serial) else row
-        for row in state.rows.values()], *who)
+        dataclasses.replace(row, serial_number=before.serial) if row.serial_number is not None
+        and newer(row.serial_number, before.serial) else row for row in state.rows.values()], *who)
 
 
 class DueTimer(Wakeable):

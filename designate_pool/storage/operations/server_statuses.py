@@ -260,10 +260,10 @@ def wake_polled(tx: Tx, server_ids: Collection[str], now: datetime, patience: ti
     They are due now, or once *patience* is over if the server was told of the zone since: it may be fetching it.
     """
     due = 0
-    for is_recent, at in ((TABLE.c.updated_at <= now - patience, now),
-                          (TABLE.c.updated_at > now - patience, now + patience)):
+    for of_age, at in ((TABLE.c.updated_at <= now - patience, now),
+                       (TABLE.c.updated_at > now - patience, now + patience)):
         polled = (TABLE.c.server_id.in_(list(server_ids)) & (TABLE.c.next_attempt_at > at)
-                  & (TABLE.c.deadline_at > now) & _unclaimed(now) & is_recent)
+                  & (TABLE.c.deadline_at > now) & _unclaimed(now) & of_age)
         due += _change(tx, polled, next_attempt_at=at, deadline_at=None, updated_at=now)
     return due
 

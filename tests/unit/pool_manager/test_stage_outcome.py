@@ -12,15 +12,18 @@ import pytest
 import sqlalchemy as sa
 from prometheus_client import REGISTRY
 
+from designate_pool.backends.base import Backend
 from designate_pool.errors import BackendUnreachable, ServiceUnavailable
-from designate_pool.model import Action, Domain, Outcome, Release, ServerState, ServerStatus, Status
+from designate_pool.model import (Action, Answer, CallResult, Domain, Outcome, PollResult, Release, ServerState,
+                                  ServerStatus, Status)
 from designate_pool.pool_manager.dispatch.zone_compare import Match, ZoneComparison
 from designate_pool.pool_manager.periodic import releases as releases_module
 from designate_pool.pool_manager.periodic.releases import Releases, stage_outcome
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.reconcile.reconciler import evaluate
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.storage.sql.schema import pools
-from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, EditablePool
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, EditablePool, later
 
 NOW = datetime(2030, 1, 31, 12, tzinfo=timezone.utc)
 ZONE = Domain('d' * 32, 'example.com.', 'p' * 32, 'default', 'h@example.com', 300, 8, Action.UPDATE, changed_at=NOW,
@@ -88,6 +91,71 @@ def test_a_server_that_a_configuration_moved_to_a_later_stage_is_looked_at_at_it
     assert DomainState(ZONE, {}).views[0].domain is ZONE
 
 
+def moved_to_a_later_stage(pool: EditablePool, domain: Domain, monkeypatch: pytest.MonkeyPatch) -> Releases:
+    """The canary A has been told of a change, and gets the version before from MiniDNS: the new canary is B."""
+    staged(pool, monkeypatch, A).close()
+    pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    assert [request.server_id for request in pool.asked] == [A]
+    pool.asked.clear()
+    releases = staged(pool, monkeypatch, B, then='50 %; all')
+    pool.manager.queue_changes([domain.id])
+    return releases
+
+
+def test_a_canary_that_was_moved_before_it_had_a_change_holds_no_release(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = editable.create()
+    releases = moved_to_a_later_stage(editable, domain, monkeypatch)
+    stale = PollResult(domain.id, A, Outcome.ERROR, Answer.SERIAL, domain.serial, 'it is behind',
+                       editable.get(domain).serial)
+    editable.endpoint.update_statuses(CONTEXT, [stale])
+    editable.deliver()
+    releases.run()
+    assert editable.get(domain).release == Release(stage=2), 'B has it'
+    releases.run()
+    assert editable.get(domain).release == Release(stage=2), 'A has not said that it has it'
+    for _ in range(2):
+        editable.deliver()
+        releases.run()
+    releases.close()
+    assert editable.get(domain).release is None and editable.get(domain).status is Status.ACTIVE
+
+
+def test_a_canary_that_was_moved_after_it_had_a_change_keeps_it(editable: EditablePool, clock: Clock,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = editable.create()
+    releases = moved_to_a_later_stage(editable, domain, monkeypatch)
+    releases.close()
+    newest = editable.get(domain).serial
+    late = PollResult(domain.id, A, Outcome.SUCCESS, Answer.SERIAL, newest, None, newest)
+    editable.endpoint.update_statuses(CONTEXT, [late])
+    row = editable.rows(domain)[A, Action.UPDATE]
+    assert (row.status, row.serial_number, row.next_attempt_at) == (Outcome.SUCCESS, newest, None)
+    state = editable.manager.reconciler.read([domain.id], clock())[domain.id]
+    assert state.on(A) is None and state.before is not None
+    state.before = dataclasses.replace(state.before, reported_serial=None)
+    report, = evaluate([state], SERVERS, 100, ()).reports
+    assert (report.status, report.serial_number) == (Outcome.SUCCESS, domain.serial), 'it counts for what others have'
+
+
+def test_a_canary_that_was_moved_is_given_the_records_before_once(
+        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain, worker, given = editable.create(), editable.manager.workers[A], list[int]()
+
+    def sync(backend: Backend, fed: Domain) -> tuple[CallResult, int | None]:
+        given.append(fed.serial)
+        return (CallResult(error='refused'), None) if len(given) == 1 else (CallResult(), fed.serial)
+
+    monkeypatch.setattr(worker.backend, 'capabilities', dataclasses.replace(worker.backend.capabilities,
+                                                                            fed_by_records=True))
+    monkeypatch.setattr(worker, '_callbacks', dataclasses.replace(worker._callbacks, sync_records=sync))
+    staged(editable, monkeypatch, A).close()
+    editable.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    staged(editable, monkeypatch, B).close()
+    later(editable, clock, 600)
+    assert given == [editable.get(domain).serial, domain.serial]
+
+
 def test_stages_that_a_pool_gets_are_seen_at_the_next_look(editable: EditablePool) -> None:
     releases, manager = Releases(editable.manager, editable.runtime), editable.manager
     assert releases.run() <= 1
@@ -102,9 +170,9 @@ def test_stages_that_a_pool_gets_are_seen_at_the_next_look(editable: EditablePoo
     releases.close()
 
 
-def staged(pool: EditablePool, monkeypatch: pytest.MonkeyPatch, *canaries: str) -> Releases:
+def staged(pool: EditablePool, monkeypatch: pytest.MonkeyPatch, *canaries: str, then: str = 'all') -> Releases:
     """The pool with these of its servers as canaries, which answer as they should."""
-    text = f'canary {", ".join(server.label for server in pool.pool.servers if server.id in canaries)}; all'
+    text = f'canary {", ".join(server.label for server in pool.pool.servers if server.id in canaries)}; {then}'
     pool.storage.run(lambda tx: tx.execute(sa.update(pools).values(release_stages=text)) and None)
     pool.manager.reconciler.pool = dataclasses.replace(pool.manager.pool, release_stages=text)
     pool.manager.reconciler.settings = dataclasses.replace(pool.manager.settings, release_bake=0.0)

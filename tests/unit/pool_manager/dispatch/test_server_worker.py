@@ -18,7 +18,8 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, PollRequest, Reason, Server, ServerStatus, utcnow
 from designate_pool.pool_manager.dispatch import server_worker, server_worker as lane_module, zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import (RECENT, CallOutcome, CircuitBreaker, Operation,
-                                                                PollsInFlight, ServerWorker, WorkerCallbacks, is_recent)
+                                                                PollsInFlight, ServerWorker, WorkerCallbacks,
+                                                                has_recent_change)
 from designate_pool.pool_manager.dispatch.zone_compare import Match, ZoneComparison
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.runtime import Threads
@@ -364,8 +365,8 @@ NOW = utcnow()
 
 @pytest.mark.parametrize('age, wanted', [(timedelta(0), True), (RECENT - timedelta(seconds=1), True), (RECENT, False)])
 def test_a_change_is_of_now_for_a_while(age: timedelta, wanted: bool) -> None:
-    assert is_recent(dataclasses.replace(a_domain('a.'), changed_at=NOW - age), NOW) is wanted
-    assert not is_recent(dataclasses.replace(a_domain('a.'), changed_at=None), NOW)
+    assert has_recent_change(dataclasses.replace(a_domain('a.'), changed_at=NOW - age), NOW) is wanted
+    assert not has_recent_change(dataclasses.replace(a_domain('a.'), changed_at=None), NOW)
 
 
 def test_polls_whose_round_has_ended_are_forgotten() -> None:
@@ -373,12 +374,12 @@ def test_polls_whose_round_has_ended_are_forgotten() -> None:
     for seconds, name in enumerate(('one', 'two', 'three'), 1):
         polls.add(name, NOW + timedelta(seconds=seconds), recent=name == 'two')
     polls.add('one', NOW + timedelta(seconds=4), recent=False)
-    assert [polls.is_recent(name) for name in ('one', 'two', 'four')] == [False, True, False]
+    assert [polls.is_for_recent_change(name) for name in ('one', 'two', 'four')] == [False, True, False]
     polls.discard('three')
     polls.discard('three')
     assert polls.room(NOW) == server_worker.MOST_POLLS - 2
     assert polls.room(NOW + timedelta(seconds=2)) == server_worker.MOST_POLLS - 1
-    assert not polls.is_recent('two'), 'its time is over'
+    assert not polls.is_for_recent_change('two'), 'its time is over'
 
 
 def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
@@ -421,7 +422,7 @@ def test_outcomes_of_recent_changes_are_handled_first(pool: ScriptedPool, clock:
     due_on(SERVERS[0], [old], pool, clock)
     PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_due()
     new_domain(pool, 'new.example.com.')
-    first = {request.name: pool.manager._is_recent(pool.poll(request)) for request in pool.asked}
+    first = {request.name: pool.manager._goes_first(pool.poll(request)) for request in pool.asked}
     assert first == {old.name: False, 'new.example.com.': True}
 
 

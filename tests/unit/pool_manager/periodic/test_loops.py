@@ -174,4 +174,4 @@ def test_domains_that_have_been_unsettled_for_long_are_no_recent_changes(pool: S
     clock.offset += RECENT
     PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
     assert {request.domain_id for request in pool.asked} == {domain.id for domain in old}
-    assert not any(pool.manager._is_recent(pool.poll(request)) for request in pool.asked)
+    assert not any(pool.manager._goes_first(pool.poll(request)) for request in pool.asked)
