@@ -153,7 +153,8 @@ def failure(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f'its certificate is not accepted: {error.verify_message}'
     if isinstance(error, ssl.SSLError):
-        return (error.reason or str(error)).replace('_', ' ').lower()
+        return 'it has no certificate, or no key, in PEM form' if 'PEM lib' in str(error) else (
+            error.reason or str(error)).replace('_', ' ').lower()
     if isinstance(error, TimeoutError):
         return 'no answer in time'
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)

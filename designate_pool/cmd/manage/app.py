@@ -115,6 +115,8 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
     about_files += api_tokens.check_access(settings.api, conf)
     about_files += _check_tls(settings.minidns)
     about_files += _check_token(settings.central)
+    if settings.api.auth == KEYSTONE:
+        about_files += _check_api_tls(conf)
     report = config_check.check(pool, drivers, about_files, settings.database.connection,
                                 settings.pool_manager, Threads(),
                                 {TLS_PORT, *(endpoint.port for endpoint in settings.minidns.listen_tls)})
@@ -331,6 +333,28 @@ def _check_tls(minidns: MiniDnsSettings) -> list[Finding]:
         return [Finding(f'MiniDNS does not start here: {words}', 'correct it where MiniDNS runs', serious=False)]
     key = minidns.tls_key and check_permissions('[service:minidns] tls_key', minidns.tls_key)
     return [key] if key else []
+
+
+def _check_api_tls(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    """Whether the API could use its files for TLS with Keystone and Neutron, which only its own host needs."""
+    for section, option, key_option in (('keystone_authtoken', 'cafile', None),
+                                        ('keystone_authtoken', 'certfile', 'keyfile'),
+                                        ('network_api:neutron', 'ca_certificates_file', None),
+                                        ('network_api:neutron', 'client_certificate_file', 'client_certificate_file')):
+        path, key = conf[section][option], key_option and (conf[section][key_option] or conf[section][option])
+        if not path or os.path.isdir(path):  # a folder of authorities
+            continue
+        try:
+            if key is None:
+                tls.client_context(path)
+            else:
+                tls.server_context(path, key)
+        except OSError as error:
+            yield Finding(f'the API asks nobody from here: [{section}] {option}: {tls.failure(error)}',
+                          'correct it where the API runs', serious=False)
+        else:
+            if key and (finding := check_permissions(f'[{section}] {key_option}', key)):
+                yield finding
 
 
 def _check_token(central: CentralSettings) -> list[Finding]:

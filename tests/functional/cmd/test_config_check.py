@@ -197,6 +197,37 @@ def test_the_files_for_tls(check: Check, scripted: Callable[..., Scripted], tmp_
     assert f'[service:minidns] tls_key: every user of this host can read or write it: {pair.key}' in found(*pair)
 
 
+def test_the_files_for_tls_with_keystone_and_neutron(check: Check, scripted: Callable[..., Scripted],
+                                                     tmp_path: pathlib.Path) -> None:
+    pair, other, both = self_signed(tmp_path / 'one'), self_signed(tmp_path / 'other'), tmp_path / 'both'
+    both.write_text(''.join(pathlib.Path(path).read_text() for path in pair))
+    both.chmod(0o600)
+    section = a_section(scripted(refused))
+
+    def found(keystone: dict[str, str], neutron: dict[str, object]) -> list[str]:
+        texts = ['\n'.join([f'[{name}]', *(f'{key} = {value}' for key, value in options.items())])
+                 for name, options in (('keystone_authtoken', keystone), ('network_api:neutron', neutron))]
+        code, printed = check('[service:api]\nauth = keystone', *texts, section)
+        assert code == 0
+        return [line.rpartition('warning: ')[2] for line in printed.splitlines() if 'warning' in line and (
+            'keystone' in line or 'neutron' in line)]
+
+    nobody, none, folder = 'the API asks nobody from here: ', f'{both}.none', {'cafile': str(tmp_path)}
+    assert found({'cafile': pair.certificate, 'certfile': pair.certificate, 'keyfile': pair.key},
+                 {'ca_certificates_file': both, 'client_certificate_file': both}) == []
+    assert found(folder, {'ca_certificates_file': none}) == [
+        f'{nobody}[network_api:neutron] ca_certificates_file: No such file or directory']
+    assert found({'cafile': pair.key}, {}) == [f'{nobody}[keystone_authtoken] cafile: no certificate or crl found']
+    assert found({'certfile': pair.certificate, 'keyfile': other.key}, {'client_certificate_file': pair.key}) == [
+        f'{nobody}[keystone_authtoken] certfile: key values mismatch',
+        f'{nobody}[network_api:neutron] client_certificate_file: it has no certificate, or no key, in PEM form']
+    both.chmod(0o644)
+    all_may_read = f'every user of this host can read or write it: {both}'
+    first, second = found({'certfile': str(both)}, {'client_certificate_file': both})
+    assert first.startswith(f'[keystone_authtoken] keyfile: {all_may_read}')
+    assert second.startswith(f'[network_api:neutron] client_certificate_file: {all_may_read}')
+
+
 def test_an_address_at_which_a_server_is_verified(check: Check,
                                                   secondary_server: Callable[..., SecondaryServer]) -> None:
     server, public = secondary_server('hidden'), secondary_server('public')
