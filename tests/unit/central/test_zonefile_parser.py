@@ -166,6 +166,8 @@ def test_numbers_in_generate_do_not_make_a_record_longer_than_one_may_be() -> No
     (f'{HEAD}www TXT "open\n', 'line'),
     (f'{HEAD}www TXT ( a\n', 'line'),
     ('$ORIGIN example.com.\n@ 300 SOA ns1 . 1 2 3 4 5\n', 'line 2: . in the SOA is not an e-mail address'),
+    ('$ORIGIN example.com.\n@ 300 SOA ns1 h 1 60 6 59 5\n', 'line 2: expire is 59 in the SOA, and refresh 60: a'),
+    ('$ORIGIN example.com.\n@ 300 SOA ns1 h 1 0 0 0 5\n', 'line 2: expire is 0 in the SOA, and refresh 0'),
     ('@ 300 SOA ns1 h 1 2 3 4 5\n', 'line 1: the SOA is that of the root; where the file has no $ORIGIN'),
     (f'{HEAD}www 2147483648 A 192.0.2.1\n', 'line 4'),
     ('\0', 'text'),
