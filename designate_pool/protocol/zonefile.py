@@ -1,6 +1,7 @@
 """The records of a zone file (RFC 1035 section 5, RFC 2308 section 4), one by one, and its mistakes.
 
-The invariant: the records are those that dnspython reads, or there is an error with the line.
+The invariant: the records are those that dnspython reads, or there is an error with the line.  $GENERATE alone is read
+as by BIND: a blank owner after it is the one before.
 
 Nearly all lines of nearly all files have a plain form, and are read with a few regular expressions.  Any other line,
 with the lines that continue it, is parsed by dnspython.
@@ -259,7 +260,8 @@ class ZoneFileRecords(Generic[T]):
     def _read(self, line: str) -> Iterator[tuple[str, int, T]]:
         """The records that dnspython reads from *line* and the lines that continue it."""
         try:
-            for text in _generated(self._whole(line)):
+            whole, last_name = self._whole(line), self._reader.last_name
+            for text in _generated(whole):
                 if not self._read_soa(text):
                     self._parse(text)
                 for name, ttl, rdata in self._made.records:
@@ -278,6 +280,8 @@ class ZoneFileRecords(Generic[T]):
                             self._reader.current_origin, self._made.origin_is_said = name, True
                     yield f'{owner}\t{rtype}', ttl, self._convert(rtype, rdata)
                 self._made.records.clear()
+                if text is not whole:
+                    self._reader.last_name = last_name
         except _WrongLine as error:
             number, why, wrong = error.args
             self._mistakes.add(line_field(number), why, wrong)

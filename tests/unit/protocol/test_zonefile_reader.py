@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
+import subprocess
+
 import dns.exception
 import dns.name
 import dns.rdata
@@ -16,6 +20,7 @@ from designate_pool.central import zonefile_parser
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, PLAIN
 from designate_pool.protocol.zonefile import ZoneFileErrors, ZoneFileRecords, wire_of
+from testing.processes import binary
 
 _LABEL = st.text('abcxyz0189_-', min_size=1, max_size=63)
 _NAME = st.builds(lambda star, labels: f'{star}{".".join(labels)}.', st.sampled_from(['', '*.']),
@@ -81,7 +86,7 @@ _WHAT = st.sampled_from([
 _RECORD = st.builds(lambda owner, ttl, what: f'{owner}\t{ttl}{what}', _OWNER, _TTL, _WHAT)
 _LINE = st.one_of(_RECORD, _RECORD, _RECORD, st.sampled_from([
     '', '   ', '; remark', ' ; remark', '$ORIGIN example.com.', '$ORIGIN sub', '$TTL 1h', '$TTL 60 ; remark',
-    '$GENERATE 1-3 h$ A 192.0.2.$', '\t', '\r']))
+    '$GENERATE 1-3 h$ A 192.0.2.$\nwww 60 A 192.0.2.9', '\t', '\r']))
 Read = list[tuple[str, str, int, str, bytes]]
 
 
@@ -192,6 +197,16 @@ def test_a_generate_makes_many_in_order() -> None:
 def test_a_generate_makes_what_bind_makes(line: str, records: list[tuple[str, str, str]]) -> None:
     assert [(key, data) for key, _, data in read(f'$TTL 60\n$GENERATE 9-10 {line}', 'example.com.')] == [
         (f'{host}.example.com.\t{rtype}', data) for host, rtype, data in records]
+
+
+@pytest.mark.parametrize('before', ['a 60 A 192.0.2.1', 'A 60 TXT ( "x"\n)'], ids=['plain', 'by dnspython'])
+def test_a_blank_owner_after_a_generate_is_the_one_before_it_as_for_bind(tmp_path: pathlib.Path, before: str) -> None:
+    text = SOA.format('60 ') + f'@ NS ns1\nns1 A 192.0.2.1\n{before}\n$GENERATE 1-2 h$ 7 A 192.0.2.$\n TXT "y"\n'
+    (tmp_path / 'zone').write_text(text)
+    made = subprocess.run([binary('named-compilezone'), '-q', '-o', '-', 'example.com', str(tmp_path / 'zone')],
+                          capture_output=True, text=True, check=True).stdout
+    assert re.search(r'^a\.example\.com\.\s+\d+\s+IN TXT\s+"y"$', made, re.MULTILINE | re.IGNORECASE), made
+    assert ours(text)[-1][:2] == ('a.example.com.', 'TXT')
 
 
 def test_a_text_over_255_octets_is_several_strings() -> None:
