@@ -42,7 +42,8 @@ class ReportCommand(TextCommand):
     arguments = (
         ZONE,
         Argument('--timeout', type=seconds, default=TIMEOUT, metavar='SECONDS',
-                 help=f'how long to wait for each answer; {TIMEOUT:g} if not given'),
+                 help=f'how long to wait for the answer about the SOA, and then for those to each {WINDOW} questions, '
+                      f'which are asked at once; {TIMEOUT:g} if not given'),
         Argument('--limit', type=positive, default=LIMIT, metavar='N',
                  help=f'ask for at most this many RRsets of the zone; {LIMIT} if not given'),
         Argument('--no-serial', action='store_true', help='leave the SOA out of the comparison, for servers that '
