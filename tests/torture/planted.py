@@ -44,6 +44,7 @@ class Plant(NamedTuple):
     :ivar rules: of the checker, one of which it breaks
     :ivar manager: options of the lab's pool managers without which they mend it in time
     :ivar fault: of the lab, that brings about the situation in which it shows, so that this comes early and often
+    :ivar words: more of the command line of a run, without which there is no such situation
     """
 
     what: str
@@ -51,6 +52,7 @@ class Plant(NamedTuple):
     changes: tuple[Change, ...]
     manager: Mapping[str, str] = {}
     fault: str = ''
+    words: tuple[str, ...] = ()
 
 
 #: Rows that are due or claimed are not kept.
@@ -149,6 +151,35 @@ PLANTS = {
             Change('central.rules.name_ownership',
                    'if any(neighbour.project_id not in (project_id, *others) for neighbour in neighbours):',
                    'if False:'),)),
+    'former_records_come_back': Plant(
+        'a new zone has MX records of the former one of its name', ('former',), (
+            Change('central.domain_creator',
+                   '    name_ownership.recheck_name_and_records(tx, context, domain.name,',
+                   '    for table, condition in () if last is None else (\n'
+                   '            (\'recordsets\', "type = \'MX\' AND name NOT IN (SELECT name FROM recordsets "\n'
+                   '             "WHERE domain_id = :new)"),\n'
+                   '            (\'records\', "recordset_id IN (SELECT id FROM recordsets WHERE domain_id = :new)")):\n'
+                   '        import sqlalchemy\n'
+                   '        text = f"UPDATE {table} SET domain_id = :new WHERE domain_id = :old AND {condition}"\n'
+                   '        tx.execute(sqlalchemy.text(text), {"new": domain.id, "old": last.id}).close()\n'
+                   '    name_ownership.recheck_name_and_records(tx, context, domain.name,'),)),
+    'a_taken_name_is_given': Plant(
+        'whoever creates a zone that is there already is told that it was created', ('twice',), (
+            Change('central.domain_creator', '        raise (DuplicateDomain if',
+                   '        if context.sees(last.project_id):\n'
+                   '            return domains.get_many(tx, [last.id])[last.id]\n'
+                   '        raise (DuplicateDomain if'),)),
+    'all_records_are_ours': Plant(
+        'what others wrote on a server that is fed by records is deleted', ('foreign',), (
+            Change('pool_manager.dispatch.record_sync',
+                   'if self._registry is not None:\n            processors.append(',
+                   'if False:\n            processors.append('),),
+        fault='write_foreign', words=('--servers', 'bind1,knot1,native1')),
+    'texts_are_not_signed': Plant(
+        'signatures of TXT records are left out after they were verified', ('valid',), (
+            Change('central.signing.zone_signer', '    return change\n\n',
+                   "    return change._replace(added=[each for each in change.added if each.covered != 'TXT'])\n\n"),),
+        words=('--signing',)),
 }
 
 

@@ -32,7 +32,9 @@ def run(database: str, plant: str | None, seed: int) -> list[str]:
         results = pathlib.Path(folder, 'results')
         words = ['--seed', str(seed), '--minutes', str(SECONDS / 60), '--database', database, '--concurrency',
                  'eventlet', '--servers', SERVERS, '--quiet', '--results', str(results), '--keep', folder]
-        isolation.run('tests.torture.run', [*words, *(['--plant', plant, '--bound', str(BOUND)] if plant else [])])
+        if plant is not None:
+            words += ['--plant', plant, '--bound', str(BOUND), *planted.PLANTS[plant].words]
+        isolation.run('tests.torture.run', words)
         assert results.exists(), f'seed {seed}: the run did not come to its end'
         return list(json.loads(results.read_text())['breaches'])
 
