@@ -129,10 +129,7 @@ def _domain(zone: _Zone) -> NewDomain:
     if zone.apex == '.':
         raise InvalidField(field=field, why="the SOA is that of the root; where the file has no $ORIGIN, give the "
                                             "zone's name, with $ORIGIN or 'zone import --name'")
-    if soa.expire < max(soa.refresh, 1):
-        raise InvalidField(field=field, why=f'expire is {soa.expire} in the SOA, and refresh {soa.refresh}: a server '
-                                            'would give up the zone before it asks for a new version (RFC 1912 section '
-                                            '2.2)')
+    soa_rdata.check_expire(field, soa.expire, soa.refresh)
     return NewDomain(
         name=names_and_rdata.domain_name(field, zone.apex), given_name=given_name,
         email=soa_rdata.check_mailbox(field, soa.rname.labels),

@@ -105,6 +105,13 @@ def check_mailbox(field: str, labels: tuple[bytes, ...]) -> str:
     return check_email(field, f'{local}@{dns.name.Name(labels[1:]).to_text(omit_final_dot=True)}')
 
 
+def check_expire(field: str, expire: int, refresh: int) -> None:
+    """Refuse the times of an SOA with which servers do not keep the zone until they ask for a new version."""
+    if expire < max(refresh, 1):
+        raise InvalidField(field=field, why=f'expire is {expire} in the SOA, and refresh {refresh}: a server would '
+                                            'give up the zone before it asks for a new version (RFC 1912 section 2.2)')
+
+
 def serial_at(message: bytes, record: wire.WireRecord) -> int:
     """The serial in a SOA record of a message.
 

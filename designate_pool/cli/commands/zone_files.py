@@ -358,6 +358,7 @@ def _as_stored(rtype: str, parsed: dns.rdata.Rdata) -> str:
     """The text of data of a zone file, if it can be stored."""
     if isinstance(parsed, SOA):
         soa_rdata.check_mailbox(rtype, parsed.rname.labels)
+        soa_rdata.check_expire(rtype, parsed.expire, parsed.refresh)
     why = rules.refused_type(parsed.rdtype)
     if why is not None:
         raise InvalidField(field=rtype, why=why)
