@@ -17,6 +17,7 @@ from designate_pool.central import events, recordset_changes, zone_moves
 from designate_pool.central.rules import domains as rules, name_ownership, plans, pools, recordset_edits, zone_names
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.signing import parent_ds
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import WantedRecordSet
@@ -89,7 +90,7 @@ def restore(tx: Tx, context: Context, domain_id: str, leftover_id: str, now: dat
             recordset_changes.write_contents(tx, [(restored, edits)], now)
     catalog.bump(tx, pool.id, now, [restored.id])
     zone_signing.schedule(tx, [restored.id], now)
-    return restored, leftover
+    return parent_ds.look_again(tx, restored, now, to), leftover
 
 
 def purge(tx: Tx, context: Context, domain_id: str) -> Domain:

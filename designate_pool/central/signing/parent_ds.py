@@ -19,7 +19,7 @@ from designate_pool.central import managed_records
 from designate_pool.central.managed_records import ManagedChange
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
-from designate_pool.model import Context, Domain, ManagedRecord, ServerState, names
+from designate_pool.model import ChangeKind, Context, Domain, ManagedRecord, ServerState, names
 from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.serial import at_least, newer
 from designate_pool.settings import SigningPolicy
@@ -30,6 +30,7 @@ from designate_pool.storage.zones import domains, managed_records as store, pool
 
 _PLUGIN = {'plugin': 'dnssec'}
 _RESOURCE, _SIGNAL = {**_PLUGIN, 'resource_type': 'ds'}, {**_PLUGIN, 'resource_type': 'signal'}
+_WHO = Context(user='signing', all_projects=True, may_approve=True, kind=ChangeKind.SIGNING)
 #: The longest name, as text with its last dot.
 _LONGEST = 254
 _MAY_ANSWER = (ServerState.JOINING, ServerState.ACTIVE, ServerState.MAINTENANCE, ServerState.DRAINING)
@@ -150,3 +151,12 @@ def change_owner(tx: Tx, domain: Domain, now: datetime) -> None:
     """Look again at a domain that has got another owner, and at the zones whose records were put into it."""
     below = {row.resource_id for row in store.find(tx, {**_PLUGIN, 'domain_id': domain.id})}
     zone_signing.schedule(tx, [domain.id, *below], now)
+
+
+def look_again(tx: Tx, domain: Domain, now: datetime, journal: Journal) -> Domain:
+    """Take the records of zones that are signed no more out of a domain that was restored, and look at the others."""
+    rows = store.find(tx, {**_PLUGIN, 'domain_id': domain.id})
+    signed = zone_signing.states_of(tx, sorted({row.resource_id for row in rows}))
+    zone_signing.schedule(tx, list(signed), now)
+    former = [row.id for row in rows if row.resource_id not in signed]
+    return managed_records.release(tx, _WHO, domain.id, former, now, journal).domain if former else domain

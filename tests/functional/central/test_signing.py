@@ -1106,6 +1106,28 @@ def test_the_ttl_that_a_user_has_given_the_ds_is_waited_for(central: Central, da
     assert not central.get_domain(RED, child.id).is_signed
 
 
+@pytest.mark.parametrize('meanwhile', ['rolled', 'unsigned'])
+def test_a_parent_that_is_restored_has_the_ds_that_is_wanted_by_then(
+        central: Central, database: Storage, clock: Clock, meanwhile: str) -> None:
+    parent, child = delegated(central, clock)
+    for _ in range(2):
+        lived(central, clock, child, 2 * HOUR)
+    former = ds_in(central, parent, child)
+    central.delete_domain(RED, parent.id)
+    succeed(central, parent)
+    if meanwhile == 'rolled':
+        central.dnssec.roll(RED, child.id, 'KSK')
+    else:
+        central.dnssec.disable(RED, child.id, force=True)
+    for _ in range(4):
+        lived(central, clock, child, 2 * HOUR)
+    assert central.get_domain(RED, child.id).is_signed is (meanwhile == 'rolled')
+    central.restore_domain(RED, parent.id)
+    lived(central, clock, child, 1)
+    wanted = set(central.dnssec.show(RED, child.id).ds) if meanwhile == 'rolled' else set()
+    assert ds_in(central, parent, child) == wanted != former
+
+
 @pytest.mark.parametrize('given', ['parent', 'child'])
 def test_a_zone_that_gets_another_owner_keeps_its_ds_which_the_owner_of_the_parent_may_change(
         central: Central, database: Storage, clock: Clock, given: str) -> None:
