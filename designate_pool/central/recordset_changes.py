@@ -292,10 +292,10 @@ def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wan
         gate(tx, DomainEdits(context, domain, edits, present), now, lambda: domain)
     if edits.gone_sets:
         domain = allowance.count_deletes(tx, context, domain, edits, now)
+    changed = write_edits(tx, [DomainEdits(context, domain, edits, present)], now, journal)[0]
     if dry_run:
         tx.rollback()
-        return domain, False
-    return write_edits(tx, [DomainEdits(context, domain, edits, present)], now, journal)[0]
+    return changed
 
 
 def recordsets_around(tx: Tx, domain_id: str, wanted: Sequence[WantedRecordSet]) -> list[RecordSet]:

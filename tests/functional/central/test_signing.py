@@ -333,6 +333,16 @@ def test_what_cannot_be_signed_is_refused_with_words(central: Central, database:
     assert refused(central.dnssec.skip_server, RED, domain.id, 'ns9', 'it is gone') == 'invalid_object'
 
 
+def test_a_revert_to_records_of_a_signer_is_refused_with_its_plan(central: Central, clock: Clock) -> None:
+    domain = create(central, 'example.com.', ('example.com.', 'CDNSKEY', ['0 3 0 AA==']), who=RED)
+    before = domain.serial
+    clock.now += 10
+    change(central, domain, ('example.com.', 'CDNSKEY', []))
+    central.dnssec.enable(RED, domain.id)
+    assert refused(central.plan_revert, RED, domain.id, str(before)) == 'has_signatures'
+    assert central.plan_revert(RED, domain.id, str(before), is_checked=False).changes
+
+
 @pytest.mark.parametrize(('server', 'why'), [
     (Server('0' * 32, 'pdns-native', '192.0.2.53'), 'fed record by record'),
     (Server('0' * 32, 'pdns', '192.0.2.53', options={'ixfr': True}), 'ixfr = true')])
