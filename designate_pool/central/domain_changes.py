@@ -357,7 +357,7 @@ def abort_release(tx: Tx, context: Context, domain_id: str, leftover_id: str, no
     if before is None:
         raise Refused('not_revertible', f'The zone {old.name} was deleted and restored since the version that is '
                                         'served. Revert it to that, and continue the release.', 409)
-    revert = reverts.of_domain(tx, context, old, before.serial)
+    revert = reverts.of_domain(tx, context, old, before.serial, of_guests=True)
     if revert.unchanged:  # which may be what was not to be served
         name, rtype, why = revert.unchanged[0]
         raise Refused('not_revertible', f'{name} {rtype} of {old.name} cannot be turned back: {why}. Undo it, and '

@@ -7,6 +7,7 @@ else's that were not its own then.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
@@ -44,8 +45,11 @@ def read(tx: Tx, context: Context, domain_id: str, to: int | datetime, expired: 
 
 
 def of_domain(tx: Tx, context: Context, domain: Domain, to: int | datetime, expired: datetime | None = None,
-              name: str | None = None, rtype: str | None = None) -> Revert:
-    """As :func:`read`, of a domain that does not change meanwhile; *name* and *rtype* were checked."""
+              name: str | None = None, rtype: str | None = None, of_guests: bool = False) -> Revert:
+    """As :func:`read`, of a domain that does not change meanwhile; *name* and *rtype* were checked.
+
+    :param of_guests: whether the recordsets that guests have now are led back too
+    """
     owner = domain.project_id if queries.is_guest(context, domain) else context.scope
     past, undone = versions.undone_since(tx, domain.id, to, owner, expired)
     keys = {record[:2] for difference in undone for side in difference for record in side
@@ -53,6 +57,8 @@ def of_domain(tx: Tx, context: Context, domain: Domain, to: int | datetime, expi
     names = {key[0] for key in keys}
     present = [recordset for recordset in recordsets.at_names(tx, domain.id, names)
                if (recordset.name, recordset.type) in keys]
+    if of_guests:
+        present = [dataclasses.replace(recordset, project_id=None) for recordset in present]
     records = [record[2:] for record in versions.served(tx, [recordset.id for recordset in present], ())]
     former = [record for record in differences.undo(records, undone) if record[:2] in keys]
     return plan(context, domain, past.serial, past.since, former, present,

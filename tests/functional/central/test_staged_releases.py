@@ -282,6 +282,25 @@ def test_a_zone_whose_deletion_is_held_or_goes_on_by_command_is_still_served_by_
     assert head.serial == former[0] and ('www.going.example.', 'A', None, '192.0.2.1') in rows, 'history goes on'
 
 
+def test_an_aborted_release_leads_back_what_guests_changed_and_leaves_it_to_them(staged: Staged) -> None:
+    central, red, blue = staged.central, Context(project_id='red'), Context(project_id='blue')
+    staged.stage(None)
+    zone = create(central, 'shared.example.', who=red)
+    central.share_domain(red, zone.id, {'target_project_id': 'blue'})
+    guest, _ = (central.create_recordset(blue, zone.id, {
+        'name': f'{label}.shared.example.', 'type': 'A', 'records': ['192.0.2.7']}) for label in ('guest', 'other'))
+    newest = staged.get(zone)
+    central.update_status(ADMIN, newest, Outcome.SUCCESS, newest.serial)
+    staged.stage('canary one; 50 %; all')
+    former = staged.seen(zone, LAST)
+    central.update_recordset(blue, zone.id, guest.id, {'records': ['192.0.2.66']})
+    central.create_recordset(blue, zone.id, {'name': 'new.shared.example.', 'type': 'A', 'records': ['192.0.2.66']})
+    staged.report(zone, Outcome.ERROR, 'it died')
+    central.abort_release(ADMIN, zone.id)
+    assert {seen[1:] for seen in staged.all_seen(zone)} == {former[1:]} == {(frozenset({'192.0.2.7'}), True)}
+    central.delete_recordset(blue, zone.id, guest.id)
+
+
 def test_the_release_of_what_was_deleted_and_restored_under_a_freeze_deletes_nothing(
         staged: Staged, clock: Clock) -> None:
     zone = create(staged.central, 'again.example.', ('www.again.example.', 'A', ['192.0.2.1']))
