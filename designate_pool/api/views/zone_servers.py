@@ -132,7 +132,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     :param refreshed: of a secondary domain; None where that is not known
     :param audit: of serials
     """
-    by_server, release = consensus.by_server(rows), domain.release
+    by_server, release, newest = consensus.by_server(rows), domain.release, domain.permitted_at(0) or domain
     present = [server for server in servers if server.state is not ServerState.REMOVED]
     stage_of = stages(pool.release_stages, [
         server for server in servers if server.state not in _LEFT or server.dismissed])
@@ -142,7 +142,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
         counts = consensus.counts(server, pool.count_joining_servers)
         actions = by_server.get(server.id, {})
         if counts or actions or not domain.is_going:
-            shown.append(_on_server(domain.permitted_at(stage) or domain, server, actions, counts,
+            shown.append(_on_server(domain.permitted_at(stage) or domain, newest, server, actions, counts,
                                     (parked or {}).get(server.id), audit, release is None or stage <= release.stage))
     published, total = pool.published_at is not None, sum(server_status['counts'] for server_status in shown)
     return ZONE_SERVERS.show(
@@ -157,12 +157,12 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
         secondary=_secondary(domain, refreshed))
 
 
-def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool,
+def _on_server(domain: Domain, newest: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool,
                plan_id: str | None, audit: Audit | None, released: bool) -> Json:
     due = Action.DELETE if domain.action is Action.DELETE else Action.CREATE
     row = row_that_matters(domain, rows) or ServerStatus(server.id, domain.id, due, domain.serial, id='')
     return ZONE_SERVER.show(row, **_IDENTITY.show(server), counts=counts, released=released,
-                            current=consensus.is_current(domain, rows),
+                            current=consensus.is_current(domain, rows) or consensus.is_current(newest, rows),
                             plan_id=plan_id and dashed(plan_id), seen_at=moment(_seen_at(domain, row, server, audit)),
                             signs=Reason.SIGNS in (server.reason, row.reason))
 

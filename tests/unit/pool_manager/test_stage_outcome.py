@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 from prometheus_client import REGISTRY
 
+from designate_pool.api.views.zone_servers import zone_servers
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BackendUnreachable, ServiceUnavailable
 from designate_pool.model import (Action, Answer, CallResult, Domain, Outcome, PollResult, Release, ServerState,
@@ -131,6 +132,9 @@ def test_a_canary_that_was_moved_after_it_had_a_change_keeps_it(editable: Editab
     editable.endpoint.update_statuses(CONTEXT, [late])
     row = editable.rows(domain)[A, Action.UPDATE]
     assert (row.status, row.serial_number, row.next_attempt_at) == (Outcome.SUCCESS, newest, None)
+    shown = zone_servers(editable.get(domain), editable.manager.members.servers, editable.rows(domain).values(),
+                         editable.manager.pool, '')['servers']
+    assert [server['current'] for server in shown] == [True, False, True], 'B alone lacks what it should have'
     state = editable.manager.reconciler.read([domain.id], clock())[domain.id]
     assert state.on(A) is None and state.before is not None
     state.before = dataclasses.replace(state.before, reported_serial=None)
