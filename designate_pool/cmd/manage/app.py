@@ -342,7 +342,7 @@ def _check_api_tls(conf: cfg.ConfigOpts) -> Iterator[Finding]:
                                         ('network_api:neutron', 'ca_certificates_file', None),
                                         ('network_api:neutron', 'client_certificate_file', 'client_certificate_file')):
         path, key = conf[section][option], key_option and (conf[section][key_option] or conf[section][option])
-        if not path or os.path.isdir(path):  # a folder of authorities
+        if not path or os.path.isdir(path) or key is None and conf[section].insecure:  # a folder, or not used
             continue
         try:
             if key is None:

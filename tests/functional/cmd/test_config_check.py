@@ -217,6 +217,7 @@ def test_the_files_for_tls_with_keystone_and_neutron(check: Check, scripted: Cal
                  {'ca_certificates_file': both, 'client_certificate_file': both}) == []
     assert found(folder, {'ca_certificates_file': none}) == [
         f'{nobody}[network_api:neutron] ca_certificates_file: No such file or directory']
+    assert found({'cafile': none, 'insecure': 'true'}, {'ca_certificates_file': none, 'insecure': True}) == []
     assert found({'cafile': pair.key}, {}) == [f'{nobody}[keystone_authtoken] cafile: no certificate or crl found']
     assert found({'certfile': pair.certificate, 'keyfile': other.key}, {'client_certificate_file': pair.key}) == [
         f'{nobody}[keystone_authtoken] certfile: key values mismatch',
