@@ -46,7 +46,8 @@ def served(concurrency, **options):
 
 @pytest.fixture(scope='module', params=['threading', 'eventlet'])
 def port(request):
-    with served(request.param, threads=4, connections=100, max_body=1 << 20, idle_timeout=1) as port:
+    # Long enough for a busy machine: while 32 MiB are written to a file, the server reads from nobody.
+    with served(request.param, threads=4, connections=100, max_body=1 << 20, idle_timeout=4) as port:
         yield port
 
 
@@ -93,7 +94,7 @@ def test_unfinished_requests_hold_nobody(port):
     for _ in range(5):
         assert requests.get(url(port, '/healthz'), timeout=2).status_code == 200
     for client in clients:
-        wait_until(lambda: closed_by_server(client), 'an idle connection is closed', 10)
+        wait_until(lambda: closed_by_server(client), 'an idle connection is closed', 30)
         client.close()
 
 
