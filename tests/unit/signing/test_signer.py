@@ -54,7 +54,6 @@ def test_hundreds_of_changes_lead_to_what_signing_anew_does(denial: str, seed: i
         walk(5 * seed + number, denial, QUICK, 8, 20)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(100, 104))
 @pytest.mark.parametrize('denial', ['NSEC', 'NSEC3'])
 def test_thousands_of_changes_lead_to_what_signing_anew_does(denial: str, seed: int) -> None:

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from testing import warm
 from tests.torture.planted import Plant
 from tests.unit.state_machines import planted
 
@@ -25,21 +26,18 @@ def test_what_is_planted_changes_text_that_is_there(plant: Plant) -> None:
         assert not change.old.startswith('  ') or f'\n{change.old}' in source, change
 
 
-def machine_output(plant: str, runs: int, **environment: str) -> str:
-    return subprocess.run(
-        [sys.executable, '-W', 'ignore', '-m', planted.__name__, plant, str(runs), '--seed',
-         str(planted.SEEDS.get(plant, 1))],
-        stdout=subprocess.PIPE, text=True, timeout=300, env={**os.environ, **environment}).stdout
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize('name', planted.PLANTS)
 def test_the_state_machine_finds_a_planted_bug_by_itself(name: str) -> None:
-    assert f'{name}: found by run' in machine_output(name, planted.RUNS)
+    done = warm.run(planted.__name__, name, str(planted.RUNS), '--seed', str(planted.SEEDS.get(name, 1)), timeout=300,
+                    kind='libraries')
+    assert f'{name}: found by run' in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.slow
 def test_the_steps_of_a_seed_do_not_depend_on_the_order_of_sets() -> None:
     # All but the time, with a digest of every step.
-    outputs = {machine_output('none', 5, PYTHONHASHSEED=seed).rsplit(',', 1)[0] for seed in '01'}
+    outputs = {subprocess.check_output(
+        [sys.executable, '-W', 'ignore', '-m', planted.__name__, 'none', '5', '--seed', '1'], text=True, timeout=300,
+        env={**os.environ, 'PYTHONHASHSEED': seed}).rsplit(',', 1)[0] for seed in '01'}
     assert len(outputs) == 1 and 'not found in' in outputs.pop()
