@@ -14,7 +14,6 @@ from designate_pool.serial import at_least, newer
 from designate_pool.settings import Tries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains as domain_store
 
 #: Who holds a claim, and until when.
 ClaimHolder = tuple[str | None, datetime | None]
@@ -167,9 +166,7 @@ def read(tx: Tx, pool: Pool, domain_ids: Sequence[str], server_ids: Collection[s
     Left out are unknown domains, those that other pools have, and those of which nothing is to be done; and the rows of
     other servers than *server_ids*, if given.
     """
-    # Rows first: a domain read before its rows could be reported at an older serial than is served.
-    rows = server_statuses.for_domains(tx, domain_ids, server_ids)
-    domains = domain_store.get_many(tx, domain_ids)
+    rows, domains = server_statuses.with_domains(tx, domain_ids, server_ids)
     states = {key: DomainState(domain, {(row.server_id, row.action): row for row in rows[key]})
               for key, newest in domains.items()
               if newest.is_of(pool.name) and (domain := newest.permitted_at(0)) is not None}

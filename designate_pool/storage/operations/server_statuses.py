@@ -19,14 +19,14 @@ from sqlalchemy import exc
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from designate_pool.errors import LostRace
-from designate_pool.model import Action, Outcome, ServerStatus, Status, new_id
+from designate_pool.model import Action, Domain, Outcome, ServerStatus, Status, new_id
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as servers
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.entities import Entities, chunks, delete_all, lost_race
+from designate_pool.storage.sql.entities import Entities, all_of_each, chunks, delete_all, lost_race
 from designate_pool.storage.sql.schema import ALIVE, domains, name_claims as CLAIMS, pool_manager_status
-from designate_pool.storage.zones.domains import has_unsettled
+from designate_pool.storage.zones.domains import BY_IDS, DOMAINS, has_unsettled
 
 TABLE = pool_manager_status
 _ERROR_LENGTH = 1024
@@ -83,13 +83,34 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
 
     :param server_ids: only rows of these servers; empty for all
     """
+    ids = list(domain_ids)
+    query, servers = _of_servers(server_ids)
+    return _by_domain(ids, (row for part in chunks(ids, _IDS_PER_STATEMENT)
+                            for row in STATUSES.all(tx, query, ids=part, **servers)))
+
+
+def with_domains(tx: Tx, domain_ids: Iterable[str],
+                 server_ids: Collection[str] = ()) -> tuple[dict[str, list[ServerStatus]], dict[str, Domain]]:
+    """As :func:`for_domains`, and those of the domains that exist, by id, deleted ones included."""
+    ids = list(domain_ids)
+    query, servers = _of_servers(server_ids)
+    rows, existing = list[ServerStatus](), list[Domain]()
+    for part in chunks(ids):
+        # Rows first: a domain read before its rows could be reported at an older serial than is served.
+        statuses, part_domains = all_of_each(tx, (STATUSES, query), (DOMAINS, BY_IDS), ids=part, **servers)
+        rows += statuses
+        existing += part_domains
+    return _by_domain(ids, rows), {domain.id: domain for domain in existing}
+
+
+def _of_servers(server_ids: Collection[str]) -> tuple[sa.Select[Any], dict[str, list[str]]]:
+    return (_OF_BOTH, {'server_ids': list(server_ids)}) if server_ids else (_OF_DOMAINS, {})
+
+
+def _by_domain(domain_ids: Iterable[str], rows: Iterable[ServerStatus]) -> dict[str, list[ServerStatus]]:
     rows_of: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
-    query, servers = (_OF_BOTH, {'server_ids': list(server_ids)}) if server_ids else (_OF_DOMAINS, {})
-    for ids in chunks(rows_of, _IDS_PER_STATEMENT):
-        for status in STATUSES.all(tx, query, ids=ids, **servers):
-            rows_of[status.domain_id].append(status)
-    for statuses in rows_of.values():
-        statuses.sort(key=operator.attrgetter('server_id', 'action'))
+    for row in sorted(rows, key=operator.attrgetter('server_id', 'action')):
+        rows_of[row.domain_id].append(row)
     return rows_of
 
 

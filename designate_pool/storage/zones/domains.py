@@ -58,8 +58,8 @@ _FOR_OPERATION = (_SELECT.add_columns(sa.case((
 _FOR_OPERATIONS = (_SELECT.add_columns(domains.c.operations)
                    .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id)
                    .with_for_update(of=domains, skip_locked=True))
-_BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
-_LOCKED_IN_ORDER = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
+BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
+_LOCKED_IN_ORDER = BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
 _POOL, _FORMER_POOL = pools.alias('pool'), pools.alias('former_pool')
 # A join reads many pools in less time, but MariaDB would lock them where the domains are locked.
 _LISTED = (sa.select(*DOMAINS.columns_with(_of_pools(_POOL.c.get, _FORMER_POOL.c.get)))
@@ -121,7 +121,7 @@ def get(tx: Tx, domain_id: str) -> Domain | None:
 
 def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
     """Those of *ids* that exist, deleted ones included."""
-    return {domain.id: domain for part in chunks(ids) for domain in DOMAINS.all(tx, _BY_IDS, ids=part)}
+    return {domain.id: domain for part in chunks(ids) for domain in DOMAINS.all(tx, BY_IDS, ids=part)}
 
 
 def live_by_name(tx: Tx, names: Iterable[str]) -> dict[str, Domain]:

@@ -17,6 +17,7 @@ from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import name_claims, pool_manager_status
+from designate_pool.storage.zones import domains
 from testing.databases import count_statements
 from testing.rows import default_pool_id, insert_domains as insert_live_domains
 
@@ -107,6 +108,19 @@ def test_the_rows_of_some_servers_alone(storage: Storage) -> None:
     assert [(each.server_id, each.action) for each in found[first]] == [
         (server, action) for server in (A, C) for action in (Action.CREATE, Action.UPDATE)]
     assert found[second] == []
+
+
+@pytest.mark.parametrize('servers', [[], [C, A]])
+def test_rows_and_their_domains_at_once_are_those_read_one_after_the_other(
+        storage: Storage, servers: list[str]) -> None:
+    ids = [*storage.run(insert_domains, 3), new_id()]
+    written(storage, *(row(each, server, next_attempt_at=NOW) for each in ids[:2] for server in (C, B, A)))
+    with count_statements(storage) as statements:
+        rows, found = storage.read(server_statuses.with_domains, ids, servers)
+    assert statements.total() == (1 if storage.engine.dialect.name == 'mysql' else 2)
+    assert rows == storage.read(server_statuses.for_domains, ids, servers)
+    assert [len(each) for each in rows.values()] == [len(servers) or 3] * 2 + [0] * 2
+    assert found == storage.read(domains.get_many, ids) and len(found) == 3
 
 
 def test_a_writer_is_told_how_many_of_its_rows_somebody_else_wrote_first(storage: Storage) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
+from testing.databases import count_statements
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool, new_domain, overtaken
 
 
@@ -84,21 +85,11 @@ def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
         assert pool.get(domain).status is Status.PENDING
 
 
-def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_rows(
-        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_rows(pool: ScriptedPool) -> None:
     domain = pool.create()
-    read: list[str] = []
-
-    def recording(done: Callable[..., Any]) -> Callable[..., Any]:
-        def recorded(*arguments: Any) -> Any:
-            read.append(done.__name__)
-            return done(*arguments)
-        return recorded
-
-    monkeypatch.setattr(domains, 'get_many', recording(domains.get_many))
-    monkeypatch.setattr(server_statuses, 'for_domains', recording(server_statuses.for_domains))
-    assert pool.manager.reconciler.read([domain.id], utcnow())[domain.id].domain.serial == domain.serial
-    assert read == ['for_domains', 'get_many']
+    with count_statements(pool.storage) as statements:
+        assert pool.manager.reconciler.read([domain.id], utcnow())[domain.id].domain.serial == domain.serial
+    assert [re.findall(r'FROM (\w+)', statement)[-1] for statement in statements] == ['pool_manager_status', 'domains']
 
 
 def test_two_managers_that_hear_of_a_failure_each_find_that_too_many_have_failed(
