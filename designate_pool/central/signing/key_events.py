@@ -19,7 +19,7 @@ from designate_pool.central.rules import domains as domain_rules, journal
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.signing import parent_ds, zone_signer
-from designate_pool.central.signing.parent_ds import OwnParent
+from designate_pool.central.signing.parent_ds import WHO, OwnParent
 from designate_pool.central.signing.zone_signer import SignedZone, ZoneSigner, last_expiry
 from designate_pool.errors import PoolError
 from designate_pool.model import ChangeKind, Context, Domain, KeyRole, KeyState, SigningState, new_id, permitted
@@ -30,7 +30,6 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains, versions
 
 LOG = logging.getLogger(__name__)
-WHO = Context(user='signing', all_projects=True, kind=ChangeKind.SIGNING)
 #: How long a program may take for what is due of one zone, and zones that one claims at once.
 CLAIM, MOST = timedelta(minutes=5), 20
 #: After so long it is looked again whether servers have what is waited for, and whether anything else has come.
@@ -102,7 +101,7 @@ class KeyEvents:
         if self._storage.read(self._ends_release, domain_id, self._storage.now()):
             LOG.warning('the staged release of the zone %s is aborted, since signatures that servers have would end',
                         domain_id)
-            self._abort_release(dataclasses.replace(WHO, may_approve=True), domain_id)
+            self._abort_release(WHO, domain_id)
         former = self._storage.read(domains.get_many, [domain_id])
         for _ in range(most):
             if not transactions.run(self._storage, self._advance, domain_id, self._storage.now()):

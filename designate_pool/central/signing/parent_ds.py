@@ -30,7 +30,8 @@ from designate_pool.storage.zones import domains, managed_records as store, pool
 
 _PLUGIN = {'plugin': 'dnssec'}
 _RESOURCE, _SIGNAL = {**_PLUGIN, 'resource_type': 'ds'}, {**_PLUGIN, 'resource_type': 'signal'}
-_WHO = Context(user='signing', all_projects=True, may_approve=True, kind=ChangeKind.SIGNING)
+#: Who changes signed zones and their parents.
+WHO = Context(user='signing', all_projects=True, may_approve=True, kind=ChangeKind.SIGNING)
 #: The longest name, as text with its last dot.
 _LONGEST = 254
 _MAY_ANSWER = (ServerState.JOINING, ServerState.ACTIVE, ServerState.MAINTENANCE, ServerState.DRAINING)
@@ -159,4 +160,4 @@ def look_again(tx: Tx, domain: Domain, now: datetime, journal: Journal) -> Domai
     signed = zone_signing.states_of(tx, sorted({row.resource_id for row in rows}))
     zone_signing.schedule(tx, list(signed), now)
     former = [row.id for row in rows if row.resource_id not in signed]
-    return managed_records.release(tx, _WHO, domain.id, former, now, journal).domain if former else domain
+    return managed_records.release(tx, WHO, domain.id, former, now, journal).domain if former else domain

@@ -36,7 +36,6 @@ from testing.processes import binary, free_port, wait_until
 from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock
 
-
 #: NSD, once more, as it is told to ask over UDP.
 MAKES = ('bind9', 'nsd', 'nsd-udp', 'knot', 'pdns')
 KEYS = {make: TsigKey(f'{make}.example.com.', 'hmac-sha256', base64.b64encode(make.encode() * 8).decode())
