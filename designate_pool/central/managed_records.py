@@ -98,23 +98,20 @@ def _live(tx: Tx, name: str) -> Domain | None:
     return domains.live_by_name(tx, [name]).get(name)
 
 
-def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, project_id: str,
-            wanted: WantedRecordSet, now: datetime, journal: Journal,
-            allowance: Allowance) -> tuple[ManagedChange, FloatingIp]:
-    """Give a floating IP its PTR record, in place of the one at its name.
+def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, wanted: WantedRecordSet, now: datetime,
+            journal: Journal, allowance: Allowance) -> tuple[ManagedChange, FloatingIp]:
+    """Give a floating IP of the context's project its PTR record, in place of the one at its name.
 
     :raises InvalidField: when there is a CNAME at its name, or the name is that of a domain below this one
     """
-    domain, is_done = transactions.lock_domain(tx, context, domain_id, for_records=True)
+    domain, is_done = _lock_any(tx, context, domain_id)
     at_name = recordsets.at_names(tx, domain.id, [wanted.name])
     former = _typed(at_name, 'PTR')
     changed = is_done
     if not is_done:
         edits = recordset_edits.plan(domain, at_name, [wanted], managed=True, may_edit_managed=True,
                                      limits=allowance.server_limits(tx, domain.pool_id))
-        # The error is for the project, which may not see the domain below.
-        name_ownership.refuse_new_in_subzones(tx, dataclasses.replace(context, all_projects=False), domain,
-                                              edits.new_sets, [wanted])
+        name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, [wanted])
         gate(tx, DomainEdits(context, domain, edits, at_name), now, lambda: dataclasses.replace(
             floating_ip, ptrdname=wanted.rdatas[0].text, description=wanted.description,
             ttl=recordset_edits.served_ttl(domain, wanted.ttl), action=Action.UPDATE, status=Status.PENDING.value))
@@ -123,7 +120,7 @@ def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, p
         store.delete(tx, [row.id for row in store.of_recordsets(tx, [present[0].id])])
         store.insert(tx, [ManagedRecord(
             new_id(), domain.id, present[0].id, present[0].records[0].data, PTR, floating_ip.id,
-            region=floating_ip.region, address=floating_ip.address, project_id=project_id, created_at=now,
+            region=floating_ip.region, address=floating_ip.address, project_id=context.project_id, created_at=now,
             updated_at=now)])
         store.mark_managed(tx, [present[0].id], now)
     stored, = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
@@ -213,9 +210,14 @@ def set_resource(tx: Tx, context: Context, domain_id: str, resource: Mapping[str
 def release(tx: Tx, context: Context, domain_id: str, ids: Sequence[str], now: datetime,
             journal: Journal) -> ManagedChange:
     """Delete rows of managed records, and the records that nothing else keeps."""
-    domain, is_done = transactions.lock_domain(tx, context, domain_id)
+    domain, is_done = _lock_any(tx, context, domain_id)
     rows = [] if is_done else store.find(tx, {'id': ids, 'domain_id': domain.id})
     return _change(tx, context, domain, rows, (), {}, now, journal) if rows else ManagedChange(domain, (), is_done)
+
+
+def _lock_any(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
+    """Lock a domain, whoever owns it; what needs approval is still a matter of the context."""
+    return transactions.lock_domain(tx, dataclasses.replace(context, all_projects=True), domain_id, for_records=True)
 
 
 def _change(tx: Tx, context: Context, domain: Domain, former: Sequence[ManagedRecord],

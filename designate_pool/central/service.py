@@ -470,12 +470,11 @@ class Central:
         """Give a floating IP a PTR record, in a reverse zone that is created if necessary."""
         parsed = managed_records.parse_floating_ip(floating_ip)
         recordset = managed_records.parse_ptr(parsed, ptr)
-        elevated = dataclasses.replace(context, all_projects=True)
         zone = managed_records.reverse_domain(self._storage, self.creator.create_one, context, parsed.address,
                                               self._settings.managed_resource_tenant_id,
                                               self._settings.managed_resource_email)
-        done, shown = self._run(managed_records.set_ptr, elevated, zone.id, parsed, context.project_id, recordset,
-                                self._now(), self._journal, self._allowance)
+        done, shown = self._run(managed_records.set_ptr, context, zone.id, parsed, recordset, self._now(),
+                                self._journal, self._allowance)
         self._announce_managed(context, done)
         return shown
 
@@ -507,10 +506,9 @@ class Central:
             datetime.fromisoformat(at) if isinstance(at, str) else at, self._now(), self._journal, self._allowance))
 
     def _release(self, context: Context, rows: Sequence[ManagedRecord]) -> None:
-        elevated = dataclasses.replace(context, all_projects=True)
         for domain_id in dict.fromkeys(row.domain_id for row in rows):
             ids = [row.id for row in rows if row.domain_id == domain_id]
-            self._announce_managed(context, self._run(managed_records.release, elevated, domain_id, ids, self._now(),
+            self._announce_managed(context, self._run(managed_records.release, context, domain_id, ids, self._now(),
                                                       self._journal))
 
     def _announce_managed(self, context: Context, done: managed_records.ManagedChange) -> None:

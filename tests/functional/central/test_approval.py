@@ -144,10 +144,23 @@ def test_a_change_waits_at_every_door_and_is_made_when_somebody_else_approves_it
     assert not place.central.changes.find(WHO, WAITING)
 
 
-@pytest.mark.parametrize('door', [door for door in DOORS if door != 'guest'])
-def test_who_may_approve_changes_at_once(place: Place, door: str) -> None:
-    DOORS[door](place, APPROVER)
+#: Doors to zones of others, whose owners approve.
+OF_OTHERS = ('guest', 'floating IP', 'no floating IP')
+
+
+@pytest.mark.parametrize('door', DOORS)
+def test_who_may_approve_changes_zones_that_it_sees_at_once(place: Place, door: str) -> None:
+    DOORS[door](place, dataclasses.replace(APPROVER, all_projects=door in OF_OTHERS))
     assert not place.central.changes.find(WHO)
+
+
+@pytest.mark.parametrize('door', OF_OTHERS)
+def test_who_may_approve_changes_of_its_own_zones_waits_for_the_owner_of_another(place: Place, door: str) -> None:
+    ask(lambda: DOORS[door](place, APPROVER))
+    change, = place.central.changes.find(WHO, WAITING)
+    colleague = dataclasses.replace(APPROVER, project_id=change.asking_project_id, user='dora')
+    assert refused(place.central.changes.approve, colleague, change.id) == 'forbidden'
+    assert place.central.changes.approve(OPERATOR, change.id).state is PlanState.APPLIED
 
 
 def test_the_service_itself_waits_for_nobody(place: Place) -> None:
