@@ -53,9 +53,10 @@ class DesignatePoolProvider(BaseProvider):
         self._api = PoolApi(url, float(timeout), token)
         self._email = email
         self._serials: dict[str, int] = {}
-        #: By zone: what could not be written, and what of that is there.
+        #: By zone: what could not be written, what is there and stays, and why users do not change some of that.
         self._left_out: dict[str, set[tuple[str, str]]] = {}
         self._kept: dict[str, set[tuple[str, str]]] = {}
+        self._not_changed: dict[str, dict[tuple[str, str], str]] = {}
 
     def list_zones(self) -> list[str]:
         return [zone['name'].lower() for zone in self._api.zones()]  # as octoDNS has them
@@ -64,6 +65,9 @@ class DesignatePoolProvider(BaseProvider):
         shown = self._api.zone(zone.name)
         if shown is None or shown['action'] == 'DELETE':
             return False
+        if target:
+            self._not_changed[zone.name] = {(name, rtype): why for key, why in self._api.not_changed(shown).items()
+                                            for name, rtype in [key.split('\t')]}
         pairs = master.read(self._api.contents(shown['id']), zone.name, file='the export of the pool')
         for rrset in (unpack(key, value) for key, value in pairs.items()):
             if rrset.type == 'SOA':
@@ -110,14 +114,19 @@ class DesignatePoolProvider(BaseProvider):
 
     def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
         existing = super()._process_existing_zone(existing, desired, lenient=lenient)
-        left_out = self._left_out.pop(existing.name, set())
+        left_out = self._left_out.pop(existing.name, set()).union(self._not_changed.get(existing.name, ()))
         self._kept[existing.name] = left_out & {(record.fqdn, record._type) for record in existing.records}
         return existing
 
     def _include_change(self, change: Change) -> bool:
-        """A record that was left out is no reason to delete the one that is there, or to add what cannot be with it."""
+        """What stays is not deleted, and nothing is added that cannot be with it."""
         record, kept = change.record, self._kept[change.record.zone.name]
+        why = self._not_changed.get(record.zone.name, {}).get((record.fqdn, record._type))
+        if why or why is not None and change.new is not None:
+            self.log.warning('%s %s: %s; it is not changed', record.fqdn, record._type,
+                             why or 'it is there for a floating IP, an instance or a signed zone')
         return not {(record.fqdn, record._type), (record.fqdn, 'CNAME')} & kept and not (
+            record._type == 'CNAME' and any(name == record.fqdn for name, _ in kept)) and not (
             record._type == 'DNAME' and any(name.endswith(f'.{record.fqdn}') for name, _ in kept))
 
     def _apply(self, plan: Plan) -> None:

@@ -155,7 +155,7 @@ Shown = tuple[Sequence[str], Iterable[Any]]
 ZONE_COLUMNS = ('id', 'name', 'email', 'ttl', 'serial', 'status', 'action', 'description', 'pool_id', 'project_id',
                 'shared', 'lock_reason', 'freeze', 'requires_approval', 'version', 'created_at', 'updated_at')
 RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action', 'description', 'zone_id', 'zone_name',
-                     'project_id', 'lock_reason', 'version', 'created_at', 'updated_at')
+                     'project_id', 'lock_reason', 'managed', 'version', 'created_at', 'updated_at')
 
 
 class Argument:

@@ -8,8 +8,8 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import requester
 from designate_pool.api.resources.base import Api, calls, lists
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, ID, LOCK, STATUS, TEXT, TEXTS, VERSIONED,
-                                               AnswerForm, Json, ListAnswer, maybe, zone_path)
+from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, FLAG, ID, LOCK, STATUS, TEXT, TEXTS,
+                                               VERSIONED, AnswerForm, Json, ListAnswer, maybe, zone_path)
 from designate_pool.api.schema.operation import LOCK_AS_ADMIN, MEMBER, READER, Operations
 from designate_pool.errors import ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import PageRequest, RecordSet, dashed
@@ -28,6 +28,8 @@ RECORDSET = AnswerForm('RecordSet', {
     'zone_name': TEXT.of(lambda recordset: recordset.domain.shown_name),
     'project_id': TEXT.of(lambda recordset: recordset.project_id or recordset.domain.project_id),
     **LOCK,
+    'managed': FLAG.about('Whether users do not change it, since it is of the pool, or there for a floating IP, an '
+                          'instance or a signed zone.'),
     **VERSIONED,
 }, {'self': lambda recordset: f'{zone_path(recordset.domain_id)}/recordsets/{dashed(recordset.id)}', **CHANGE_LINK},
                        'change', has_etag=True)

@@ -431,7 +431,7 @@ RECORDSET_UPDATE = {
     'ttl': RequestField(number, nullable=True, example=300),
     'description': RequestField(text, nullable=True),
     **dict.fromkeys(('id', 'name', 'type', 'zone_id', 'zone_name', 'project_id', 'status', 'action', 'version',
-                     'created_at', 'updated_at', 'lock_reason', 'locked_by_admin'), RequestField(fixed)),
+                     'created_at', 'updated_at', 'lock_reason', 'locked_by_admin', 'managed'), RequestField(fixed)),
 }
 LOCK = {'reason': RequestField(some_text, required=True, example='moving to a new mail server until Friday')}
 UNFREEZE = {'reason': RequestField(some_text, required=True, example='the record that the incident is about')}
@@ -484,7 +484,7 @@ CHANGE_REFUSE = {'reason': RequestField(lines, nullable=True, key='why')}
 ZONE_FILTERS = optional(name=lower_text, email=some_text, status=upper_text, pool_id=identifier, type=upper_text,
                         ttl=_number_as_text, description=some_text)
 RECORDSET_FILTERS = optional(name=lower_text, type=upper_text, data=some_text, status=upper_text, ttl=_number_as_text,
-                             description=some_text)
+                             description=some_text, managed=one_of('true', 'false'))
 #: The variable parts of paths that are not ids.
 PATH_PARTS = {'at': some_text, 'change_id': plan_id, 'floating_ip': floating_ip, 'plan_id': plan_id,
               'project_id': project, 'report': some_text, 'to': some_text, 'zone': some_text}

@@ -133,12 +133,13 @@ class PoolApi(ApiRequests):
         """A zone at one serial as a zone file (RFC 1035 section 5)."""
         return self.send('GET', f'/v2/zones/tasks/exports/{zone_id}/export').content.decode()
 
-    def locks(self, zone: Json) -> dict[str, str]:
-        """Why recordsets of a zone are locked, by the keys of their RRsets."""
-        every = self.every(f'/v2/zones/{zone["id"]}/recordsets', 'recordsets') \
-            if zone.get('locked_recordsets') else ()
-        return {f'{recordset["name"].lower()}\t{recordset["type"]}': recordset['lock_reason'] for recordset in every
-                if recordset['lock_reason'] is not None}
+    def not_changed(self, zone: Json) -> dict[str, str]:
+        """Why users do not change recordsets of a zone, by the keys of their RRsets; '' for those that are managed."""
+        path = f'/v2/zones/{zone["id"]}/recordsets'
+        every = self.every(path, 'recordsets', managed=None if zone['locked_recordsets'] else 'true')
+        return {f'{recordset["name"].lower()}\t{recordset["type"]}': '' if recordset['lock_reason'] is None else
+                f'it is locked: {recordset["lock_reason"]}' for recordset in every
+                if recordset['managed'] or recordset['lock_reason'] is not None}
 
     def create_zone(self, name: str, email: str | None, recordsets: Sequence[Mapping[str, Any]]) -> Json:
         """Create a zone with *recordsets*, all at its first serial.

@@ -66,8 +66,8 @@ class PoolProvider(BaseProvider):
         self._email = email
         #: The id and serial of each zone, as it was last read to be planned for.
         self._read: dict[str, tuple[str, int]] = {}
-        #: Why each of them is locked, and recordsets of it by their keys.
-        self._locks: dict[str, tuple[str | None, dict[str, str]]] = {}
+        #: Each of them as the API showed it then.
+        self._shown: dict[str, dict[str, Any]] = {}
 
     @property
     def url(self) -> str:
@@ -108,7 +108,7 @@ class PoolProvider(BaseProvider):
         zone.add_pairs(dict(contents.pairs), lenient)
         if target:
             self._read[zone.name] = contents.id, contents.serial
-            self._locks[zone.name] = shown.get('lock_reason'), self._ask(lambda: self._api.locks(shown))
+            self._shown[zone.name] = shown
         return True
 
     def _contents(self, zone: Zone, zone_id: str, serial: int) -> KeptZone:
@@ -133,19 +133,25 @@ class PoolProvider(BaseProvider):
 
     def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
         existing = super()._process_existing_zone(existing, desired, lenient)
-        of_zone, locks = self._locks.get(existing.name, (None, {}))
-        if of_zone is not None:
-            locks = dict.fromkeys((*existing.packed, *desired.packed), of_zone)
-        for key, why in locks.items():
+        shown = self._shown.pop(existing.name, None)
+        changed = [key for key in {**existing.packed, **desired.packed}
+                   if existing.packed.get(key) != desired.packed.get(key)]
+        fixed: Mapping[str, str] = {}
+        if shown is not None and shown.get('lock_reason') is not None:
+            fixed = dict.fromkeys(changed, f'the zone is locked: {shown["lock_reason"]}')
+        elif shown is not None and not existing.packed.keys().isdisjoint(changed):
+            fixed = self._ask(lambda: self._api.not_changed(shown))
+        for key in fixed.keys() & changed:
             name, rtype = key.split('\t')
-            types = {rtype}
-            if existing.packed.get(key) != desired.packed.get(key):
-                # A CNAME is alone at its name (RFC 1034 section 3.6.2).
-                types = {rtype, *(desired.types if rtype == 'CNAME' else ('CNAME',))}
-                self.log.warning('%s: the change of %s is left out: %s is locked: %s', self.id, key.replace('\t', ' '),
-                                 'it' if of_zone is None else 'the zone', why)
-            for zone in (existing, desired):
-                for rrset in filter(None, [zone.get(name, kind) for kind in types]):
+            # A CNAME is alone at its name (RFC 1034 section 3.6.2).
+            types = {rtype, *(desired.types if rtype == 'CNAME' else ('CNAME',))}
+            kept, left_out = ([rrset for kind in types if (rrset := zone.get(name, kind)) is not None]
+                              for zone in (existing, desired))
+            if fixed[key] or left_out:
+                self.log.warning('%s: the change of %s is left out: %s', self.id, key.replace('\t', ' '),
+                                 fixed[key] or 'it is there for a floating IP, an instance or a signed zone')
+            for zone, rrsets in ((existing, kept), (desired, left_out)):
+                for rrset in rrsets:
                     zone.remove_record(rrset)
         return existing
 

@@ -396,6 +396,7 @@ _CRITERIA: dict[str, Any] = {
     'status': _by_status,
     'ttl': lambda value, soa_status: recordsets.c.ttl == pages.number('ttl', value),
     'description': lambda value, soa_status: pages.like(recordsets.c.description, value),
+    'managed': lambda value, soa_status: recordsets.c.managed == (sa.true() if value == 'true' else sa.false()),
 }
 
 

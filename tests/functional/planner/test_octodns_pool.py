@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import uuid
 
 import pytest
 from octodns.record import Record
@@ -11,7 +12,7 @@ from octodns.zone import Zone
 
 from designate_pool import errors
 from designate_pool.octodns_provider import DesignatePoolProvider
-from tests.functional.planner.conftest import OctodnsPool
+from tests.functional.planner.conftest import RECORDS, OctodnsPool
 
 
 def totals(log: str) -> str:
@@ -78,6 +79,25 @@ def test_a_record_that_octodns_cannot_have_is_left_alone(octodns_pool: OctodnsPo
     log = octodns_pool.sync('--doit')
     assert totals(log) == '0' and f't.{name} TXT: ' in log
     assert octodns_pool.served(f'h.{name}', 'HINFO') == ['"PC" "Linux"']
+
+
+@pytest.mark.parametrize('given', ['', 'type: A\n  value: 192.0.2.8', 'type: CNAME\n  value: www.example.com.'])
+def test_what_users_do_not_change_stays_and_the_rest_is_done(octodns_pool: OctodnsPool, given: str) -> None:
+    name = f'f{uuid.uuid4().hex[:10]}.example.com.'
+    zone_id = str(octodns_pool.filled(name)['id'])
+    created = [octodns_pool.stack.create_recordset(zone_id, f'{label}.{name}', 'A', '192.0.2.9')
+               for label in ('managed', 'locked')]
+    octodns_pool.manage(zone_id, f'managed.{name}')
+    octodns_pool.stack.request('POST', f'/v2/zones/{zone_id}/recordsets/{created[1]["id"]}/tasks/lock', 200,
+                               json={'reason': 'an incident'})
+    octodns_pool.write(name, RECORDS.replace('value: 192.0.2.9', 'value: 192.0.2.10') + (
+        f'managed:\n  {given}\nlocked:\n  {given}\n' if given else ''))
+    log = octodns_pool.sync('--doit')
+    assert totals(log) == '1' and f'locked.{name} A: it is locked: an incident; it is not changed' in log
+    assert (f'managed.{name} A: it is there for a floating IP' in log) is ('type: A' in given)
+    octodns_pool.zone(name)
+    assert [octodns_pool.served(f'{label}.{name}', 'A') for label in ('managed', 'locked', 'old')] == [
+        ['192.0.2.9'], ['192.0.2.9'], ['192.0.2.10']]
 
 
 def test_data_that_dns_cannot_have_is_told_by_a_dry_run(octodns_pool: OctodnsPool) -> None:

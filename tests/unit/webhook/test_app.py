@@ -28,9 +28,6 @@ class Api:
     def head(self, name: str) -> dict[str, Any]:
         return {'id': f'id of {name}', 'name': name, 'serial': self.serials[name], 'action': 'NONE'}
 
-    def locks(self, zone: dict[str, Any]) -> dict[str, str]:
-        return {}
-
     def zones(self) -> list[dict[str, Any]]:
         self.asked['list'] += 1
         return [self.head(name) for name in self.hosts]
