@@ -365,7 +365,7 @@ def abort_release(tx: Tx, context: Context, domain_id: str, leftover_id: str, no
     if revert.changes:
         undo = dataclasses.replace(context, if_match='', kind=ChangeKind.UNDO)
         old, _ = recordset_changes.apply_changes(tx, undo, domain_id, requests.changes(revert.changes), now, allowance,
-                                                 to)
+                                                 to, is_abort=True)
     return _save_moved(tx, context, old, rules.abort_release(old, now, events.request_id(context)), now, to), None
 
 

@@ -265,14 +265,15 @@ def set_lock(tx: Tx, context: Context, domain_id: str, recordset_id: str, reason
 
 def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecordSet], now: datetime,
                   allowance: Allowance, journal: Journal, serial: int | None = None,
-                  dry_run: bool = False) -> tuple[Domain, bool]:
+                  dry_run: bool = False, is_abort: bool = False) -> tuple[Domain, bool]:
     """Change the recordsets to *wanted*; the domain, and whether its served contents change.
 
     :param serial: what the domain's serial must be
     :param dry_run: check only whether that may be done
+    :param is_abort: whether servers have *wanted* still, so that no lock and no quota refuses it
     :raises Refused: when it has another one
     """
-    domain, is_done = transactions.lock_domain(tx, context, domain_id, for_records=True)
+    domain, is_done = transactions.lock_domain(tx, context, domain_id, for_records=True, or_locked=is_abort)
     if is_done:
         return domain, True
     if serial is not None and domain.serial != serial:
@@ -282,16 +283,23 @@ def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wan
     if queries.is_guest(context, domain):
         keys = {(change.name, change.type) for change in wanted}
         zone_shares.refuse_foreign(context, (old for old in present if (old.name, old.type) in keys))
+    locked = [old.id for old in present if old.lock_reason is not None]
+    if is_abort:
+        present = [dataclasses.replace(old, lock_reason=None) for old in present]
     edits = recordset_edits.plan(domain, present, wanted, project_id=zone_shares.project_of_new(context, domain),
                                  may_edit_managed=context.may_edit_managed,
                                  limits=allowance.server_limits(tx, domain.pool_id))
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, wanted)
     zone_shares.refuse_at_others(tx, context, domain, edits.new_sets)
-    allowance.check_edits(tx, domain, present, edits)
+    if not is_abort:
+        allowance.check_edits(tx, domain, present, edits)
     if not dry_run:
         gate(tx, DomainEdits(context, domain, edits, present), now, lambda: domain)
-    if edits.gone_sets:
+    if edits.gone_sets and not is_abort:
         domain = allowance.count_deletes(tx, context, domain, edits, now)
+    if unlocked := len({*locked}.intersection(edits.gone_sets)):
+        domain = dataclasses.replace(domain, locked_recordsets=domain.locked_recordsets - unlocked)
+        domains.save_lock(tx, domain)
     changed = write_edits(tx, [DomainEdits(context, domain, edits, present)], now, journal)[0]
     if dry_run:
         tx.rollback()

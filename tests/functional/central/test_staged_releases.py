@@ -301,6 +301,31 @@ def test_an_aborted_release_leads_back_what_guests_changed_and_leaves_it_to_them
     central.delete_recordset(blue, zone.id, guest.id)
 
 
+def test_no_lock_and_no_quota_refuses_the_abort_of_changes(staged: Staged) -> None:
+    """Or signatures that servers have might end."""
+    central, red = staged.central, Context(project_id='red')
+    zone = create(central, 'locked.example.', ('www.locked.example.', 'A', ['192.0.2.1']),
+                  ('gone.locked.example.', 'A', ['192.0.2.1']), who=red)
+    staged.finish(zone)
+    former = staged.seen(zone, LAST)
+    staged.put(zone, '192.0.2.66')
+    gone, = (each for each in central.find_recordsets(red, zone.id) if each.name == 'gone.locked.example.')
+    central.delete_recordset(red, zone.id, gone.id)
+    central.create_recordset(red, zone.id, {'name': 'new.locked.example.', 'type': 'A', 'records': ['192.0.2.66']})
+    for each in central.find_recordsets(red, zone.id):
+        if each.type == 'A':
+            central.set_recordset_lock(red, zone.id, each.id, 'an incident')
+    central.set_lock(ADMIN, zone.id, 'an incident', True)
+    central.set_quotas(ADMIN, 'red', {'zone_records': 0, 'zone_deletes_per_hour': 0, 'deletes_per_hour': 0})
+    staged.report(zone, Outcome.ERROR, 'it died')
+    central.abort_release(ADMIN, zone.id)
+    newest = staged.get(zone)
+    assert staged.all_seen(zone) == [(newest.serial, *former[1:])] * LAST
+    assert newest.lock_reason == 'an incident' and newest.locked_recordsets == 1
+    assert {each.name: each.lock_reason for each in central.find_recordsets(red, zone.id) if each.type == 'A'} == {
+        'www.locked.example.': 'an incident', 'gone.locked.example.': None}
+
+
 def test_the_release_of_what_was_deleted_and_restored_under_a_freeze_deletes_nothing(
         staged: Staged, clock: Clock) -> None:
     zone = create(staged.central, 'again.example.', ('www.again.example.', 'A', ['192.0.2.1']))
