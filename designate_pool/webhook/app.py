@@ -263,7 +263,7 @@ class Webhook:
         """All endpoints."""
         with contextlib.closing(self._new_pool()) as pool:
             zones = [_read_zone(pool, name) for name in self._names(pool)]
-            _reply_json(resp, [endpoint_of(rrset) for zone in zones for rrset in zone
+            _reply_json(resp, [endpoint_of(rrset) for zone in zones if zone is not None for rrset in zone
                                if is_shown(rrset.name, self._filters)
                                and not (rrset.type in _MADE_BY_POOL and rrset.name == zone.name)])
         if len(resp.text or '') > MAX_READ:
@@ -400,9 +400,8 @@ class EditedZones:
 
     def get(self, name: str, /) -> Zone | None:
         """The copy of a zone, to be changed; None for a zone that is not served here."""
-        if name in self._names and name not in self.after:
-            self.before[name] = _read_zone(self._pool, name)
-            self.after[name] = self.before[name].copy()
+        if name in self._names and name not in self.after and (zone := _read_zone(self._pool, name)) is not None:
+            self.before[name], self.after[name] = zone, zone.copy()
         return self.after.get(name)
 
 
@@ -418,10 +417,16 @@ class WebhookMetrics:
         metrics.WEBHOOK_SECONDS.labels(request).observe(time.monotonic() - req.context.started)
 
 
-def _read_zone(pool: PoolProvider, name: str) -> Zone:
+def _read_zone(pool: PoolProvider, name: str) -> Zone | None:
+    """A zone; None for a secondary one whose masters are not reached, which nobody changes here."""
     zone = Zone(name)
-    if not pool.populate(zone, target=True, lenient=True):
-        raise SourceError(source=pool.id, why=f'it has no zone {name} any more')
+    try:
+        if not pool.populate(zone, target=True, lenient=True):
+            raise SourceError(source=pool.id, why=f'it has no zone {name} any more')
+    except SourceError as error:
+        if error.type != 'no_contents':
+            raise
+        return None
     return zone
 
 

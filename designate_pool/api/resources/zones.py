@@ -160,7 +160,8 @@ ZONE_SIGNING = AnswerForm('ZoneSigning', {
     }))).of(_keys),
 }, {'self': lambda zone: f'{zone_path(zone.domain.id)}/dnssec', 'zone': lambda zone: zone_path(zone.domain.id)})
 OPERATIONS = Operations('zones')
-OPERATIONS.add('GET', '/v2/zones', 'List zones', READER, {200: ZONES}, 'list_zones', query=request_fields.ZONE_FILTERS,
+OPERATIONS.add('GET', '/v2/zones', 'List zones', READER, {200: ZONES}, 'list_zones', query={
+    **request_fields.ZONE_FILTERS, 'own': request_fields.RequestField(request_fields.one_of('true', 'false'))},
                is_list=True)(lists(lambda central: central.find_domains))
 OPERATIONS.add('GET', _ONE, 'Show a zone', READER, {200: ZONE}, 'show_zone')(calls(lambda central: central.get_domain))
 OPERATIONS.add('POST', f'{_ONE}/tasks/continue_release', 'Have a staged release go on; one that failed begins again',

@@ -121,8 +121,11 @@ class PoolApi(ApiRequests):
         return zone_named(name, self.every('/v2/zones', 'zones', name=name))
 
     def zones(self) -> list[Json]:
-        """All zones but those that are being deleted, as the API shows them, in the order of their names."""
-        return [zone for zone in self.every('/v2/zones', 'zones', sort_key='name')
+        """All zones of the project, as the API shows them, in the order of their names; not those being deleted.
+
+        Others that are shared with it cannot be read as a whole.
+        """
+        return [zone for zone in self.every('/v2/zones', 'zones', sort_key='name', own='true')
                 if zone['action'] != 'DELETE']
 
     def ping(self) -> None:

@@ -104,7 +104,13 @@ class PoolProvider(BaseProvider):
             return False
         if shown['action'] == 'DELETE':
             raise SourceError(source=self.id, why=f'{zone.name} is being deleted; try again when it is gone')
-        contents = self._contents(zone, shown['id'], shown['serial'])
+        try:
+            contents = self._contents(zone, shown['id'], shown['serial'])
+        except SourceError as error:
+            if error.type != 'zone_export_not_found' or not shown['shared']:
+                raise
+            raise SourceError(source=self.id, why=f'{zone.name} is shared with your project, and only its owner reads '
+                                                  'it as a whole') from error
         zone.add_pairs(dict(contents.pairs), lenient)
         if target:
             self._read[zone.name] = contents.id, contents.serial

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -310,13 +311,16 @@ def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
 def find(tx: Tx, page: PageRequest, project_id: str | None) -> list[Domain]:
     """Domains that match, including those being deleted, excluding deleted ones.
 
-    :param page: searched by the keys of :data:`DOMAINS`; in names, emails and descriptions ``*`` matches any text
+    :param page: searched by the keys of :data:`DOMAINS`; in names, emails and descriptions ``*`` matches any text.
+        With ``own`` those that are only shared with the project are left out
     :param project_id: the owner, or a project that they are shared with; None for every project
     """
+    is_own = page.criterion.get('own') == 'true'
+    page = dataclasses.replace(page, criterion={key: page.criterion[key] for key in page.criterion if key != 'own'})
     if project_id is None:
         return DOMAINS.find(tx, page, select=_LISTED)
     own = domains.c.project_id == project_id
-    if zone_shares.is_target(tx, project_id):
+    if not is_own and zone_shares.is_target(tx, project_id):
         own |= domains.c.id.in_(zone_shares.ids_for(project_id))
         return DOMAINS.find(tx, page, own, select=_LISTED.where(own))
     return DOMAINS.find(tx, page, own, select=_OWN_LISTED, owner=project_id)

@@ -184,6 +184,21 @@ def test_a_share_is_shown_by_the_project_too(place: Place, zone: str) -> None:
     place.run('zone', 'share', 'delete', 'example.com', 'green')
 
 
+def test_a_zone_that_another_project_shares_hinders_no_work_on_all_zones(place: Place, zone: str) -> None:
+    place.run('--cloud', 'olga', 'zone', 'create', 'theirs.example', '--email', 'a@example.com')
+    place.run('--cloud', 'olga', 'zone', 'share', 'create', 'theirs.example', 'blue')
+    assert 'theirs.example.\n' in place.run('zone', 'list', '-f', 'value', '-c', 'name').out
+    (place.folder / 'designate-pool-sync.yaml').write_text(json.dumps({
+        'providers': {'pool': {'class': 'pool', 'url': place.stack.url, 'token': place.tokens['ada']},
+                      'files': {'class': 'yaml', 'directory': str(place.folder)}},
+        'zones': {'*': {'sources': ['pool'], 'targets': ['files']}}}))
+    dump = 'dump', '--source', 'pool', '--output', str(place.folder / 'zones')
+    assert 'theirs.example' not in place.run(*dump).out
+    assert (place.folder / 'zones' / 'example.com.zone').exists()
+    assert 'theirs.example. is shared with your project, and only its owner reads it' in place.run(
+        *dump, 'theirs.example', code=1).err
+
+
 def test_what_waits_for_approval_is_said_of_every_command(place: Place) -> None:
     place.run('zone', 'create', 'guarded.example', '--email', 'a@example.com')
     place.run('zone', 'set', 'guarded.example', '--require-approval')

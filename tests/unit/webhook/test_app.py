@@ -23,6 +23,7 @@ class Api:
         self.serials = dict.fromkeys(names, 1)
         self.asked: collections.Counter[str] = collections.Counter()
         self.refused: set[str] = set()
+        self.without_contents: set[str] = set()
         self.code = 400
 
     def head(self, name: str) -> dict[str, Any]:
@@ -39,6 +40,8 @@ class Api:
     def contents(self, zone_id: str) -> str:
         name = zone_id.removeprefix('id of ')
         self.asked[name] += 1
+        if name in self.without_contents:
+            raise ApiRefused('no_contents', f'There is no content of {name} now: its masters were not reached.', 404)
         return f'@ 300 SOA ns1.example.net. hostmaster.{name} {self.serials[name]} 3600 600 86400 300\n' + ''.join(
             f'{host} 300 A {address}\n' for host, address in self.hosts[name].items())
 
@@ -117,6 +120,16 @@ def test_one_that_cannot_be_keeps_neither_the_others_nor_what_is_there(
                                                    for number in range(30)])
     assert caplog.records[-1].getMessage() == 'and 10 more endpoints are left out'
     assert client.simulate_post('/adjustendpoints', json=[good]).json == [good]
+
+
+def test_a_secondary_zone_whose_masters_are_not_reached_keeps_no_other_from_being_read_and_changed(
+        api: Api, client: falcon.testing.TestClient) -> None:
+    api.without_contents = {'example.net.'}
+    assert sorted(records(client)) == ['www.example.com', 'www.example.org']
+    for host in ('new.example.net', 'new.example.com'):
+        answer = client.simulate_post('/records', json={'create': [endpoint(host, 'A', '192.0.2.5')]})
+        assert answer.status_code == 204
+    assert api.hosts['example.com.']['new'] == '192.0.2.5' and 'new' not in api.hosts['example.net.']
 
 
 def test_what_waits_for_approval_is_answered_as_done_and_logged(
