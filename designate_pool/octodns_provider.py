@@ -56,7 +56,7 @@ class DesignatePoolProvider(BaseProvider):
         #: By zone: what could not be written, what is there and stays, and why users do not change some of that.
         self._left_out: dict[str, set[tuple[str, str]]] = {}
         self._kept: dict[str, set[tuple[str, str]]] = {}
-        self._not_changed: dict[str, dict[tuple[str, str], str]] = {}
+        self._not_changed: dict[str, dict[str, tuple[str, bool]]] = {}
 
     def list_zones(self) -> list[str]:
         return [zone['name'].lower() for zone in self._api.zones()]  # as octoDNS has them
@@ -66,8 +66,7 @@ class DesignatePoolProvider(BaseProvider):
         if shown is None or shown['action'] == 'DELETE':
             return False
         if target:
-            self._not_changed[zone.name] = {(name, rtype): why for key, why in self._api.not_changed(shown).items()
-                                            for name, rtype in [key.split('\t')]}
+            self._not_changed[zone.name] = self._api.not_changed(shown)
         pairs = master.read(self._api.contents(shown['id']), zone.name, file='the export of the pool')
         for rrset in (unpack(key, value) for key, value in pairs.items()):
             if rrset.type == 'SOA':
@@ -114,17 +113,17 @@ class DesignatePoolProvider(BaseProvider):
 
     def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
         existing = super()._process_existing_zone(existing, desired, lenient=lenient)
-        left_out = self._left_out.pop(existing.name, set()).union(self._not_changed.get(existing.name, ()))
-        self._kept[existing.name] = left_out & {(record.fqdn, record._type) for record in existing.records}
+        left_out, not_changed = self._left_out.pop(existing.name, set()), self._not_changed.get(existing.name, {})
+        self._kept[existing.name] = {key for key in ((record.fqdn, record._type) for record in existing.records)
+                                     if key in left_out or '\t'.join(key) in not_changed}
         return existing
 
     def _include_change(self, change: Change) -> bool:
         """What stays is not deleted, and nothing is added that cannot be with it."""
         record, kept = change.record, self._kept[change.record.zone.name]
-        why = self._not_changed.get(record.zone.name, {}).get((record.fqdn, record._type))
-        if why or why is not None and change.new is not None:
-            self.log.warning('%s %s: %s; it is not changed', record.fqdn, record._type,
-                             why or 'it is there for a floating IP, an instance or a signed zone')
+        why, is_told = self._not_changed.get(record.zone.name, {}).get(f'{record.fqdn}\t{record._type}', ('', False))
+        if is_told or why and change.new is not None:
+            self.log.warning('%s %s: %s; it is not changed', record.fqdn, record._type, why)
         return not {(record.fqdn, record._type), (record.fqdn, 'CNAME')} & kept and not (
             record._type == 'CNAME' and any(name == record.fqdn for name, _ in kept)) and not (
             record._type == 'DNAME' and any(name.endswith(f'.{record.fqdn}') for name, _ in kept))

@@ -136,13 +136,14 @@ class PoolApi(ApiRequests):
         """A zone at one serial as a zone file (RFC 1035 section 5)."""
         return self.send('GET', f'/v2/zones/tasks/exports/{zone_id}/export').content.decode()
 
-    def not_changed(self, zone: Json) -> dict[str, str]:
-        """Why users do not change recordsets of a zone, by the keys of their RRsets; '' for those that are managed."""
+    def not_changed(self, zone: Json) -> dict[str, tuple[str, bool]]:
+        """Why plans do not change recordsets of a zone, by the keys of their RRsets, and whether that is told too where
+        none is wanted."""
         path = f'/v2/zones/{zone["id"]}/recordsets'
-        every = self.every(path, 'recordsets', managed=None if zone['locked_recordsets'] else 'true')
-        return {f'{recordset["name"].lower()}\t{recordset["type"]}': '' if recordset['lock_reason'] is None else
-                f'it is locked: {recordset["lock_reason"]}' for recordset in every
-                if recordset['managed'] or recordset['lock_reason'] is not None}
+        is_any = zone['locked_recordsets'] or zone['shared']
+        every = self.every(path, 'recordsets', managed=None if is_any else 'true')
+        return {f'{recordset["name"].lower()}\t{recordset["type"]}': why for recordset in every
+                if (why := _not_changed(zone, recordset)) is not None}
 
     def create_zone(self, name: str, email: str | None, recordsets: Sequence[Mapping[str, Any]]) -> Json:
         """Create a zone with *recordsets*, all at its first serial.
@@ -165,6 +166,14 @@ class PoolApi(ApiRequests):
     def close(self) -> None:
         """Close the connections."""
         self._session.close()
+
+
+def _not_changed(zone: Json, recordset: Json) -> tuple[str, bool] | None:
+    if recordset['lock_reason'] is not None:
+        return f'it is locked: {recordset["lock_reason"]}', True
+    if recordset['managed']:
+        return 'it is there for a floating IP, an instance or a signed zone', False
+    return None if recordset['project_id'] == zone['project_id'] else ('another project created it', False)
 
 
 def zone_named(name: str, zones: Iterable[Json]) -> Json | None:

@@ -142,9 +142,9 @@ class PoolProvider(BaseProvider):
         shown = self._shown.pop(existing.name, None)
         changed = [key for key in {**existing.packed, **desired.packed}
                    if existing.packed.get(key) != desired.packed.get(key)]
-        fixed: Mapping[str, str] = {}
+        fixed: Mapping[str, tuple[str, bool]] = {}
         if shown is not None and shown.get('lock_reason') is not None:
-            fixed = dict.fromkeys(changed, f'the zone is locked: {shown["lock_reason"]}')
+            fixed = dict.fromkeys(changed, (f'the zone is locked: {shown["lock_reason"]}', True))
         elif shown is not None and not existing.packed.keys().isdisjoint(changed):
             fixed = self._ask(lambda: self._api.not_changed(shown))
         for key in fixed.keys() & changed:
@@ -153,9 +153,9 @@ class PoolProvider(BaseProvider):
             types = {rtype, *(desired.types if rtype == 'CNAME' else ('CNAME',))}
             kept, left_out = ([rrset for kind in types if (rrset := zone.get(name, kind)) is not None]
                               for zone in (existing, desired))
-            if fixed[key] or left_out:
-                self.log.warning('%s: the change of %s is left out: %s', self.id, key.replace('\t', ' '),
-                                 fixed[key] or 'it is there for a floating IP, an instance or a signed zone')
+            why, is_told = fixed[key]
+            if is_told or left_out:
+                self.log.warning('%s: the change of %s is left out: %s', self.id, key.replace('\t', ' '), why)
             for zone, rrsets in ((existing, kept), (desired, left_out)):
                 for rrset in rrsets:
                     zone.remove_record(rrset)

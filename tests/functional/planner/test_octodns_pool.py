@@ -87,7 +87,7 @@ def test_what_users_do_not_change_stays_and_the_rest_is_done(octodns_pool: Octod
     zone_id = str(octodns_pool.filled(name)['id'])
     created = [octodns_pool.stack.create_recordset(zone_id, f'{label}.{name}', 'A', '192.0.2.9')
                for label in ('managed', 'locked')]
-    octodns_pool.manage(zone_id, f'managed.{name}')
+    octodns_pool.make(zone_id, f'managed.{name}', managed=True)
     octodns_pool.stack.request('POST', f'/v2/zones/{zone_id}/recordsets/{created[1]["id"]}/tasks/lock', 200,
                                json={'reason': 'an incident'})
     octodns_pool.write(name, RECORDS.replace('value: 192.0.2.9', 'value: 192.0.2.10') + (

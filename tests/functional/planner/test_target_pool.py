@@ -186,21 +186,23 @@ class TestLocks:
         assert put(provider, zone(name, CONTENTS + 'new 300 IN A 192.0.2.10')).ok
 
 
-class TestManaged:
-    """What is there for a resource of another service is left out of plans, and the rest is done."""
+class TestOfOthers:
+    """What is there for a resource of another service, or of a guest, is left out of plans, and the rest is done."""
 
+    @pytest.mark.parametrize(('whose', 'why'), [({'managed': True}, 'it is there for'),
+                                                ({'project_id': 'blue'}, 'another project created it')])
     @pytest.mark.parametrize(('line', 'is_told'), [
         (('old     300 IN A     192.0.2.9', ''), False), (('192.0.2.9', '192.0.2.8'), True),
         (('old     300 IN A     192.0.2.9', 'old 300 IN CNAME www'), True), (('', ''), False)],
         ids=['not-given', 'other-data', 'cname', 'the-same'])
     def test_it_stays(self, pool: BindPool, provider: PoolProvider, name: str, caplog: pytest.LogCaptureFixture,
-                      line: tuple[str, str], is_told: bool) -> None:
+                      whose: dict[str, Any], why: str, line: tuple[str, str], is_told: bool) -> None:
         put(provider, zone(name))
-        pool.manage(zone_id(pool, name), f'old.{name}')
+        pool.make(zone_id(pool, name), f'old.{name}', **whose)
         desired = zone(name, CONTENTS.replace(*line) + 'new 300 IN A 192.0.2.10')
         assert kinds(planned(provider, desired)) == ['Create']
         assert put(provider, desired).ok
-        assert (f'the change of old.{name} A is left out: it is there for' in caplog.text) is is_told
+        assert (f'the change of old.{name} A is left out: {why}' in caplog.text) is is_told
         after = read(provider, name)
         assert after.at(f'old.{name}') == [rrset(f'old.{name}', 'A', 300, ['192.0.2.9'])]
         assert after.get(f'new.{name}', 'A') is not None
