@@ -25,7 +25,7 @@ from designate_pool.central.validation.requests import NewDomain, WantedRecordSe
 from designate_pool.deadline import Turns
 from designate_pool.errors import InvalidField
 from designate_pool.protocol import rules, soa_rdata
-from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
+from designate_pool.protocol.names_and_rdata import SINGLE, lies_in, without_case
 from designate_pool.protocol.zonefile import MOST_MISTAKES, ZoneFileErrors, ZoneFileRecords, line_field, wire_of
 
 #: Records of a zone file, the SOA among them.
@@ -40,7 +40,8 @@ _END = '\0'
 #: Before data that is only a text.
 _TEXT = '='
 
-#: Data of one record, or of several by their text.  Plain data is only its text, as most records of a large zone are.
+#: Data of one record, or of several by their text with names in lower case.  Plain data is only its text, as most
+#: records of a large zone are.
 Data = str | Rdata | dict[str, str | Rdata]
 #: The lowest TTL of a recordset, the line of its first record, its data, and how its name is written there.
 SpooledSet = tuple[int, int, Data, str | None]
@@ -243,7 +244,7 @@ def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas,
             sets[rtype] = further
             continue
         _note_ttls(mixed_ttls, key, first[0], ttl)
-        sets[rtype] = both = merge_sets(first, further)
+        sets[rtype] = both = merge_sets(rtype, first, further)
         if rtype != 'NS' or owner != apex:  # those come from the pool
             check('recordset_records', limits.recordset_records, len(both[2]), False)
     if sets:
@@ -309,7 +310,8 @@ class RecordSetSpool:
             return 1
         _note_ttls(self.mixed_ttls, key, former[0], ttl)
         before = len(former[2]) if isinstance(former[2], dict) else 1
-        _, _, rdatas, _ = self._sets[key] = merge_sets(former, (ttl, line, data, given_name))
+        merged = merge_sets(key.rpartition('\t')[2], former, (ttl, line, data, given_name))
+        _, _, rdatas, _ = self._sets[key] = merged
         if len(rdatas) == before:
             return 0
         self._size += size
@@ -326,8 +328,9 @@ class RecordSetSpool:
             file.seek(0)
         lines = (row.split(_END, 4) for row in heapq.merge(*self._files))
         for key, parts in itertools.groupby(lines, key=operator.itemgetter(0)):
-            yield key, functools.reduce(merge_sets, (
-                (int(ttl), int(number), packed[1:-1] if packed[0] == _TEXT else _unpacked(json.loads(packed)),
+            rtype = key.rpartition('\t')[2]
+            yield key, functools.reduce(functools.partial(merge_sets, rtype), (
+                (int(ttl), int(number), packed[1:-1] if packed[0] == _TEXT else _unpacked(rtype, json.loads(packed)),
                  given_name or None) for _, number, ttl, given_name, packed in parts))
 
     def _write(self) -> None:
@@ -444,12 +447,13 @@ def text_of(data: str | Rdata) -> str:
     return data if isinstance(data, str) else data.text
 
 
-def merge_sets(first: SpooledSet, second: SpooledSet) -> tuple[int, int, dict[str, str | Rdata], str | None]:
-    """Merge two parts of a recordset: all data, the lower TTL."""
+def merge_sets(rtype: str, first: SpooledSet,
+               second: SpooledSet) -> tuple[int, int, dict[str, str | Rdata], str | None]:
+    """Merge two parts of a recordset: all data, once whatever the case of names in it is, and the lower TTL."""
     ttl, line, data, given_name = first
-    merged = data if isinstance(data, dict) else {text_of(data): data}
+    merged = data if isinstance(data, dict) else {without_case(rtype, text_of(data)): data}
     for rdata in rdatas_of(second[2]):
-        merged[text_of(rdata)] = rdata
+        merged.setdefault(without_case(rtype, text_of(rdata)), rdata)
     return min(ttl, second[0]), min(line, second[1]), merged, given_name
 
 
@@ -462,8 +466,8 @@ def _packed(data: Data) -> Any:
     return {'text': data.text, 'wire': data.wire.hex()}
 
 
-def _unpacked(packed: Any) -> Any:
+def _unpacked(rtype: str, packed: Any) -> Any:
     """The inverse of :func:`_packed`."""
     if isinstance(packed, list):
-        return {text_of(rdata): rdata for rdata in map(_unpacked, packed)}
+        return {without_case(rtype, text_of(rdata)): rdata for one in packed for rdata in [_unpacked(rtype, one)]}
     return packed if isinstance(packed, str) else Rdata(packed['text'], bytes.fromhex(packed['wire']))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
@@ -83,6 +83,18 @@ def test_a_transfer_saved_as_text_ends_with_its_soa() -> None:
 def test_a_record_said_twice_counts_once() -> None:
     soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
     assert parsed(f'{soa}a 300 A 192.0.2.1\nA 200 A 192.0.2.1\n') == ['a.example.com. 200 A 192.0.2.1']
+
+
+@pytest.mark.parametrize('most', [1, zonefile_parser.MOST_HELD], ids=['on-disk', 'in-memory'])
+@pytest.mark.parametrize('read', [lambda text: parsed(text), lambda text: streamed(text)], ids=['whole', 'streamed'])
+def test_a_record_said_twice_with_names_in_another_case_counts_once_as_in_a_request(
+        monkeypatch: pytest.MonkeyPatch, read: Callable[[str], list[str]], most: int) -> None:
+    monkeypatch.setattr(zonefile_parser, 'MOST_HELD', most)
+    records = ('m MX 10 Mail', 'm MX 10 mail', 's SRV 0 0 1 a', 's SRV 0 0 1 A', 't TXT "a"', 't TXT "A"',
+               'x CNAME y', 'x CNAME Y')
+    assert sorted(read(HEAD + '\n'.join(records))) == [
+        'm.example.com. 300 MX 10 Mail.example.com.', 's.example.com. 300 SRV 0 0 1 a.example.com.',
+        't.example.com. 300 TXT "A"', 't.example.com. 300 TXT "a"', 'x.example.com. 300 CNAME y.example.com.']
 
 
 def test_all_mistakes_are_told_with_their_lines() -> None:
