@@ -64,7 +64,8 @@ def update_recordset(api: Api, req: falcon.Request, resp: falcon.Response, zone_
                      recordset_id: str) -> RecordSet:
     def current() -> Json:
         recordset = api.central.get_recordset(requester(req), zone_id, recordset_id)
-        if recordset.managed and recordset.domain and requester(req).sees(recordset.domain.project_id):
+        if recordset.managed and recordset.type in ('SOA', 'NS') and recordset.domain and requester(req).sees(
+                recordset.domain.project_id):
             raise ManagedRecordSet(name=recordset.name, rtype=recordset.type)
         return RECORDSET.show(recordset, req.prefix)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Context, Outcome, Report
-from tests.fixtures.api import Place, opened
+from tests.fixtures.api import EVERYBODY, Place, opened
 
 ALPHA = Context(project_id='alpha')
 ABSENT = str(uuid.UUID(int=1))
@@ -161,6 +161,18 @@ class TestManagedRecords:
         made = place.ask('POST', f'/v2/zones/{zone["id"]}/recordsets', json={
             'name': zone['name'], 'type': rtype, 'records': [{'NS': 'a.', 'SOA': 'a. b. 1 2 3 4 5'}[rtype]]})
         assert (made.status_code, made.json['type']) == (400, 'bad_request')
+
+    def test_of_resources_are_changed_by_who_may_also_with_what_stays(self, place: Place, recordset: Any) -> None:
+        place.central.set_resource_records(EVERYBODY, {'plugin': 'p', 'resource_type': 't', 'resource_id': 'i'},
+                                           recordset['zone_id'], [{'name': recordset['name'], 'type': recordset['type'],
+                                                                   'data': '192.0.2.77'}])
+        address = f'/v2/zones/{recordset["zone_id"]}/recordsets/{recordset["id"]}'
+        shown = place.ask('GET', address).json
+        assert shown['managed'] is True
+        body = {'ttl': 60, 'name': shown['name'], 'type': shown['type'], 'managed': True}
+        refusal = place.ask('PUT', address, json=body, status=400).json
+        assert 'is there for a floating IP, an instance' in refusal['message']
+        place.ask('PUT', address, 'admin', headers=self.HEADER, json=body, status=202)
 
     def test_the_header_is_for_admins(self, place: Place, recordset: Any) -> None:
         address = f'/v2/zones/{recordset["zone_id"]}/recordsets/{recordset["id"]}'
