@@ -80,7 +80,7 @@ def reverse_domain(storage: Storage, make: Callable[[Context, NewDomain, Sequenc
     """
     name = reverse_zone(address)
     owner = dataclasses.replace(context, project_id=project_id, all_projects=True, may_nest=True,
-                                may_use_blacklisted=True)
+                                may_use_blacklisted=True, may_approve=context.may_approve and context.sees(project_id))
     domain = storage.read(_live, name)
     try:
         domain = domain or make(owner, requests.new_domain({'name': name, 'email': email}), ())

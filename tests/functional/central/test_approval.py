@@ -163,6 +163,15 @@ def test_who_may_approve_changes_of_its_own_zones_waits_for_the_owner_of_another
     assert place.central.changes.approve(OPERATOR, change.id).state is PlanState.APPLIED
 
 
+def test_a_reverse_zone_is_made_below_a_guarded_one_by_those_alone_who_see_it(place: Place) -> None:
+    create(place.central, '51.198.in-addr.arpa.', who=Context(
+        project_id=CentralSettings().managed_resource_tenant_id))
+    ask = functools.partial(place.central.set_floating_ip, floating_ip={**ADDRESS, 'address': '198.51.100.9'},
+                            ptr={'ptrdname': 'two.example.com.'})
+    assert refused(ask, APPROVER) == 'forbidden'
+    ask(OPERATOR)
+
+
 def test_the_service_itself_waits_for_nobody(place: Place) -> None:
     central, zone = place.central, place.zone
     central.update_pool(WHO, {'id': zone.pool_id, 'name_servers': ['ns9.example.org.']})
