@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import dns.rdatatype
 
-from designate_pool.errors import ApiRefused, ApiUnreachable, Locked, PlanMoved, SourceError
+from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, SourceError
 from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProvider
@@ -24,8 +24,8 @@ from designate_pool.protocol.rules import refused_type
 
 T = TypeVar('T')
 DEFAULT_URL = 'http://127.0.0.1:9001'
-#: Status codes of a zone that has changed since it was read.
-_MOVED = (404, 409)
+#: Types of errors of a zone that has changed since it was read, beside those of what is not there.
+_MOVED = ('serial_moved', 'duplicate_zone', 'duplicate_recordset', 'domain_being_deleted', 'lost_race')
 #: Of a request that is refused whatever its changes are: the token, the rate.
 _NOT_THE_CHANGES = (401, 429)
 
@@ -168,7 +168,7 @@ class PoolProvider(BaseProvider):
         except ApiRefused as error:
             if error.code >= 500 or error.code in _NOT_THE_CHANGES:
                 raise
-            if error.code not in _MOVED or error.type == Locked.type:
+            if error.code != 404 and error.type not in _MOVED:
                 return ApplyResult(failed=len(plan.changes), errors=(str(error),))
             if not self._is_done(plan):
                 raise PlanMoved(plan=self._called(plan), why=str(error).rstrip('.')) from error

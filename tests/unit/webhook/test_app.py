@@ -132,6 +132,23 @@ def test_a_secondary_zone_whose_masters_are_not_reached_keeps_no_other_from_bein
     assert api.hosts['example.com.']['new'] == '192.0.2.5' and 'new' not in api.hosts['example.net.']
 
 
+@pytest.mark.parametrize('refusal', ['too_many_waiting_changes', 'signing_held', 'pool_frozen'])
+def test_a_zone_that_is_not_changed_at_present_keeps_no_other_from_it(
+        api: Api, client: falcon.testing.TestClient, monkeypatch: pytest.MonkeyPatch, refusal: str) -> None:
+    change = api.change
+
+    def refuse(zone_id: str, *rest: Any) -> dict[str, Any]:
+        if zone_id == 'id of example.com.':
+            raise ApiRefused(refusal, 'example.com. is not changed now', 409)
+        return change(zone_id, *rest)
+
+    monkeypatch.setattr(api, 'change', refuse)
+    for _ in range(2):
+        assert client.simulate_post('/records', json={'create': [
+            endpoint(f'new.{zone}', 'A', '192.0.2.5') for zone in ('example.com', 'example.org')]}).status_code == 204
+    assert 'new' not in api.hosts['example.com.'] and api.hosts['example.org.']['new'] == '192.0.2.5'
+
+
 def test_what_waits_for_approval_is_answered_as_done_and_logged(
         api: Api, client: falcon.testing.TestClient, caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch) -> None:
