@@ -186,7 +186,9 @@ def put_change(tx: Tx, context: Context, change: WaitsForApproval, method: str, 
     :raises Refused: when it is too large, or too many wait
     """
     domain, changes = change.kwargs['domain'], change.kwargs['changes']
-    digest = hashlib.sha256(json.dumps([changes, method], sort_keys=True).encode()).hexdigest()
+    # With the arguments: records of two instances may be the same, and one of them ended.
+    asked = json.dumps([changes, method, arguments], sort_keys=True, default=_as_json)
+    digest = hashlib.sha256(asked.encode()).hexdigest()
     waiting = store.waiting(tx, domain.id, now)
     for plan in waiting:
         if (plan.desired_digest, plan.asked_by) == (digest, _who(context)):

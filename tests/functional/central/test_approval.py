@@ -7,6 +7,7 @@ import functools
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -414,6 +415,17 @@ def test_as_many_wait_as_are_bounded_and_the_same_waits_once(place: Place, monke
     monkeypatch.setattr(rules, 'MOST_CHARACTERS', 600)
     with pytest.raises(Refused, match='make several smaller ones'):
         place.central.create_recordset(ASKER, place.zone.id, {**NEW, 'name': f'{"x" * 60}.{"y" * 60}.example.com.'})
+
+
+def test_the_same_record_of_another_instance_is_another_change(place: Place) -> None:
+    central, now = place.central, place.central._now()
+    records = [{'name': 'vm.example.com.', 'type': 'A', 'data': '192.0.2.7'}]
+    other = {**RESOURCE, 'resource_id': '2'}
+    for second, resource, wanted in ((0, RESOURCE, records), (1, RESOURCE, ()), *[(2, other, records)] * 2):
+        central.set_resource_records(SINK, resource, place.zone.id, wanted, now + timedelta(seconds=second))
+    assert sorted(approve(place, change.id, OPERATOR) for change in central.changes.find(WHO, WAITING)) == [
+        'APPLIED', 'change_moved']
+    assert [row.resource_id for row in central.find_managed_records(WHO, {'plugin': 'nova'})] == ['2']
 
 
 def test_a_zone_that_wants_approval_gets_it_and_leaves_that_by_approval_only(place: Place, database: Storage) -> None:
