@@ -58,22 +58,20 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[[pathlib.Path], None]:
 #: Files that take longest, longest first.  They are begun first, so that none of them is left over at the end, when
 #: the other processes that run tests have nothing more to do.
 SLOWEST = ('test_documentation_guide', 'test_documentation_guide_more', 'test_planted', 'test_mixed_hostile',
-           'test_staged_release', 'test_signed_zones_always_valid', 'test_devstack', 'test_galera',
-           'test_signed_zones', 'test_takeover_finish', 'test_documentation', 'test_rabbitmq_nodes', 'test_openapi',
-           'test_year', 'test_short', 'test_mixed_outages', 'test_rolling_upgrade', 'test_documentation_servers',
-           'test_staged_makes', 'test_devstack_running', 'test_mixed_commands', 'test_stop_without_broker',
-           'test_mixed_joining', 'test_migration_locks', 'test_status_page', 'test_wheel',
-           'test_situations_outages', 'test_mixed_settings',
-           'test_zone_tasks_running', 'test_backend_catalog', 'test_situations_faults',
-           'test_two_pools', 'test_fed_pool', 'test_mixed_catalog', 'test_signed_zones_parent', 'test_standby',
-           'test_signer', 'test_contents_audit',
-           'test_rabbitmq', 'test_turns', 'test_takeover', 'test_ixfr_servers', 'test_silent_server',
+           'test_staged_release', 'test_signed_zones_always_valid', 'test_devstack', 'test_galera', 'test_signed_zones',
+           'test_takeover_finish', 'test_documentation', 'test_rabbitmq_nodes', 'test_year', 'test_short',
+           'test_mixed_outages', 'test_rolling_upgrade', 'test_documentation_servers', 'test_staged_makes',
+           'test_devstack_running', 'test_mixed_commands', 'test_stop_without_broker', 'test_mixed_joining',
+           'test_migration_locks', 'test_status_page', 'test_wheel', 'test_situations_outages', 'test_mixed_settings',
+           'test_zone_tasks_running', 'test_backend_catalog', 'test_situations_faults', 'test_two_pools',
+           'test_fed_pool', 'test_mixed_catalog', 'test_signed_zones_parent', 'test_standby', 'test_contents_audit',
+           'test_rabbitmq', 'test_takeover', 'test_silent_server',
            # Those of make test.
-           'test_signing', 'test_sessions', 'test_migrations', 'test_target_pool', 'test_central_together',
-           'test_statuses', 'test_written_paths', 'test_backend_pdns', 'test_query_plans', 'test_sink',
-           'test_config_check', 'test_backend_nsd', 'test_backend_bind9', 'test_target_rfc2136',
-           'test_soa_poller', 'test_mixed_pool', 'test_seeing', 'test_http_server', 'test_authorisation',
-           'test_target_pdns', 'test_octodns_pool', 'test_backend_transfers')
+           'test_openapi', 'test_signing', 'test_signer', 'test_turns', 'test_ixfr_servers', 'test_sessions',
+           'test_migrations', 'test_target_pool', 'test_central_together', 'test_statuses', 'test_written_paths',
+           'test_backend_pdns', 'test_query_plans', 'test_sink', 'test_config_check', 'test_backend_nsd',
+           'test_backend_bind9', 'test_target_rfc2136', 'test_soa_poller', 'test_mixed_pool', 'test_seeing',
+           'test_http_server', 'test_authorisation', 'test_target_pdns', 'test_octodns_pool', 'test_backend_transfers')
 
 
 ROOT = pathlib.Path(__file__).parent

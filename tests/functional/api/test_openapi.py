@@ -58,7 +58,6 @@ def specific(document):
     return document
 
 
-@pytest.mark.slow
 def test_nothing_that_the_document_does_not_say(stack, tmp_path):
     system, token = stack
     configuration = tmp_path / 'schemathesis.toml'
