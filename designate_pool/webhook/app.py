@@ -23,7 +23,7 @@ import falcon
 from designate_pool import metrics
 from designate_pool.errors import BadInput, InvalidField, PlanMoved, PoolError, SourceError, WrongContentType, ZoneError
 from designate_pool.planner.plan.plan import Plan
-from designate_pool.planner.targets.pool import PoolProvider
+from designate_pool.planner.targets.pool import NOT_EXPORTED, PoolProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
@@ -299,10 +299,13 @@ class Webhook:
                batches: list[tuple[str, list[list[Change]]]]) -> list[RefusedEndpoint]:
         """Make changes of zones, those of each name together; returns the new records that are not made."""
         refused: list[RefusedEndpoint] = []
+        #: Of zones whose changes are not taken as a whole: not before those of all zones were tried.
+        parts_left: list[tuple[str, list[list[Change]]]] = []
         requests = 0
         batches.reverse()
-        while batches:
-            name, parts = batches.pop()
+        while batches or parts_left:
+            is_whole = bool(batches)
+            name, parts = (batches or parts_left).pop()
             planned = changes.ordered(change for part in parts for change in part)
             if requests == MOST_REQUESTS:
                 refused += [RefusedEndpoint(endpoint_of(change.record), 'it is tried the next time, since the pool '
@@ -317,7 +320,8 @@ class Webhook:
                     self._refused.pop(change.name, None)
             elif len(parts) > 1:
                 middle = len(parts) // 2
-                batches += (name, parts[middle:]), (name, parts[:middle])
+                at = 0 if is_whole else len(parts_left)
+                parts_left[at:at] = (name, parts[middle:]), (name, parts[:middle])
             else:
                 refused += [RefusedEndpoint(endpoint_of(change.record), '; '.join(result.errors)) for change in planned]
                 self._refused.pop(planned[0].name, None)
@@ -418,14 +422,15 @@ class WebhookMetrics:
 
 
 def _read_zone(pool: PoolProvider, name: str) -> Zone | None:
-    """A zone; None for a secondary one whose masters are not reached, which nobody changes here."""
+    """A zone; None for one that cannot be exported now, and so cannot be changed here."""
     zone = Zone(name)
     try:
         if not pool.populate(zone, target=True, lenient=True):
             raise SourceError(source=pool.id, why=f'it has no zone {name} any more')
     except SourceError as error:
-        if error.type != 'no_contents':
+        if error.type not in NOT_EXPORTED:
             raise
+        LOG.log(logging.INFO if error.type == 'no_contents' else logging.WARNING, '%s is left out: %s', name, error)
         return None
     return zone
 

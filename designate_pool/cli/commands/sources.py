@@ -21,7 +21,7 @@ from designate_pool.planner.plan.plan import change_document, change_of
 from designate_pool.planner.providers.base import NOT_DNS, BaseSource
 from designate_pool.planner.run_report import lines_of
 from designate_pool.planner.sources.zonefile import SLASH, ZoneFileSource
-from designate_pool.planner.targets.pool import PoolProvider
+from designate_pool.planner.targets.pool import NOT_EXPORTED, PoolProvider
 from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_name
@@ -85,7 +85,7 @@ class DumpCommand(SyncCommand):
             try:
                 zone = engine.dump(name, parsed_args.source)
             except SourceError as error:
-                if parsed_args.zones or error.type != 'no_contents':
+                if parsed_args.zones or error.type not in NOT_EXPORTED:
                     raise
                 self.app.stderr.write(f'{name} is left out: {error}\n')
                 continue

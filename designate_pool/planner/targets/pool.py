@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import dns.rdatatype
 
-from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, SourceError
+from designate_pool.errors import ApiRefused, ApiUnreachable, OverQuota, PlanMoved, SourceError
 from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProvider
@@ -26,6 +26,8 @@ T = TypeVar('T')
 DEFAULT_URL = 'http://127.0.0.1:9001'
 #: Types of errors of a zone that has changed since it was read, beside those of what is not there.
 _MOVED = ('serial_moved', 'duplicate_zone', 'duplicate_recordset', 'domain_being_deleted', 'lost_race')
+#: Of a zone that cannot be read: a secondary one whose masters are not reached, or one larger than its quota.
+NOT_EXPORTED = ('no_contents', OverQuota.type)
 #: Of a request that is refused whatever its changes are: the token, the rate.
 _NOT_THE_CHANGES = (401, 429)
 

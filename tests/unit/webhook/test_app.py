@@ -24,6 +24,7 @@ class Api:
         self.asked: collections.Counter[str] = collections.Counter()
         self.refused: set[str] = set()
         self.without_contents: set[str] = set()
+        self.why_none = 'no_contents', 'There is no content now: its masters were not reached.', 404
         self.code = 400
 
     def head(self, name: str) -> dict[str, Any]:
@@ -41,7 +42,7 @@ class Api:
         name = zone_id.removeprefix('id of ')
         self.asked[name] += 1
         if name in self.without_contents:
-            raise ApiRefused('no_contents', f'There is no content of {name} now: its masters were not reached.', 404)
+            raise ApiRefused(*self.why_none)
         return f'@ 300 SOA ns1.example.net. hostmaster.{name} {self.serials[name]} 3600 600 86400 300\n' + ''.join(
             f'{host} 300 A {address}\n' for host, address in self.hosts[name].items())
 
@@ -122,9 +123,11 @@ def test_one_that_cannot_be_keeps_neither_the_others_nor_what_is_there(
     assert client.simulate_post('/adjustendpoints', json=[good]).json == [good]
 
 
-def test_a_secondary_zone_whose_masters_are_not_reached_keeps_no_other_from_being_read_and_changed(
-        api: Api, client: falcon.testing.TestClient) -> None:
-    api.without_contents = {'example.net.'}
+@pytest.mark.parametrize('why', [('no_contents', 'There is no content now: its masters were not reached.', 404),
+                                 ('over_quota', 'The quota api_export_size allows 1; this would make it 2.', 413)])
+def test_a_zone_that_cannot_be_exported_keeps_no_other_from_being_read_and_changed(
+        api: Api, client: falcon.testing.TestClient, why: tuple[str, str, int]) -> None:
+    api.without_contents, api.why_none = {'example.net.'}, why
     assert sorted(records(client)) == ['www.example.com', 'www.example.org']
     for host in ('new.example.net', 'new.example.com'):
         answer = client.simulate_post('/records', json={'create': [endpoint(host, 'A', '192.0.2.5')]})
@@ -178,11 +181,13 @@ def test_many_refusals_keep_external_dns_waiting_for_a_bounded_time_and_no_other
     hosts = [f'h{number:03}' for number in range(200)]
     api.refused = {f'{host}.example.com.' for host in hosts if host != 'h199'}
     changes = {'create': [endpoint(f'{host}.example.com', 'A', '192.0.2.5') for host in hosts]}
+    changes['create'].append(endpoint('new.example.org', 'A', '192.0.2.5'))  # of another zone
     rounds = 0
     while 'h199' not in api.hosts['example.com.']:
         before, rounds = api.asked['change'], rounds + 1
         assert client.simulate_post('/records', json=changes).status_code == 204
         assert api.asked['change'] - before <= MOST_REQUESTS
+        assert 'new' in api.hosts['example.org.']
         assert rounds < 10
     api.refused = set()
     assert client.simulate_post('/records', json=changes).status_code == 204
