@@ -19,7 +19,7 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation import fields, names_and_rdata, requests
 from designate_pool.central.validation.requests import KEEP, NewDomain, WantedRecordSet
-from designate_pool.errors import BadInput, DuplicateDomain, InvalidField, NotFound, Refused
+from designate_pool.errors import BadInput, DuplicateDomain, InvalidField, NotFound, PoolError, Refused
 from designate_pool.model import PTR, Action, Context, Domain, FloatingIp, ManagedRecord, RecordSet, Status, new_id
 from designate_pool.protocol.rules import ServerLimit
 from designate_pool.storage.sql.database import Storage, Tx
@@ -205,6 +205,20 @@ def set_resource(tx: Tx, context: Context, domain_id: str, resource: Mapping[str
     former = store.find(tx, {**resource, 'domain_id': domain.id})
     return _change(tx, context, domain, former, wanted, resource, now, journal,
                    allowance.server_limits(tx, domain.pool_id))
+
+
+def change_each(domain_ids: Iterable[str], change: Callable[[str], None]) -> None:
+    """Change each domain, also after one was refused, as for its lock; raises the last refusal."""
+    refusal: PoolError | None = None
+    for domain_id in domain_ids:
+        try:
+            change(domain_id)
+        except PoolError as error:
+            if error.code >= 500:
+                raise
+            refusal = error
+    if refusal is not None:
+        raise refusal
 
 
 def release(tx: Tx, context: Context, domain_id: str, ids: Sequence[str], now: datetime,

@@ -496,9 +496,12 @@ class Central:
         parsed, _ = managed_records.parse_resource(resource), managed_records.parse_records(records)
         own = None if domain_id is None else fields.domain_id(domain_id)
         former = {row.domain_id for row in self.find_managed_records(context, parsed)}
-        for changed_id in (*sorted(former - {own}), *(() if own is None else (own,))):
+
+        def change(domain_id: str) -> None:
             with contextlib.suppress(WaitsForApproval):
-                self._set_resource_in(context, changed_id, parsed, records if changed_id == own else (), at)
+                self._set_resource_in(context, domain_id, parsed, records if domain_id == own else (), at)
+
+        managed_records.change_each((*sorted(former - {own}), *(() if own is None else (own,))), change)
 
     def _set_resource_in(self, context: Context, domain_id: str, resource: Any, records: Any, at: Any) -> None:
         self._announce_managed(context, self._run(
@@ -506,10 +509,9 @@ class Central:
             datetime.fromisoformat(at) if isinstance(at, str) else at, self._now(), self._journal, self._allowance))
 
     def _release(self, context: Context, rows: Sequence[ManagedRecord]) -> None:
-        for domain_id in dict.fromkeys(row.domain_id for row in rows):
-            ids = [row.id for row in rows if row.domain_id == domain_id]
-            self._announce_managed(context, self._run(managed_records.release, context, domain_id, ids, self._now(),
-                                                      self._journal))
+        managed_records.change_each(dict.fromkeys(row.domain_id for row in rows), lambda domain_id: (
+            self._announce_managed(context, self._run(managed_records.release, context, domain_id, [
+                row.id for row in rows], self._now(), self._journal))))
 
     def _announce_managed(self, context: Context, done: managed_records.ManagedChange) -> None:
         for number, (verb, recordset) in enumerate(done.events):

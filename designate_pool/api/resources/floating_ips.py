@@ -7,6 +7,7 @@ another floating IP now, and that of one that is gone.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,9 +22,10 @@ from designate_pool.api.schema.answers import (ACTION, CHANGE_LINK, COUNT, TEXT,
 from designate_pool.api.schema.operation import MEMBER, READER, Operations
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.services.neutron import NeutronClient
-from designate_pool.errors import BadInput, ChangeMoved, NotFound, Refused, WaitsForApproval
+from designate_pool.errors import BadInput, ChangeMoved, NotFound, PoolError, Refused, WaitsForApproval
 from designate_pool.model import PTR, Context, FloatingIp, new_id
 
+LOG = logging.getLogger(__name__)
 _ALL, _ONE = '/v2/reverse/floatingips', '/v2/reverse/floatingips/{floating_ip}'
 _PTR = {
     'ptrdname': RequestField(request_fields.some_text, required=True, nullable=True, example='www.example.com.'),
@@ -117,8 +119,13 @@ def find_floating_ips(api: Api, req: falcon.Request, region: str | None = None) 
         outdated += [managed_id for managed_id, key in taken.items() if key in still]
     if outdated:
         # An operation of its own: the request may go on to change the same zone.
-        api.central.delete_managed_records(
-            dataclasses.replace(context, all_projects=True, may_approve=True, operation_id=new_id()), outdated)
+        try:
+            api.central.delete_managed_records(
+                dataclasses.replace(context, all_projects=True, may_approve=True, operation_id=new_id()), outdated)
+        except PoolError as error:
+            if error.code >= 500:
+                raise
+            LOG.warning('outdated PTR records of floating IPs stay until the next request: %s', error)
     return floating_ips
 
 

@@ -16,6 +16,7 @@ from designate_pool.errors import BackendError, PoolError
 from designate_pool.model import Endpoint
 from designate_pool.planner import master
 from designate_pool.planner.providers.base import BaseSource
+from designate_pool.planner.providers.pool_api import zone_named
 from designate_pool.planner.sources import axfr, server_config
 from designate_pool.planner.sources.zonefile import ZoneFileSource
 from designate_pool.planner.targets.pdns import PdnsProvider
@@ -224,5 +225,4 @@ class ZoneAdopt(Lister):
 
     def _known(self, name: str) -> Json | None:
         """The zone of this name that is here already."""
-        zones: list[Json] = self.client.get('/v2/zones', name=name)['zones']
-        return zones[0] if zones else None
+        return zone_named(name, self.client.every('/v2/zones', 'zones', name=name))

@@ -116,8 +116,8 @@ class ZoneImportBatch(Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         files = [file for path in parsed_args.paths for file in _zone_files(path)]
         pool = self.pool_id(parsed_args)
-        existing = {zone['name'].lower() for zone in self.client.every('/v2/zones', 'zones')} \
-            if parsed_args.skip_existing else set()
+        existing = {zone['name'].lower() for zone in self.client.every('/v2/zones', 'zones')
+                    if zone['action'] != 'DELETE'} if parsed_args.skip_existing else set()
         self._attributes, self._pool = parsed_args.attributes, pool
         outcomes = self._outcomes(files, existing)
         return BATCH_COLUMNS, ([outcome.get(name) for name in BATCH_COLUMNS] for outcome in self._counted(outcomes)

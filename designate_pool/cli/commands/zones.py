@@ -11,7 +11,7 @@ from designate_pool.cli.base import (AT, DESCRIPTION, POOL_OPTIONS, REASON, ZONE
                                      Arguments, ChangeCommand, Lister, OneOf, Shown, ShowOne, all_columns,
                                      changes_given, columns, create_command, delete_command, list_command, page,
                                      page_options, positive, rows, set_command, show_command, task_command, ttl)
-from designate_pool.cli.client import Json, Resource, in_zone, of_zone, version_path
+from designate_pool.cli.client import ApiRefusal, Json, Resource, in_zone, of_zone, version_path
 from designate_pool.cli.connection import CliError
 from designate_pool.planner.providers.pool_api import LARGEST_PAGE
 
@@ -126,7 +126,8 @@ class ZoneList(Lister):
 class ZoneGive(Lister):
     """Give zones to a project.
 
-    It is for administrators. After a change from noauth to tokens, --unowned gives away the zones of no project.
+    It is for administrators. After a change from noauth to tokens, --unowned gives away the zones of no project. The
+    exit code is 1 if a zone could not be given; the others are.
     """
 
     arguments = (
@@ -141,9 +142,16 @@ class ZoneGive(Lister):
                      if not zone['project_id'] and zone['action'] != 'DELETE']
         else:
             zones = [self.client.zone(zone_name) for zone_name in parsed_args.zone]
-        moved = (self.client.json('POST', f'/v2/zones/{zone["id"]}/project', {'project_id': parsed_args.to})
-                 for zone in zones)
-        return rows((*LIST_COLUMNS, 'project_id'), moved)
+        return rows((*LIST_COLUMNS, 'project_id'), self._give_each(zones, parsed_args.to))
+
+    def _give_each(self, zones: Iterable[Json], project_id: str) -> Iterator[Json]:
+        """The zones that were given; the others are told, with the reasons."""
+        for zone in zones:
+            try:
+                yield self.client.json('POST', f'/v2/zones/{zone["id"]}/project', {'project_id': project_id})
+            except ApiRefusal as error:
+                self.exit_code = 1
+                self.app.stderr.write(f'{zone["name"]} is not given: {error}\n')
 
 
 class ZoneShow(_Zone, ShowOne):

@@ -219,6 +219,25 @@ def test_a_floating_ip_that_is_gone_loses_its_record_once_others_are_seen(cloud:
     assert cloud.served(other['floating_ip_address']) == ['other.example.com.']
 
 
+def test_a_lock_of_the_zone_hides_no_floating_ip_while_a_record_is_outdated(cloud: Cloud) -> None:
+    gone, other = cloud.neutron.floating_ip('alpha'), cloud.neutron.floating_ip('alpha')
+    for each, name in ((gone, 'gone.example.com.'), (other, 'other.example.com.')):
+        cloud.alpha.client().floatingips.set(key_of(each), name)
+    zone, = cloud.admin.run('zone', 'list', '--all-projects', '--name', ZONE)
+    tasks = f'{cloud.stack.url}/v2/zones/{zone["id"]}/tasks'
+    headers = {'X-Auth-Token': 'admin-ops', 'X-Auth-All-Projects': 'true'}
+    requests.post(f'{tasks}/lock', json={'reason': 'audit'}, headers=headers, timeout=30).raise_for_status()
+    try:
+        cloud.neutron.remove('floatingips', gone['id'])
+        assert [each['ptrdname'] for each in cloud.alpha.client().floatingips.list()] == ['other.example.com.']
+        answer = cloud.send('PATCH', f'/{key_of(other)}', json={'ptrdname': 'new.example.com.'})
+        assert (answer.status_code, answer.json()['type']) == (409, 'locked')
+    finally:
+        requests.post(f'{tasks}/unlock', headers=headers, timeout=30).raise_for_status()
+    assert [each['id'] for each in cloud.alpha.client().floatingips.list()] == [key_of(other)]
+    wait_until(lambda: cloud.served(gone['floating_ip_address']) == [], 'it is gone')
+
+
 @pytest.mark.parametrize('body', [
     {}, {'ttl': 5}, {'ptrdname': 'relative'}, {'ptrdname': ''}, {'ptrdname': '@!(*&'}, {'ptrdname': 4564},
     {'ptrdname': 'a' * 64 + '.example.com.'}, {'ptrdname': 'www.example.com.', 'ttl': -10},

@@ -127,6 +127,16 @@ class TestInstances:
             assert contents(central, domain) == NS
         assert central.find_managed_records(WHO) == []
 
+    def test_the_lock_of_a_zone_that_it_was_in_keeps_it_from_no_other(self, central: Central) -> None:
+        former, own = create(central), create(central, 'example.org.')
+        instance(central, former, (NAME, '192.0.2.1'))
+        central.set_lock(WHO, former.id, 'audit')
+        assert refused(instance, central, own, ('web.example.org.', '192.0.2.1')) == 'locked'
+        assert 'web.example.org. A 192.0.2.1' in contents(central, own)
+        central.set_lock(WHO, former.id, None)
+        instance(central, own, ('web.example.org.', '192.0.2.1'))
+        assert contents(central, former) == NS
+
     def test_what_several_have_stays_until_the_last_goes(self, central: Central) -> None:
         domain = create(central, 'example.com.', (NAME, 'A', ['192.0.2.9']))
         recordset, = central.find_recordsets(WHO, domain.id, PageRequest({'name': NAME}))

@@ -114,6 +114,12 @@ def test_zones_are_given_to_projects(place: Place) -> None:
     assert [(each['name'], each['project_id']) for each in given] == [
         ('below.up.example.org.', 'blue'), ('up.example.org.', 'blue')]
     assert place.run('--cloud', 'olga', 'zone', 'give', '--unowned', '--to', 'blue', '-f', 'json').json == []
+    place.run('zone', 'lock', 'up.example.org', '--reason', 'audit')
+    ran = place.run('--cloud', 'olga', 'zone', 'give', '--zone', made[0], '--zone', made[2], '--to', 'green',
+                    '-f', 'json', code=1)
+    assert [each['name'] for each in ran.json] == ['other.example.org.']
+    assert 'up.example.org. is not given: The zone up.example.org. is locked: audit' in ran.err
+    place.run('zone', 'unlock', 'up.example.org')
     for name in ('up.example.org', 'below.up.example.org'):
         place.run('zone', 'delete', name)
     place.run('--cloud', 'olga', '--all-projects', 'zone', 'delete', made[2])

@@ -115,6 +115,20 @@ def test_the_second_time_what_is_there_is_skipped(batch: Batch, tmp_path: pathli
     assert code == 0 and err.splitlines() == ['COMPLETE: 1', 'SKIPPED: 3']
 
 
+def test_a_zone_that_is_being_deleted_is_not_there(batch: Batch, run: Callable[..., Any],
+                                                   tmp_path: pathlib.Path) -> None:
+    names = [f'z{number}.example' for number in range(BATCH)]
+    for name in names:
+        (tmp_path / f'{name}.zone').write_text(ZONE.format(f'{name}.'))
+    assert batch(str(tmp_path))[0] == 0
+    for name in names:
+        run('zone', 'delete', name)
+    code, found, err = batch('--skip-existing', str(tmp_path))
+    assert code == 0 and err.splitlines() == [f'COMPLETE: {BATCH}']
+    adopted = run('zone', 'adopt', '--all', '--from', str(tmp_path), '-f', 'value', '-c', 'result')
+    assert adopted.code == 0 and adopted.out == 'is here already\n' * BATCH
+
+
 def test_what_cannot_be_sent_is_told_of_each_file(batch: Batch, tmp_path: pathlib.Path) -> None:
     for number in range(BATCH + 2):
         (tmp_path / f'{number}.zone').write_text(ZONE.format(f'z{number}.example.'))
