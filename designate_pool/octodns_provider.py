@@ -136,7 +136,9 @@ class DesignatePoolProvider(BaseProvider):
         if shown is None:
             self._api.create_zone(name, self._email, [change for change in changes if change['records']])
         else:
-            self._api.change(shown['id'], changes, self._serials.pop(name, None))
+            changed = self._api.change(shown['id'], changes, self._serials.pop(name, None))
+            if 'change' in changed.get('links', {}):
+                self.log.warning('the changes of %s wait for approval: %s', name, changed['links']['change'])
 
 
 def _change(change: Any) -> dict[str, Any]:

@@ -162,6 +162,20 @@ def test_a_zone_that_somebody_else_changes_meanwhile_is_not_changed(octodns_pool
     assert provider.plan(desired) is None
 
 
+def test_changes_that_wait_for_approval_are_told(octodns_pool: OctodnsPool, monkeypatch: pytest.MonkeyPatch,
+                                                 caplog: pytest.LogCaptureFixture) -> None:
+    name = 'guarded.example.com.'
+    octodns_pool.stack.wait_for(octodns_pool.stack.create_zone(name)['id'])
+    provider = DesignatePoolProvider('pool', url=octodns_pool.stack.url)
+    desired = Zone(name, [])
+    desired.add_record(Record.new(desired, 'www', {'type': 'A', 'ttl': 60, 'value': '192.0.2.1'}))
+    plan = provider.plan(desired)
+    # Without authentication nothing waits.
+    monkeypatch.setattr(provider._api, 'change', lambda *_: {'links': {'change': 'http://192.0.2.1/v2/changes/7f3a'}})
+    provider.apply(plan)
+    assert f'the changes of {name} wait for approval: http://192.0.2.1/v2/changes/7f3a' in caplog.text
+
+
 def test_the_example_runs(octodns_pool: OctodnsPool, tmp_path: pathlib.Path) -> None:
     name = 'shown.example.com.'
     (tmp_path / 'zones').mkdir()
