@@ -59,7 +59,9 @@ class DesignatePoolProvider(BaseProvider):
         self._not_changed: dict[str, dict[str, tuple[str, bool]]] = {}
 
     def list_zones(self) -> list[str]:
-        return [zone['name'].lower() for zone in self._api.zones()]  # as octoDNS has them
+        # In lower case, as octoDNS has them; one that was never transferred cannot be populated.
+        return [zone['name'].lower() for zone in self._api.zones()
+                if zone['type'] == 'PRIMARY' or zone['transferred_at'] is not None]
 
     def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
         shown = self._api.zone(zone.name)

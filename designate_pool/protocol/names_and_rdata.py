@@ -243,7 +243,8 @@ def parse_rdata(rtype: str, text: str, origin: dns.name.Name | None = None) -> d
             value = split_strings(value)
         # dnspython would write names as RFC 3490 has it, which is another name for some.
         if rtype not in _ADDRESSES and not (bare := _MARKS.sub(' ', value)).isascii():
-            raise ValueError(why_not_ascii(bare))
+            raise ValueError('letters that are not ASCII are written in quotes' if _is_text(number) else
+                             why_not_ascii(bare))
         for mark in _MARKS.finditer(value):
             if mark[1]:
                 raise ValueError(f'{_short(value[mark.start():])} would be dropped: outside quotes {mark[1]!r} means '

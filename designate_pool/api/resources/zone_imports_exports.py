@@ -22,7 +22,7 @@ from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, Answer
                                                member, one, zone_path)
 from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, Operations
 from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, missing, write_zone, write_zone_file
-from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound
+from designate_pool.errors import BadInput, DomainNotFound, InvalidField, NotFound
 from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
 from designate_pool.protocol.zonefile import validated
 from designate_pool.storage import queries
@@ -149,7 +149,7 @@ def fetch_zone_export(api: Api, req: falcon.Request, resp: falcon.Response, expo
         domain_id = export_id
         try:
             api.central.check_export(requester(req), domain_id)
-        except (DomainNotFound, Forbidden):
+        except DomainNotFound:
             raise missing(ZoneTaskKind.EXPORT, export_id) from None
     else:
         # The zone may have grown since, or been given to another project, so it is checked too.

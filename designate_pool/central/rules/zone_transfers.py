@@ -63,7 +63,7 @@ def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, 
     if store.has_active(tx, domain.id):
         raise Refused('duplicate_zone_transfer_request',
                       f'The zone {domain.name} has an active transfer request already.', 409)
-    request = ZoneTransferRequest(request_id, domain.id, domain.name, key=key, project_id=domain.project_id,
+    request = ZoneTransferRequest(request_id, domain.id, domain.shown_name, key=key, project_id=domain.project_id,
                                   created_at=now, updated_at=now, approved=domain.needs_approval, **values)
     plans.gate(tx, context, domain, lambda: [plans.zone_change(domain, {}, {
         'transfer_request': values['target_project_id'] or 'any project'})], now,

@@ -106,13 +106,7 @@ class PoolProvider(BaseProvider):
             return False
         if shown['action'] == 'DELETE':
             raise SourceError(source=self.id, why=f'{zone.name} is being deleted; try again when it is gone')
-        try:
-            contents = self._contents(zone, shown['id'], shown['serial'])
-        except SourceError as error:
-            if error.type != 'zone_export_not_found' or not shown['shared']:
-                raise
-            raise SourceError(source=self.id, why=f'{zone.name} is shared with your project, and only its owner reads '
-                                                  'it as a whole') from error
+        contents = self._contents(zone, shown['id'], shown['serial'])
         zone.add_pairs(dict(contents.pairs), lenient)
         if target:
             self._read[zone.name] = contents.id, contents.serial

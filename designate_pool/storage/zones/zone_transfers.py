@@ -16,7 +16,8 @@ _SORT_KEYS = ('created_at', 'id', 'updated_at')
 #: A transaction that locks a request and its domain locks the domain first.
 REQUESTS = Entities(ZoneTransferRequest, zone_transfer_requests, _SORT_KEYS, {
     'status': lambda value: _R.status == value.upper()},
-    zone_name=sa.select(domains.c.name).where(domains.c.id == _R.domain_id).scalar_subquery())
+    zone_name=sa.select(sa.func.coalesce(domains.c.given_name, domains.c.name)).where(
+        domains.c.id == _R.domain_id).scalar_subquery())
 ACCEPTS = Entities(ZoneTransferAccept, zone_transfer_accepts, _SORT_KEYS, {
     'status': lambda value: _A.status == value.upper()})
 _WITHDRAW = zone_transfer_requests.delete().where(_R.domain_id.in_(sa.bindparam('ids', expanding=True)),

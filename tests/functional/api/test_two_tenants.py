@@ -209,17 +209,18 @@ def test_a_transfer_request_shows_others_no_more_than_they_need(place: Place) ->
         shown = place.ask('GET', f'/v2/zones/tasks/transfer_requests/{request.id}', role, project, 200, headers)
         return dict(shown.json)
 
-    zone = place.central.create_domain(ALPHA, {'name': 'offered.example.', 'email': 'hostmaster@alpha.example'})
+    zone = place.central.create_domain(ALPHA, {'name': 'Offered.Example.', 'email': 'hostmaster@alpha.example'})
     request = place.central.create_transfer_request(ALPHA, zone.id, {'description': 'for you'})
     needed = {'id', 'zone_id', 'zone_name', 'status', 'description', 'links'}
     for role in ('reader', 'member', 'operator', 'admin'):
         assert set(look('beta', role)) == needed
+    assert look('beta', 'member')['zone_name'] == request.zone_name == 'Offered.Example.'
     assert request.key not in str(look('beta', 'operator', **{'X-Auth-All-Projects': 'true'}))
     assert look('alpha', 'reader')['key'] is None
     assert look('alpha', 'member')['key'] == request.key
     assert look('beta', 'admin', **{'X-Auth-All-Projects': 'true'})['key'] == request.key
     offered = place.ask('GET', '/v2/zones/tasks/transfer_requests', 'member', 'beta')
-    assert 'offered.example.' not in offered.text
+    assert 'Offered.Example.' not in offered.text
     refused, accepted = (place.ask('POST', '/v2/zones/tasks/transfer_accepts', project='beta', json={
         'zone_transfer_request_id': request.id, 'key': key}) for key in ('guessed', request.key))
     assert (refused.status_code, refused.json['type']) == (403, 'invalid_key')

@@ -201,8 +201,9 @@ def test_a_zone_that_another_project_shares_hinders_no_work_on_all_zones(place: 
     dump = 'dump', '--source', 'pool', '--output', str(place.folder / 'zones')
     assert 'theirs.example' not in place.run(*dump).out
     assert (place.folder / 'zones' / 'example.com.zone').exists()
-    assert 'theirs.example. is shared with your project, and only its owner reads it' in place.run(
-        *dump, 'theirs.example', code=1).err
+    for words in ((*dump, 'theirs.example'), ('zone', 'export', 'theirs.example')):
+        told = place.run(*words, code=1).err
+        assert 'You may not do this with theirs.example.: it belongs to another project' in told
 
 
 def test_what_waits_for_approval_is_said_of_every_command(place: Place) -> None:

@@ -53,8 +53,10 @@ def test_the_pool_can_be_dumped_and_what_was_dumped_is_what_is_there(octodns_poo
 def test_the_zones_of_the_pool_are_listed_for_octodns(octodns_pool: OctodnsPool) -> None:
     for name in ('listed.example.com.', 'Listed.Example.net.'):
         octodns_pool.stack.wait_for(octodns_pool.stack.create_zone(name)['id'])
+    octodns_pool.stack.command('zone', 'create', 'empty.example', '--type', 'SECONDARY', '--master', '192.0.2.1')
     provider = DesignatePoolProvider('pool', url=octodns_pool.stack.url)
-    assert {'listed.example.com.', 'listed.example.net.'} <= set(provider.list_zones())
+    names = set(provider.list_zones())
+    assert {'listed.example.com.', 'listed.example.net.'} <= names and 'empty.example.' not in names
 
 
 def test_root_ns_records_are_the_pools_own(octodns_pool: OctodnsPool) -> None:

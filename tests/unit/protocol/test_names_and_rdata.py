@@ -113,6 +113,7 @@ def test_data_has_one_normal_form(rtype: str, text: str, normal: str) -> None:
     ('MX', '10 mail', 'the final dot is missing'),
     ('CNAME', 'www.example.net', 'the final dot is missing'),
     ('TXT', '"a"\n"b"', 'more than one line'),
+    ('TXT', '"a" ü', 'letters that are not ASCII are written in quotes'),
     ('NOTYPE', 'x', 'not NOTYPE data'),
     ('AAAA', '192.0.2.1', 'not an IPv6 address: 192.0.2.1'),
     ('MX', 'ten mail.example.', r"not MX data \(expecting an integer\): 'ten mail.example.'"),
