@@ -18,7 +18,7 @@ from octodns.provider.plan import Plan
 from octodns.record import Change, Record
 from octodns.zone import Zone
 
-from designate_pool.errors import InvalidField
+from designate_pool.errors import InvalidField, PlanMoved
 from designate_pool.planner import master
 from designate_pool.planner.octodns.records import record_of, rrset_of
 from designate_pool.planner.providers.pool_api import PoolApi
@@ -134,9 +134,10 @@ class DesignatePoolProvider(BaseProvider):
         """Make all changes or none; none if somebody else has changed the zone since it was read."""
         name = plan.desired.name
         changes = [_change(change) for change in plan.changes]
-        shown = self._api.zone(name) if plan.exists else None
-        if shown is None:
+        if not plan.exists:
             self._api.create_zone(name, self._email, [change for change in changes if change['records']])
+        elif (shown := self._api.zone(name)) is None:
+            raise PlanMoved(plan=f'of {name} on {self.id}', why='the zone is not there any more')
         else:
             changed = self._api.change(shown['id'], changes, self._serials.pop(name, None))
             if 'change' in changed.get('links', {}):

@@ -301,18 +301,26 @@ class Webhook:
         refused: list[RefusedEndpoint] = []
         #: Of zones whose changes are not taken as a whole: not before those of all zones were tried.
         parts_left: list[tuple[str, list[list[Change]]]] = []
+        #: By zone, that its contents are others than those read.
+        moved: dict[str, PlanMoved] = {}
         requests = 0
         batches.reverse()
         while batches or parts_left:
             is_whole = bool(batches)
             name, parts = (batches or parts_left).pop()
+            if name in moved:
+                continue
             planned = changes.ordered(change for part in parts for change in part)
             if requests == MOST_REQUESTS:
                 refused += [RefusedEndpoint(endpoint_of(change.record), 'it is tried the next time, since the pool '
                                             'refuses too many others') for change in planned]
                 continue
             requests += 1
-            result = pool.apply(Plan(zones[name], zones[name], planned, exists=True, target_id=pool.id))
+            try:
+                result = pool.apply(Plan(zones[name], zones[name], planned, exists=True, target_id=pool.id))
+            except PlanMoved as error:
+                moved[name] = error
+                continue
             if result.ok:
                 metrics.WEBHOOK_CHANGES.inc(result.applied)
                 LOG.info('%s: %d changes', name, result.applied)
@@ -326,6 +334,8 @@ class Webhook:
                 refused += [RefusedEndpoint(endpoint_of(change.record), '; '.join(result.errors)) for change in planned]
                 self._refused.pop(planned[0].name, None)
                 self._refused[planned[0].name] = None
+        for first in moved.values():  # external-dns asks again
+            raise first
         return refused
 
     def on_post_adjustment(self, req: falcon.Request, resp: falcon.Response) -> None:

@@ -162,6 +162,13 @@ def test_a_zone_that_somebody_else_changes_meanwhile_is_not_changed(octodns_pool
     assert again is not None and again.change_counts == {'Create': 1, 'Delete': 1, 'Update': 0}
     provider.apply(again)
     assert provider.plan(desired) is None
+    desired.add_record(Record.new(desired, 'ftp', {'type': 'A', 'ttl': 60, 'value': '192.0.2.1'}))
+    plan = provider.plan(desired)
+    octodns_pool.stack.delete_zone(zone_id)
+    octodns_pool.stack.wait_for(zone_id, 'gone')
+    with pytest.raises(errors.PlanMoved, match='the zone is not there any more'):
+        provider.apply(plan)
+    assert name not in octodns_pool.names()
 
 
 def test_changes_that_wait_for_approval_are_told(octodns_pool: OctodnsPool, monkeypatch: pytest.MonkeyPatch,

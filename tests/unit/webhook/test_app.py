@@ -152,6 +152,21 @@ def test_a_zone_that_is_not_changed_at_present_keeps_no_other_from_it(
     assert 'new' not in api.hosts['example.com.'] and api.hosts['example.org.']['new'] == '192.0.2.5'
 
 
+def test_a_zone_that_others_change_meanwhile_keeps_no_other_from_it(
+        api: Api, client: falcon.testing.TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    change = api.change
+
+    def refuse(zone_id: str, *rest: Any) -> dict[str, Any]:
+        if zone_id == 'id of example.com.':
+            raise ApiRefused('serial_moved', 'example.com. was changed meanwhile', 409)
+        return change(zone_id, *rest)
+
+    monkeypatch.setattr(api, 'change', refuse)
+    assert client.simulate_post('/records', json={'create': [
+        endpoint(f'new.{zone}', 'A', '192.0.2.5') for zone in ('example.com', 'example.org')]}).status_code == 503
+    assert 'new' not in api.hosts['example.com.'] and api.hosts['example.org.']['new'] == '192.0.2.5'
+
+
 def test_what_waits_for_approval_is_answered_as_done_and_logged(
         api: Api, client: falcon.testing.TestClient, caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch) -> None:
