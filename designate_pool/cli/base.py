@@ -339,14 +339,14 @@ class ChangeCommand(ShowOne):
         return self.client.json(method, path, body, headers=headers)
 
     def wait_if_told(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
-                     deletes: bool = False) -> bool:
+                     deletes: bool = False, refresh_before: Json | None = None) -> bool:
         """Wait, if that was asked for; whether the change was seen to be done."""
         if parsed_args.wait is None:
             return False
         if self.client.is_waiting:
             self.exit_code = zone_wait.TIMED_OUT
             return False
-        change = zone_wait.PendingChange(zone['id'], zone['name'], self._sent_at, wanted, deletes)
+        change = zone_wait.PendingChange(zone['id'], zone['name'], self._sent_at, wanted, deletes, refresh_before)
         self.exit_code = zone_wait.follow(self.client, change, parsed_args.wait, self.app.stderr)
         return self.exit_code == zone_wait.DONE
 

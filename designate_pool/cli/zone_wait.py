@@ -51,6 +51,7 @@ class PendingChange:
 
     :ivar wanted: the serial that the change got; None where it is not known, or where the zone is deleted
     :ivar began: when the change was requested, by :func:`time.monotonic`
+    :ivar refresh_before: of a refresh, how the secondary zone followed its masters before; None for other changes
     """
 
     zone_id: str
@@ -58,6 +59,7 @@ class PendingChange:
     began: float
     wanted: int | None = None
     deletes: bool = False
+    refresh_before: Json | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +120,12 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
     already.
     """
     ms = f'{elapsed * 1000:.0f} ms'
+    before, secondary = change.refresh_before, shown.get('secondary')
+    if before and secondary and shown['action'] != 'DELETE':
+        if secondary['failures'] > before['failures']:
+            return WaitOutcome(FAILED, f'{change.zone_name} was not refreshed: {secondary["last_error"]}.')
+        if secondary['checked_at'] == before['checked_at']:
+            return None
     if not change.deletes:
         if shown['action'] == 'DELETE':
             return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')
@@ -126,7 +134,6 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
             return WaitOutcome(DONE, f'{change.zone_name} is ACTIVE at serial {shown["serial"]}{where} after {ms}.')
     if shown.get('freeze'):
         return frozen(change.zone_name, shown['freeze'])
-    secondary = shown.get('secondary')
     if shown['status'] == 'ERROR' and secondary and not secondary['served']:
         return WaitOutcome(FAILED, f'{change.zone_name} is in ERROR: {secondary["last_error"]}.')
     if (release := shown.get('release')) and release['held']:

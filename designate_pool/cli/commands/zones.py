@@ -49,10 +49,11 @@ _task = functools.partial(task_command, _Zone, show=_shown)
 class _ChangeZone(ChangeCommand):
     """Changes a zone itself."""
 
-    def change_zone(self, parsed_args: argparse.Namespace, method: str, path: str, body: Json | None = None) -> Shown:
+    def change_zone(self, parsed_args: argparse.Namespace, method: str, path: str, body: Json | None = None,
+                    refresh_before: Json | None = None) -> Shown:
         """Ask the API for the change, and wait for it if told to."""
         zone = self.send_change(method, path, body)
-        if self.wait_if_told(parsed_args, zone, zone['serial']):
+        if self.wait_if_told(parsed_args, zone, zone['serial'], refresh_before=refresh_before):
             zone = self.client.zone(zone['id'])
         return _shown(zone)
 
@@ -187,7 +188,9 @@ class ZoneRefresh(_Zone, _ChangeZone):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return self.change_zone(parsed_args, 'POST', f'{self.path(parsed_args)}/tasks/xfr')
+        path = self.path(parsed_args)
+        before = None if parsed_args.wait is None else self.client.get(f'{path}/servers')['secondary']
+        return self.change_zone(parsed_args, 'POST', f'{path}/tasks/xfr', refresh_before=before)
 
 
 class ZoneMove(_Zone, _ChangeZone):

@@ -218,7 +218,9 @@ def test_a_master_that_is_down(stack: Stack, server: Named, master: Master) -> N
     name = 'gone.example.com.'
     zone = create(stack, master, name)
     stack.wait_for(zone['id'])
+    stack.command('zone', 'refresh', name, '--wait')
     master.stop()
+    stack.command('zone', 'refresh', name, '--wait', code=3)
     stack.wait_for(zone['id'], 'ERROR')
     found = followed(stack, zone)
     assert not found['served'] and 'no DNS server answers there' in found['last_error'] and found['failures'] > 1

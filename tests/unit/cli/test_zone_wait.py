@@ -46,6 +46,17 @@ def test_it_ends_when_the_zone_fails_or_goes(state, code):
     assert wait_shared([PENDING, {**PENDING, **state}], 8).code == getattr(zone_wait, code)
 
 
+@pytest.mark.parametrize('after, code', [({'checked_at': 'now', 'failures': 0}, 'DONE'),
+                                         ({'failures': 2, 'last_error': 'nobody answers'}, 'FAILED')])
+def test_a_refresh_ends_when_a_master_was_asked(after, code):
+    before = {'checked_at': 'then', 'failures': 1, 'served': True}
+    change = PendingChange('1', 'example.com.', time.monotonic(), 8, refresh_before=before)
+    shown = {**PENDING, 'status': 'ACTIVE', 'action': 'NONE', 'secondary': before}
+    assert zone_wait.judge(shown, change, 0.1) is None
+    outcome = zone_wait.judge({**shown, 'secondary': {**before, **after}}, change, 0.1)
+    assert outcome is not None and outcome.code == getattr(zone_wait, code)
+
+
 def test_it_ends_when_the_token_is_not_taken_any_more():
     def get(path):
         raise ApiRefusal(401, {'type': 'unauthorized', 'message': 'The token is wrong.'})
