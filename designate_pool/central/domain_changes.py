@@ -429,7 +429,7 @@ def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit:
         raise PoolNotFound(pool=renewal.pool_id)
     page = domains.lock_page_of_pool(tx, renewal.pool_id, after_id, limit) if only is None else [
         domain for domain in domains.lock_many(tx, [only]).values()
-        if domain.pool_id == renewal.pool_id and domain.status is not Status.DELETED]
+        if domain.pool_id == renewal.pool_id and not domain.is_going]
     sets = {ns.domain_id: ns for ns in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
     rdatas = rules.ns_rdatas(pool.name_servers)
     signing = zone_signing.states_of(tx, [domain.id for domain in page if domain.is_signed])

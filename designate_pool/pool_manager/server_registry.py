@@ -170,9 +170,9 @@ class ServerRegistry(Wakeable):
 
         The stages of releases are those of the other one, which Central follows.
         """
+        published = self._manager.storage.read(pool_store.get, pool_id)
+        stages = None if published is None else published.release_stages
         try:
-            published = self._manager.storage.read(pool_store.get, pool_id)
-            stages = None if published is None else published.release_stages
             pool = dataclasses.replace(self._read_pool(), release_stages=stages)
             workers = self._workers(pool)
         except PoolError as error:

@@ -172,10 +172,10 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     for former in registered.values():
         if former.id in here:
             continue
-        if former.state is ServerState.REMOVED:
-            if former.state_since is None or now - former.state_since >= KEPT:
-                forget(tx, former.id)
-        elif former.state is not ServerState.DRAINING:
+        if former.state is ServerState.REMOVED and (
+                former.state_since is None or now - former.state_since >= KEPT):
+            forget(tx, former.id)
+        elif former.state not in _LEAVING:
             save(tx, in_state(former, ServerState.DRAINING, now, delete_zones=delete_zones, filled_to=None,
                               note=None), now)
             draining.append(former.label)

@@ -1512,6 +1512,23 @@ def test_a_zone_without_its_keys_keeps_the_others_from_no_new_name_servers(
     assert serials == [central.get_domain(RED, each.id).serial for each in made]
 
 
+def test_a_zone_that_waits_for_new_name_servers_can_be_deleted(
+        central: Central, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = create(central, who=RED)
+    central.dnssec.enable(RED, lost.id)
+
+    def fails(*_: Any) -> Any:
+        raise errors.UnreadableSecret(name='x', why='no key can')
+
+    with monkeypatch.context() as broken:
+        broken.setattr(central._journal, '_sign', fails)
+        central.update_pool(WHO, {'id': lost.pool_id, 'name_servers': ['ns9.example.net.', *SERVERS]})
+    deleted = central.delete_domain(RED, lost.id)
+    clock.now += 61
+    central.backlog.resume_renewals()
+    assert central.get_domain(RED, lost.id) == deleted
+
+
 def test_a_server_is_skipped_and_waited_for_again(central: Central, database: Storage, clock: Clock) -> None:
     domain = secured(central, clock)
     database.run(zone_signing.report_ds, {domain.id: {'192.0.2.53:53': None}}, clock.moment())

@@ -147,6 +147,9 @@ def test_a_dismissed_server_stays_out_while_its_section_is_there(storage: Storag
     change(storage, B, state=ServerState.REMOVED, dismissed=True)
     assert register(storage, section(A), section(B, fingerprint='g')) == Reloaded()
     assert states(storage)[B] is ServerState.REMOVED
+    register(storage, section(A))
+    assert register(storage, section(A), section(B)) == Reloaded(joined=('fake:b',)), 'its section has come back'
+    change(storage, B, state=ServerState.REMOVED, dismissed=True)
     register(storage, section(A), now=NOW + pool_servers.KEPT)
     assert B not in states(storage)
 

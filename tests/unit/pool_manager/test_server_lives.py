@@ -311,6 +311,23 @@ def test_others_follow_and_an_older_file_undoes_nothing(editable: EditablePool) 
     assert manager.pool.release_stages == stages, 'Central releases in these, whatever this host has'
 
 
+def test_others_follow_when_the_database_answers_again(editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = ServerRegistry(manager := editable.new_manager('two'), editable.runtime, editable.read_pool,
+                               ServerSettingsCache(str(editable.folder / 'two')))
+    elsewhere.start()
+    editable.add(D)
+    editable.registry.reload()
+    with monkeypatch.context() as away:
+        def fail(*_: object) -> None:
+            raise DatabaseUnavailable(service='the database', why='no route')
+
+        away.setattr(pool_store, 'get', fail)
+        with pytest.raises(DatabaseUnavailable):
+            elsewhere.refresh()
+    elsewhere.refresh()
+    assert D in manager.workers
+
+
 def test_settings_that_no_zone_is_made_with_replace_the_driver_and_refill_nothing(editable: EditablePool) -> None:
     some(editable)
     worker = editable.manager.workers[A]
