@@ -217,6 +217,9 @@ class ServerRegistry(Wakeable):
     def _retain_former_settings(self, last: Mapping[str, Server], former: Mapping[str, Server]) -> None:
         """Retain settings by which zones still have to be deleted: of removed servers and those with new drivers."""
         now, needed = self._settings(), dict[str, Server]()
+        # Of one that is configured as before again, no zones have to be deleted.
+        former = {key: was for key, was in former.items() if (new := now.get(key)) is None
+                  or (was.driver, was.host) != (new.driver, new.host)}
         for row in self._manager.members.servers:
             was, new = former.get(row.id) or last.get(row.id), now.get(row.id)
             is_draining = row.state is ServerState.DRAINING and row.delete_zones

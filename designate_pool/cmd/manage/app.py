@@ -239,12 +239,16 @@ def dnssec_import(conf: cfg.ConfigOpts) -> None:
 
 def dnssec_resume(conf: cfg.ConfigOpts) -> None:
     """Sign a zone again after the database was restored, if its keys are those that its servers and its parent have."""
-    pool, zone = pools.read_pool(conf, backends.options()), f'{conf.command.zone.rstrip(".").lower()}.'
-    served = [signature_audit.ask(server, Endpoint(server.host, server.port), [zone]).get(zone)
-              for server in pool.servers]
-    dnskeys = None if None in served else {rdata for one in served if one is not None for _, rdata in one.keys}
+    pool = pools.read_pool(conf, backends.options())
     with _central(conf) as (central, settings):
-        domain, manager = _find_zone(central, zone), settings.pool_manager
+        domain, manager = _find_zone(central, conf.command.zone), settings.pool_manager
+        zone = domain.name
+        if domain.pool_name != pool.name:
+            raise Refused('other_pool', f'{zone} is in the pool {domain.pool_name}, and this is the configuration of '
+                                        f'{pool.name}: run it with that of {domain.pool_name}.', 409)
+        served = [signature_audit.ask(server, Endpoint(server.host, server.port), [zone]).get(zone)
+                  for server in pool.servers]
+        dnskeys = None if None in served else {rdata for one in served if one is not None for _, rdata in one.keys}
         ds = {} if conf.command.force else parent_servers.probe_ds(zone, manager.parent_resolvers,
                                                                    manager.parent_servers)
         signed = central.dnssec.resume(WHO, domain.id, ds, dnskeys, conf.command.force)

@@ -62,6 +62,9 @@ def test_keys_go_from_files_to_files_and_only_their_owner_can_read_them(
                        (('import', 'example.com', *files), 'already')):
         code, text = run(*words)
         assert code == 1 and why in text, text
+    config.write_text(f'{config.read_text()}[service:pool_manager]\npool_name = other\n')
+    code, text = run('resume', 'example.com')
+    assert code == 1 and 'run it with that of default' in text, text
 
 
 def test_keys_in_a_token_stay_there_and_a_token_that_cannot_be_used_is_found(

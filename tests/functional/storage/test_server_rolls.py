@@ -160,6 +160,11 @@ def test_a_server_of_another_pool_is_refused(storage: Storage) -> None:
     with pytest.raises(InvalidField, match='it belongs to the pool default as fake:a'):
         register(storage, section(A), pool='other')
     assert roll(storage, 'other').servers == ()
+    change(storage, A, state=ServerState.REMOVED, state_since=NOW)
+    with pytest.raises(InvalidField):
+        register(storage, section(A), pool='other')
+    assert register(storage, section(A), pool='other', now=NOW + pool_servers.KEPT) == Reloaded(joined=('fake:a',))
+    assert states(storage) == {}, 'it has left its former pool'
 
 
 def test_a_pool_is_made_by_its_first_servers_in_a_database_that_was_not_used(storage: Storage) -> None:

@@ -202,6 +202,23 @@ def test_a_server_whose_former_driver_is_uninstalled_keeps_its_rows_and_holds_up
     assert editable.states[C] == ('active' if other_driver else 'removed')
 
 
+def test_a_section_that_comes_back_before_its_zones_are_deleted_keeps_them(editable: EditablePool) -> None:
+    some(editable)
+    editable.put(C, ServerState.DRAINING, delete_zones=True)
+    section = editable.configured[C]
+    assert editable.leave(C).draining == ()
+    editable.step()
+    kept = {**editable.servers[C].zones}
+    assert 0 < len(kept) < 5
+    editable.configured[C] = section
+    editable.registry.reload()
+    editable.step()
+    assert kept.items() <= editable.servers[C].zones.items()
+    editable.settle()
+    assert editable.states[C] == 'active' and len(editable.servers[C].zones) == 5
+    assert [verb for verb in verbs(editable, C) if verb == 'delete'] == ['delete'] * (5 - len(kept))
+
+
 def test_kept_settings_are_for_their_owner_only(editable: EditablePool) -> None:
     assert (editable.folder / 'one.json').stat().st_mode & 0o777 == 0o600
 
