@@ -167,9 +167,11 @@ def read(tx: Tx, pool: Pool, domain_ids: Sequence[str], server_ids: Collection[s
     other servers than *server_ids*, if given.
     """
     rows, domains = server_statuses.with_domains(tx, domain_ids, server_ids)
-    states = {key: DomainState(domain, {(row.server_id, row.action): row for row in rows[key]})
-              for key, newest in domains.items()
+    states = {key: DomainState(domain, {}) for key, newest in domains.items()
               if newest.is_of(pool.name) and (domain := newest.permitted_at(0)) is not None}
+    for row in rows:
+        if row.domain_id in states:
+            states[row.domain_id].rows[row.server_id, row.action] = row
     for key, state in states.items():
         if (release := domains[key].release) is not None:
             state.before = domains[key].permitted

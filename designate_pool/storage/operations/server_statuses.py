@@ -83,35 +83,31 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
 
     :param server_ids: only rows of these servers; empty for all
     """
-    ids = list(domain_ids)
-    query, servers = _of_servers(server_ids)
-    return _by_domain(ids, (row for part in chunks(ids, _IDS_PER_STATEMENT)
-                            for row in STATUSES.all(tx, query, ids=part, **servers)))
+    rows_of: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
+    query = _OF_BOTH if server_ids else _OF_DOMAINS
+    for ids in chunks(rows_of, _IDS_PER_STATEMENT):
+        for status in STATUSES.all(tx, query, ids=ids, server_ids=list(server_ids)):
+            rows_of[status.domain_id].append(status)
+    for statuses in rows_of.values():
+        statuses.sort(key=operator.attrgetter('server_id', 'action'))
+    return rows_of
 
 
 def with_domains(tx: Tx, domain_ids: Iterable[str],
-                 server_ids: Collection[str] = ()) -> tuple[dict[str, list[ServerStatus]], dict[str, Domain]]:
-    """As :func:`for_domains`, and those of the domains that exist, by id, deleted ones included."""
-    ids = list(domain_ids)
-    query, servers = _of_servers(server_ids)
+                 server_ids: Collection[str] = ()) -> tuple[list[ServerStatus], dict[str, Domain]]:
+    """All rows of these domains, ordered by server and action; and those that exist, by id, deleted ones included.
+
+    :param server_ids: as of :func:`for_domains`
+    """
     rows, existing = list[ServerStatus](), list[Domain]()
-    for part in chunks(ids):
+    query = _OF_BOTH if server_ids else _OF_DOMAINS
+    for ids in chunks(domain_ids):
         # Rows first: a domain read before its rows could be reported at an older serial than is served.
-        statuses, part_domains = all_of_each(tx, (STATUSES, query), (DOMAINS, BY_IDS), ids=part, **servers)
+        statuses, part = all_of_each(tx, (STATUSES, query), (DOMAINS, BY_IDS), ids=ids, server_ids=list(server_ids))
         rows += statuses
-        existing += part_domains
-    return _by_domain(ids, rows), {domain.id: domain for domain in existing}
-
-
-def _of_servers(server_ids: Collection[str]) -> tuple[sa.Select[Any], dict[str, list[str]]]:
-    return (_OF_BOTH, {'server_ids': list(server_ids)}) if server_ids else (_OF_DOMAINS, {})
-
-
-def _by_domain(domain_ids: Iterable[str], rows: Iterable[ServerStatus]) -> dict[str, list[ServerStatus]]:
-    rows_of: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
-    for row in sorted(rows, key=operator.attrgetter('server_id', 'action')):
-        rows_of[row.domain_id].append(row)
-    return rows_of
+        existing += part
+    rows.sort(key=operator.attrgetter('server_id', 'action'))
+    return rows, {domain.id: domain for domain in existing}
 
 
 def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:

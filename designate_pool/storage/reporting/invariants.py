@@ -14,6 +14,7 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks, values_among
 from designate_pool.storage.sql.schema import (ALIVE, domains, pool_manager_status, pool_servers, records, recordsets,
                                                zone_shares)
+from designate_pool.storage.zones import domains as domain_store
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,8 +46,9 @@ def ids(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[str]:
 def domain_rows(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
     """These domains, as servers may have them, those of its stages in a staged release, with their rows; those that do
     not exist, or wait, are left out."""
-    rows, existing = server_statuses.with_domains(tx, domain_ids)
-    domain_list = {key: domain for key, newest_domain in existing.items()
+    # Rows first: a domain read before its rows could be older than what its servers serve.
+    rows = server_statuses.for_domains(tx, domain_ids)
+    domain_list = {key: domain for key, newest_domain in domain_store.get_many(tx, domain_ids).items()
                    if (domain := newest_domain.permitted_at(0)) is not None}
     newest: dict[str, int] = {}
     undone: dict[str, int] = {}
