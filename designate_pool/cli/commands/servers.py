@@ -169,14 +169,18 @@ class CatchUpProgress:
 
 
 class DrainProgress:
-    """Over when the server is removed, or when somebody has resumed it."""
+    """Over when the server is removed, with its zones if *delete_zones*, or when somebody has resumed it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, delete_zones: bool) -> None:
         self._name = name
+        self._delete_zones = delete_zones
         self._most = 0
 
     def __call__(self, shown: Json | None) -> ServerProgress:
         if shown is None or shown['state'] == 'removed':
+            if shown is not None and self._delete_zones and not shown['delete_zones']:
+                return ServerProgress(1, 1, 'removed',
+                                      WaitOutcome(FAILED, f'{self._name} is removed from the pool: {shown["note"]}.'))
             return ServerProgress(1, 1, 'removed',
                                   WaitOutcome(DONE, f'{self._name} is drained and removed from the pool.'))
         remaining = shown['rows'] or 0
@@ -325,7 +329,7 @@ class ServerDrain(_ServerCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         server = self.command(parsed_args, 'drain', {'delete_zones': parsed_args.delete_zones})
-        if self.follow(server, DrainProgress(server['name']), parsed_args.wait):
+        if self.follow(server, DrainProgress(server['name'], parsed_args.delete_zones), parsed_args.wait):
             server['state'] = 'removed'
         return columns(server, COLUMNS)
 

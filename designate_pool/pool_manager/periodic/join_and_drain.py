@@ -178,7 +178,8 @@ class JoinAndDrain:
         undeleted = self._undeleted.pop(server.id, 0)
         note = server.note if not undeleted else f'{undeleted} zones could not be deleted and were left on it'
         now = self._manager.storage.now()
-        removed = server_store.in_state(server, ServerState.REMOVED, now, note=note or 'it was drained')
+        removed = server_store.in_state(server, ServerState.REMOVED, now, note=note or 'it was drained',
+                                        delete_zones=server.delete_zones and not undeleted)
         if self._manager.storage.run(server_store.save, removed, now):
             self._registry.forget_former(server.id)
             self._registry.changed()

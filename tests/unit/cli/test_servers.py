@@ -78,6 +78,13 @@ def test_a_drain_is_waited_for(run, central):
                                     f'{ONE} is drained and removed from the pool.']
 
 
+def test_a_drained_server_that_has_its_zones_still(run, central):
+    left = {'delete_zones': False, 'note': 'its zones were left on it: connection refused'}
+    central.steps = [lambda: central.put(SERVER_IDS[0], ServerState.REMOVED, rows=0, **left)]
+    ran = run('server', 'drain', ONE, '--delete-zones', '--wait')
+    assert (ran.code, ran.err.splitlines()[-1]) == (3, f'{ONE} is removed from the pool: {left["note"]}.')
+
+
 def test_a_command_that_the_state_does_not_allow(run, central):
     central.put(SERVER_IDS[0], ServerState.REMOVED)
     ran = run('server', 'maintenance', ONE)

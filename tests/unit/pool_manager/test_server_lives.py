@@ -223,14 +223,16 @@ def test_kept_settings_are_for_their_owner_only(editable: EditablePool) -> None:
     assert (editable.folder / 'one.json').stat().st_mode & 0o777 == 0o600
 
 
-def test_zones_are_left_on_a_server_that_does_not_answer(editable: EditablePool) -> None:
+@pytest.mark.parametrize('fault, note', [('dead', 'its zones were left on it: '),
+                                         ('refuses', '5 zones could not be deleted and were left on it')])
+def test_zones_are_left_on_a_server_that_does_not_delete_them(editable: EditablePool, fault: str, note: str) -> None:
     some(editable)
     editable.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
-    editable.servers[C].dead = True
+    setattr(editable.servers[C], fault, True)
     editable.settle()
     removed = next(each for each in editable.roll if each.id == C)
-    assert removed.state is ServerState.REMOVED
-    assert 'its zones were left on it' in (removed.note or '')
+    assert (removed.state, removed.delete_zones) == (ServerState.REMOVED, False)
+    assert (removed.note or '').startswith(note)
 
 
 def test_a_server_drained_by_command_stays_out_until_it_is_told_to_come_back(editable: EditablePool) -> None:
