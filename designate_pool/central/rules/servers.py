@@ -13,6 +13,7 @@ from designate_pool.errors import LostRace, NotFound, PoolNotFound, WrongServerS
 from designate_pool.model import Context, PoolServer, ServerReport, ServerState
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import pools
 
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
 #: From this many domains on, a pool's count is good for this long: it is read several times a second by who waits.
@@ -76,6 +77,9 @@ def resume(tx: Tx, server_id: str, now: datetime) -> PoolServer:
     if not server.dismissed:
         raise WrongServerState(server=server.label, state=server.state,
                                why='its section is gone from the configuration; add it again and reload')
+    pool = pools.get(tx, server.pool_id)
+    if pool is not None and (why := pool_servers.refuses_signed(tx, pool.name, server.limits)):
+        raise WrongServerState(server=server.label, state=server.state, why=why)
     return _save(tx, pool_servers.in_state(server, ServerState.JOINING, now, joined_at=None, filled_to='', filled=0,
                                            dismissed=False, delete_zones=False, note='joins again by command'), now)
 

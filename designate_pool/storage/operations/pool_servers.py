@@ -110,6 +110,13 @@ def no_signatures(limits: str | None) -> str:
     return next((limit.why for limit in rules.from_json(limits) if limit.what == 'signatures'), '') if limits else ''
 
 
+def refuses_signed(tx: Tx, pool_name: str, limits: str | None) -> str:
+    """Why a server with these limits cannot be in the pool, which has signed zones; empty if it can."""
+    why = no_signatures(limits)
+    signed = signed_zone_of(tx, pool_name) if why else None
+    return '' if signed is None else f'the pool {pool_name} has signed zones, such as {signed}: {why}'
+
+
 def all_ids(tx: Tx) -> list[str]:
     """Ids of the servers of all pools."""
     return list(tx.execute(sa.select(TABLE.c.id)).scalars())
@@ -144,10 +151,10 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         raise InvalidField(field=f'server {other[0]}', why=f'it belongs to the pool {other[2]} as {other[1]}')
     for server in wanted:
         former = registered.get(server.id)
-        if (why := no_signatures(server.limits)) and (former is None or not no_signatures(former.limits)) \
-                and (signed := signed_zone_of(tx, pool_name)) is not None:
-            raise InvalidField(field=f'server {server.label}', why=f'the pool {pool_name} has signed zones, such as '
-                                                                   f'{signed}: {why}')
+        had_limit = former is not None and no_signatures(former.limits) and (
+            former.state not in _LEAVING or former.dismissed)
+        if not had_limit and (why := refuses_signed(tx, pool_name, server.limits)):
+            raise InvalidField(field=f'server {server.label}', why=why)
     at_once = not registered or tx.execute(_ANY_DOMAIN, {'pool_id': pool_id}).first() is None
     joined, changed, draining = [], [], []
     for server in wanted:

@@ -363,6 +363,14 @@ def test_a_pool_whose_servers_do_not_serve_signatures_gets_no_signed_zone(
     database.run(write_servers, Pool('default', servers=(server,)), False, False, clock.moment())
     other = create(central, 'other.example.', who=RED)
     assert refused(central.dnssec.enable, RED, other.id) == 'server_cannot_sign'
+    central.drain_server(WHO, server.id)
+    central.dnssec.enable(RED, other.id)
+    with pytest.raises(errors.WrongServerState, match=f'has signed zones, such as other.example.: .*{why}'):
+        central.resume_server(WHO, server.id)
+    database.run(write_servers, Pool('default', servers=(server,)), False, False, clock.moment())  # it stays out
+    database.run(write_servers, Pool('default'), False, False, clock.moment())
+    with pytest.raises(errors.InvalidField, match=f'has signed zones, such as other.example.: .*{why}'):
+        database.run(write_servers, Pool('default', servers=(server,)), False, False, clock.moment())
 
 
 def test_the_validation_of_a_zone_verifies_its_signatures(central: Central, database: Storage, clock: Clock) -> None:
