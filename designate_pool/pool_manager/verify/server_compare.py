@@ -52,6 +52,10 @@ class ServerCompare:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
         worker, began = self._manager.all_workers.get(server_id), self._manager.storage.now()
         if worker is None:
+            for server in self._manager.members.servers:
+                if server.id == server_id:
+                    raise WrongServerState(server=server.label, state=server.state, why='its section is not in the '
+                                           'configuration of the pool manager that was asked')
             raise NotFound(what=f'server {server_id}', type='server_not_found')
         domains = {domain.name: domain for domain in server_zones.domains(
             self._manager, stage=self._manager.pool.stages[server_id])}

@@ -455,6 +455,9 @@ def test_a_server_that_cannot_be_compared(editable: EditablePool) -> None:
     editable.servers[D].dead = True
     with pytest.raises(WrongServerState, match='connection refused'):
         ServerCompare(editable.manager, editable.runtime).compare(D, fix=False, delete_extra=None)
+    editable.leave(D)
+    with pytest.raises(WrongServerState, match='draining: its section is not in the configuration'):
+        ServerCompare(editable.manager, editable.runtime).compare(D, fix=False, delete_extra=None)
 
 
 def test_a_zone_deleted_while_its_server_drains_is_taken_from_that_server_too(editable: EditablePool) -> None:
