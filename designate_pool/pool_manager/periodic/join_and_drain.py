@@ -24,7 +24,7 @@ from designate_pool.pool_manager.verify import server_zones
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains as domain_store
+from designate_pool.storage.zones import domains as domain_store, plans as plan_store
 
 LOG = logging.getLogger(__name__)
 
@@ -180,6 +180,8 @@ class JoinAndDrain:
         now = self._manager.storage.now()
         removed = server_store.in_state(server, ServerState.REMOVED, now, note=note or 'it was drained',
                                         delete_zones=server.delete_zones and not undeleted)
+        # Nobody would apply them once they were approved.
+        self._manager.storage.run(plan_store.drop_of_server, server.id, f'{server.label} has left the pool', now)
         if self._manager.storage.run(server_store.save, removed, now):
             self._registry.forget_former(server.id)
             self._registry.changed()

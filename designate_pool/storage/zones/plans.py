@@ -157,6 +157,12 @@ def drop_live(tx: Tx, domain_id: str, server: str | sa.Select[Any], why: str, no
                 TABLE.c.server_id.in_(server))
 
 
+def drop_of_server(tx: Tx, server_id: str, why: str, now: datetime) -> int:
+    """As :func:`drop`, for the plans of all domains on a server."""
+    return tx.execute(TABLE.update().where(TABLE.c.server_id == server_id, TABLE.c.state.in_(LIVE))
+                      .values(_new_state(PlanState.DROPPED, why, now))).rowcount
+
+
 def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime) -> int | None:
     """Store *plan* as begun, unless the deletes of the pool since then would exceed *limit*.
 

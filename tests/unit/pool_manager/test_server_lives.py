@@ -17,8 +17,8 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BadConfiguration, DatabaseUnavailable, InvalidField, NotFound, WrongServerState
-from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, PageRequest, Server, ServerState, Status,
-                                  TsigKey, utcnow)
+from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, PageRequest, PlanState, Server,
+                                  ServerState, Status, StoredPlan, TsigKey, new_id, utcnow)
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
@@ -29,7 +29,7 @@ from designate_pool.pool_manager.verify.server_compare import HIDDEN, THREADS, S
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.reporting import audit_findings
-from designate_pool.storage.zones import domains, pools as pool_store
+from designate_pool.storage.zones import domains, plans as plan_store, pools as pool_store
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, later, some
 
 
@@ -446,6 +446,19 @@ def test_what_a_comparison_found_is_forgotten_when_it_is_right_again(
     assert unrepaired(editable, by_name.values()) == ['has other contents'], 'contents were not compared again'
     editable.change(by_name[second])
     assert unrepaired(editable, by_name.values()) == [], 'it has transferred the change'
+
+
+def test_plans_for_a_server_go_with_it(editable: EditablePool) -> None:
+    [domain], now = some(editable, 1), utcnow()
+    plans = [StoredPlan(new_id(), 'default', domain.name, key, PlanState.PARKED, domain.id, key,
+                        expires_at=now + timedelta(days=1)) for key in (B, C)]
+    for plan in plans:
+        editable.storage.run(plan_store.put, plan, now)
+    editable.put(C, ServerState.DRAINING, dismissed=True)
+    editable.settle()
+    ended = [editable.storage.read(plan_store.get, plan.id) for plan in plans]
+    assert [(plan.state, plan.why) for plan in ended if plan] == [
+        (PlanState.PARKED, None), (PlanState.DROPPED, 'fake:192.0.2.1:55 has left the pool')]
 
 
 def test_a_server_that_cannot_be_compared(editable: EditablePool) -> None:
