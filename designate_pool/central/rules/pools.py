@@ -16,7 +16,7 @@ from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, nameserver_updates, pools, tsigkeys, versions
+from designate_pool.storage.zones import domains, nameserver_updates, plans, pools, tsigkeys, versions
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 #: Domains that get new name servers in one transaction.
@@ -60,6 +60,8 @@ def update(tx: Tx, context: Context, pool_id: str, given: Mapping[str, Any], now
         raise Refused('signing_held', f'The name servers of the pool {old.name} cannot be changed while it has zones '
                                       'whose signing is held since the database was restored.', 409)
     pools.save(tx, new, now)
+    if new.name != old.name:
+        plans.rename_pool(tx, old.name, new.name)
     if not has_servers:
         return queries.pool(tx, pool_id), None
     new_primary = new.name_servers[:1] != old.name_servers[:1]

@@ -163,6 +163,11 @@ def drop_of_server(tx: Tx, server_id: str, why: str, now: datetime) -> int:
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 
 
+def rename_pool(tx: Tx, former: str, name: str) -> None:
+    """Have the plans for a pool be those of its new name."""
+    tx.execute(TABLE.update().where(TABLE.c.pool_name == former).values(pool_name=name))
+
+
 def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime) -> int | None:
     """Store *plan* as begun, unless the deletes of the pool since then would exceed *limit*.
 

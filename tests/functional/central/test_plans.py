@@ -20,6 +20,7 @@ from designate_pool.model import (Action, Context, Domain, Outcome, PageRequest,
                                   ServerStatus, StoredPlan, new_id, utcnow)
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
+from designate_pool.storage.reporting import gauges
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
 from testing.databases import count_statements
@@ -70,6 +71,14 @@ class TestKept:
     def test_who_asked_is_cut_to_its_column(self, central: Central) -> None:
         central.put_plan(dataclasses.replace(WHO, user='u' * 300), kept := stored())
         assert central.get_plan(WHO, kept.id).asked_by == 'u' * 255  # SQLite would take it all
+
+    def test_a_pool_keeps_its_plans_under_another_name(self, central: Central, database: Storage, clock: Clock) -> None:
+        domain, now = create(central), at(clock)
+        put(database, parked(domain, expires_at=now + HOUR), now)
+        put(database, parked(domain, TWO, state=APPLIED, deletes=3, applied_at=now), now)
+        central.update_pool(WHO, {'id': domain.pool_id, 'name': 'renamed'})
+        assert database.read(gauges.parked_plans, 'renamed', now) == 1
+        assert database.read(plans.deletes_since, 'renamed', now) == 3
 
     def test_one_that_is_kept_stays_as_it_is(self, central: Central, database: Storage, clock: Clock) -> None:
         kept = put(database, parked(create(central)), at(clock))
