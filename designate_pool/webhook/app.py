@@ -409,12 +409,20 @@ class EditedZones:
     def __init__(self, pool: PoolProvider, names: Collection[str]) -> None:
         self._pool = pool
         self._names = frozenset(names)
+        self._not_exported: set[str] = set()
         self.before: dict[str, Zone] = {}
         self.after: dict[str, Zone] = {}
 
     def get(self, name: str, /) -> Zone | None:
-        """The copy of a zone, to be changed; None for a zone that is not served here."""
-        if name in self._names and name not in self.after and (zone := _read_zone(self._pool, name)) is not None:
+        """The copy of a zone, to be changed; None for a zone that is not served here.
+
+        :raises InvalidField: when it cannot be exported now; the zone above it does not have its records
+        """
+        if name in self._names and name not in self.after:
+            zone = None if name in self._not_exported else _read_zone(self._pool, name)
+            if zone is None:
+                self._not_exported.add(name)
+                raise InvalidField(field=name, why='the zone cannot be exported now, and so is not changed')
             self.before[name], self.after[name] = zone, zone.copy()
         return self.after.get(name)
 

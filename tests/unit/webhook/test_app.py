@@ -135,6 +135,16 @@ def test_a_zone_that_cannot_be_exported_keeps_no_other_from_being_read_and_chang
     assert api.hosts['example.com.']['new'] == '192.0.2.5' and 'new' not in api.hosts['example.net.']
 
 
+def test_records_of_a_zone_that_cannot_be_exported_are_refused_at_once_and_not_put_into_the_one_above_it(
+        caplog: pytest.LogCaptureFixture) -> None:
+    api = Api('example.com.', 'sub.example.com.')
+    client, api.without_contents = client_of(api), {'sub.example.com.'}
+    created = [endpoint(f'h{number}.sub.example.com', 'A', '192.0.2.5') for number in range(9)]
+    answer = client.simulate_post('/records', json={'create': created})
+    assert answer.status_code == 204
+    assert api.asked == {'list': 1, 'sub.example.com.': 1} and 'h8.sub.example.com.: ' in caplog.text
+
+
 @pytest.mark.parametrize('refusal', ['too_many_waiting_changes', 'signing_held', 'pool_frozen'])
 def test_a_zone_that_is_not_changed_at_present_keeps_no_other_from_it(
         api: Api, client: falcon.testing.TestClient, monkeypatch: pytest.MonkeyPatch, refusal: str) -> None:
