@@ -413,7 +413,9 @@ def _find_pool(central: Central, name: str) -> Pool:
 
 def _find_zone(central: Central, name: str) -> Domain:
     name = f'{name.rstrip(".").lower()}.'
-    for domain in central.find_domains(WHO, PageRequest(criterion={'name': name})):
+    domains = [domain for domain in central.find_domains(WHO, PageRequest(criterion={'name': name}))
+               if domain.name == name]
+    for domain in sorted(domains, key=lambda domain: domain.is_going):  # of a name, one may still be being deleted
         return domain
     raise DomainNotFound(domain=name)
 
