@@ -141,8 +141,8 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     serial = catalog.establish(tx, pool_id, now) if has_catalog else None
     registered = {server.id: server for server in of_pool(tx, pool_name).servers}
     new_ids = [server.id for server in wanted if server.id not in registered]
-    # Its former pool forgets a server only when that is registered again.
-    for server_id in tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id.in_(new_ids),
+    # Its former pool forgets a server only when that is registered again; a dismissed one has a section there still.
+    for server_id in tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id.in_(new_ids), TABLE.c.dismissed == sa.false(),
                                                             TABLE.c.state_since <= now - KEPT)).scalars().all():
         forget(tx, server_id)
     other = tx.execute(sa.select(TABLE.c.id, TABLE.c.label, pools.c.name).join_from(TABLE, pools)

@@ -163,6 +163,10 @@ def test_a_server_of_another_pool_is_refused(storage: Storage) -> None:
     change(storage, A, state=ServerState.REMOVED, state_since=NOW)
     with pytest.raises(InvalidField):
         register(storage, section(A), pool='other')
+    change(storage, A, dismissed=True)
+    with pytest.raises(InvalidField):  # its section is still there
+        register(storage, section(A), pool='other', now=NOW + pool_servers.KEPT)
+    change(storage, A, dismissed=False)
     assert register(storage, section(A), pool='other', now=NOW + pool_servers.KEPT) == Reloaded(joined=('fake:a',))
     assert states(storage) == {}, 'it has left its former pool'
 
