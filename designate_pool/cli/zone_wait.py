@@ -126,6 +126,8 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
             return WaitOutcome(FAILED, f'{change.zone_name} was not refreshed: {secondary["last_error"]}.')
         if secondary['checked_at'] == before['checked_at']:
             return None
+        # What the servers have to serve is the serial that the refresh has brought, if any.
+        change = dataclasses.replace(change, wanted=shown['serial'])
     if not change.deletes:
         if shown['action'] == 'DELETE':
             return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')

@@ -57,6 +57,15 @@ def test_a_refresh_ends_when_a_master_was_asked(after, code):
     assert outcome is not None and outcome.code == getattr(zone_wait, code)
 
 
+def test_a_refresh_that_brings_a_newer_serial_is_over_when_the_servers_have_that():
+    before = {'checked_at': 'then', 'failures': 0, 'served': True}
+    change = PendingChange('1', 'example.com.', time.monotonic(), 8, refresh_before=before)
+    shown = {**PENDING, 'serial': 9, 'reported_serial': 8, 'secondary': {**before, 'checked_at': 'now'}}
+    assert zone_wait.judge(shown, change, 0.1) is None
+    outcome = zone_wait.judge({**shown, 'reported_serial': 9}, change, 0.1)
+    assert outcome is not None and outcome.code == zone_wait.DONE
+
+
 def test_it_ends_when_the_token_is_not_taken_any_more():
     def get(path):
         raise ApiRefusal(401, {'type': 'unauthorized', 'message': 'The token is wrong.'})
