@@ -203,7 +203,7 @@ def test_someone_stops_it(seen, told):
 
 
 def test_it_is_drained():
-    measure = DrainProgress(NAME)
+    measure = DrainProgress(NAME, False)
     first, second, third = (measure(server('draining', rows=rows)) for rows in (400, 100, 0))
     assert (first.done, first.total, first.outcome) == (0, 400, None)
     assert (second.done, second.total, second.text) == (300, 400, '100 of 400 entries left')
@@ -213,7 +213,8 @@ def test_it_is_drained():
 
 
 def test_someone_takes_it_back_while_it_drains():
-    assert ended(DrainProgress(NAME)(server('joining'))) == (1, f'{NAME} is joining again: someone else resumed it.')
+    measure = DrainProgress(NAME, False)
+    assert ended(measure(server('joining'))) == (1, f'{NAME} is joining again: someone else resumed it.')
 
 
 def test_nothing_is_under_way_on_it_any_more():
