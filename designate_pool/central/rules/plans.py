@@ -187,20 +187,23 @@ def put_change(tx: Tx, context: Context, change: WaitsForApproval, method: str, 
     """
     domain, changes = change.kwargs['domain'], change.kwargs['changes']
     # With the arguments: records of two instances may be the same, and one of them ended.
-    asked = json.dumps([changes, method, arguments], sort_keys=True, default=_as_json)
+    asked = json.dumps([changes, method, {name: value for name, value in arguments.items() if name != 'at'}],
+                       sort_keys=True, default=_as_json)
     digest = hashlib.sha256(asked.encode()).hexdigest()
+    document = json.dumps({'changes': changes, 'request': {
+        'method': method, 'arguments': arguments, 'ttl': domain.ttl,
+        'context': {name: getattr(context, name) for name in _ASKER}}}, default=_as_json)
     waiting = store.waiting(tx, domain.id, now)
     for plan in waiting:
         if (plan.desired_digest, plan.asked_by) == (digest, _who(context)):
+            if 'at' in arguments:  # a later event of the same resource
+                store.save_document(tx, plan.id, document)
             return plan
     own = sum(plan.asking_project_id == context.project_id for plan in waiting)
     if own >= MOST_OF_DOMAIN or store.count_waiting(tx, context.project_id, now) >= MOST_OF_PROJECT:
         raise Refused('too_many_waiting_changes', f'Too many changes of {domain.name}, or of all zones, wait for '
                                                   'approval that your project has asked for; have some of them '
                                                   'approved or refused.', 409)
-    document = json.dumps({'changes': changes, 'request': {
-        'method': method, 'arguments': arguments, 'ttl': domain.ttl,
-        'context': {name: getattr(context, name) for name in _ASKER}}}, default=_as_json)
     if len(document) > MOST_CHARACTERS:
         raise Refused('change_too_large', f'A change of {domain.name} that waits for approval may have '
                                           f'{MOST_CHARACTERS} characters; make several smaller ones.', 413)

@@ -139,6 +139,12 @@ def change_state(tx: Tx, plan_id: str, from_states: Collection[PlanState], state
                       .values(values)).rowcount == 1
 
 
+def save_document(tx: Tx, plan_id: str, document: str) -> None:
+    """Replace the document of a change that waits for approval."""
+    tx.execute(TABLE.update().where(TABLE.c.id == plan_id, TABLE.c.state == PlanState.PARKED)
+               .values(document=_packed(document)))
+
+
 def drop(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime, *among: Any) -> int:
     """Drop the parked and approved plans of domains, or those *among* them, expired or not; how many."""
     return tx.execute(TABLE.update().where(TABLE.c.domain_id.in_(domain_ids), TABLE.c.state.in_(LIVE), *among)

@@ -428,6 +428,16 @@ def test_the_same_record_of_another_instance_is_another_change(place: Place) -> 
     assert [row.resource_id for row in central.find_managed_records(WHO, {'plugin': 'nova'})] == ['2']
 
 
+def test_later_events_of_a_resource_ask_for_the_same_change_at_their_time(place: Place) -> None:
+    central, now = place.central, place.central._now()
+    records = [{'name': 'vm.example.com.', 'type': 'A', 'data': '192.0.2.7'}]
+    for second, wanted in enumerate((records, (), records, records)):  # it has been there and gone meanwhile
+        central.set_resource_records(SINK, RESOURCE, place.zone.id, wanted, now + timedelta(seconds=second))
+    change, = central.changes.find(WHO, WAITING)
+    assert approve(place, change.id, OPERATOR) == 'APPLIED'
+    assert [row.data for row in central.find_managed_records(WHO, {'plugin': 'nova'})] == ['192.0.2.7']
+
+
 def test_a_zone_that_wants_approval_gets_it_and_leaves_that_by_approval_only(place: Place, database: Storage) -> None:
     require(database, False)
     place.central.update_domain(ASKER, place.zone.id, {'requires_approval': True})
