@@ -208,7 +208,7 @@ def set_resource(tx: Tx, context: Context, domain_id: str, resource: Mapping[str
 
 
 def change_each(domain_ids: Iterable[str], change: Callable[[str], None]) -> None:
-    """Change each domain, also after one was refused, as for its lock; raises the last refusal."""
+    """Change each domain, also those after one that is refused, such as a locked one; then raise the last refusal."""
     refusal: PoolError | None = None
     for domain_id in domain_ids:
         try:

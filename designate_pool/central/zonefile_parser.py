@@ -449,7 +449,7 @@ def text_of(data: str | Rdata) -> str:
 
 def merge_sets(rtype: str, first: SpooledSet,
                second: SpooledSet) -> tuple[int, int, dict[str, str | Rdata], str | None]:
-    """Merge two parts of a recordset: all data, once whatever the case of names in it is, and the lower TTL."""
+    """Merge two parts of a recordset: the lower TTL, and all data; what differs only in the case of names once."""
     ttl, line, data, given_name = first
     merged = data if isinstance(data, dict) else {without_case(rtype, text_of(data)): data}
     for rdata in rdatas_of(second[2]):

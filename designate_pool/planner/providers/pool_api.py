@@ -137,8 +137,10 @@ class PoolApi(ApiRequests):
         return self.send('GET', f'/v2/zones/tasks/exports/{zone_id}/export').content.decode()
 
     def not_changed(self, zone: Json) -> dict[str, tuple[str, bool]]:
-        """Why plans do not change recordsets of a zone, by the keys of their RRsets, and whether that is told too where
-        none is wanted."""
+        """Why plans do not change recordsets of a zone, by the keys of their RRsets.
+
+        With each reason, whether to log it also when the file does not have the recordset.
+        """
         path = f'/v2/zones/{zone["id"]}/recordsets'
         is_any = zone['locked_recordsets'] or zone['shared']
         every = self.every(path, 'recordsets', managed=None if is_any else 'true')
