@@ -116,8 +116,12 @@ class DesignatePoolProvider(BaseProvider):
     def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
         existing = super()._process_existing_zone(existing, desired, lenient=lenient)
         left_out, not_changed = self._left_out.pop(existing.name, set()), self._not_changed.get(existing.name, {})
-        self._kept[existing.name] = {key for key in ((record.fqdn, record._type) for record in existing.records)
-                                     if key in left_out or '\t'.join(key) in not_changed}
+        present = {(record.fqdn, record._type) for record in existing.records}
+        kept = {key for key in present if key in left_out or '\t'.join(key) in not_changed}
+        # What a CNAME would replace stays where the CNAME cannot be.
+        names = {name for name, _ in kept}.intersection(
+            record.fqdn for record in desired.records if record._type == 'CNAME')
+        self._kept[existing.name] = kept.union(key for key in present if key[0] in names)
         return existing
 
     def _include_change(self, change: Change) -> bool:

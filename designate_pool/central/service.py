@@ -511,7 +511,7 @@ class Central:
     def _release(self, context: Context, rows: Sequence[ManagedRecord]) -> None:
         managed_records.change_each(dict.fromkeys(row.domain_id for row in rows), lambda domain_id: (
             self._announce_managed(context, self._run(managed_records.release, context, domain_id, [
-                row.id for row in rows], self._now(), self._journal))))
+                row.id for row in rows if row.domain_id == domain_id], self._now(), self._journal))))
 
     def _announce_managed(self, context: Context, done: managed_records.ManagedChange) -> None:
         for number, (verb, recordset) in enumerate(done.events):

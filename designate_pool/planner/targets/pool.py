@@ -145,9 +145,9 @@ class PoolProvider(BaseProvider):
             fixed = self._ask(lambda: self._api.not_changed(shown))
         for key in fixed.keys() & changed:
             name, rtype = key.split('\t')
-            # A CNAME is alone at its name (RFC 1034 section 3.6.2).
-            types = {rtype, *(desired.types if rtype == 'CNAME' else ('CNAME',))}
-            kept, left_out = ([rrset for kind in types if (rrset := zone.get(name, kind)) is not None]
+            # A CNAME is alone at its name (RFC 1034 section 3.6.2): what it would replace there stays too.
+            has_cname = rtype == 'CNAME' or desired.get(name, 'CNAME') is not None
+            kept, left_out = ([rrset for rrset in zone.at(name) if has_cname or rrset.type == rtype]
                               for zone in (existing, desired))
             why, is_told = fixed[key]
             if is_told or left_out:

@@ -89,6 +89,8 @@ def test_what_users_do_not_change_stays_and_the_rest_is_done(octodns_pool: Octod
     zone_id = str(octodns_pool.filled(name)['id'])
     created = [octodns_pool.stack.create_recordset(zone_id, f'{label}.{name}', 'A', '192.0.2.9')
                for label in ('managed', 'locked')]
+    if 'CNAME' in given:
+        octodns_pool.stack.create_recordset(zone_id, f'locked.{name}', 'TXT', '"of the same name"')
     octodns_pool.make(zone_id, f'managed.{name}', managed=True)
     octodns_pool.stack.request('POST', f'/v2/zones/{zone_id}/recordsets/{created[1]["id"]}/tasks/lock', 200,
                                json={'reason': 'an incident'})
@@ -100,6 +102,7 @@ def test_what_users_do_not_change_stays_and_the_rest_is_done(octodns_pool: Octod
     octodns_pool.zone(name)
     assert [octodns_pool.served(f'{label}.{name}', 'A') for label in ('managed', 'locked', 'old')] == [
         ['192.0.2.9'], ['192.0.2.9'], ['192.0.2.10']]
+    assert len(octodns_pool.served(f'locked.{name}', 'TXT')) == ('CNAME' in given)
 
 
 def test_data_that_dns_cannot_have_is_told_by_a_dry_run(octodns_pool: OctodnsPool) -> None:

@@ -185,6 +185,15 @@ class TestLocks:
         pool.stack.request('POST', f'{path}/unlock', 200)
         assert put(provider, zone(name, CONTENTS + 'new 300 IN A 192.0.2.10')).ok
 
+    def test_what_a_cname_would_replace_stays_beside_what_is_locked(self, pool: BindPool, provider: PoolProvider,
+                                                                    name: str) -> None:
+        put(provider, zone(name, CONTENTS + 'old 300 IN TXT "of the same name"'))
+        path = f'/v2/zones/{zone_id(pool, name)}'
+        recordset, = pool.stack.request('GET', f'{path}/recordsets?name=old.{name}&type=TXT', 200)['recordsets']
+        pool.stack.request('POST', f'{path}/recordsets/{recordset["id"]}/tasks/lock', 200, json={'reason': 'moving'})
+        cname = CONTENTS.replace('old     300 IN A     192.0.2.9', 'old 300 IN CNAME www')
+        assert provider.plan(zone(name, cname)) is None
+
 
 class TestOfOthers:
     """What is there for a resource of another service, or of a guest, is left out of plans, and the rest is done."""
