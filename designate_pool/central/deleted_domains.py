@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
-from designate_pool.central import events, recordset_changes, zone_moves
+from designate_pool.central import events, recordset_changes, transactions, zone_moves
 from designate_pool.central.rules import domains as rules, name_ownership, plans, pools, recordset_edits, zone_names
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
@@ -84,6 +84,7 @@ def restore(tx: Tx, context: Context, domain_id: str, leftover_id: str, now: dat
     leftover = _leave_deletion(tx, restored, leftover_id, now)
     if restored.is_secondary:
         schedule.insert(tx, restored.id, now)
+        transactions.refuse_beside_former(tx, restored)
     else:
         rrset_ownership.reassign_of_name(tx, restored.id)
         if edits:

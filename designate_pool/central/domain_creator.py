@@ -197,6 +197,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
         rrset_ownership.reassign_of_name(tx, domain.id)
     if domain.is_secondary:
         schedule.insert(tx, domain.id, now)
+        transactions.refuse_beside_former(tx, domain)
     else:
         edits.new_sets[:0] = [soa, ns]
         edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]

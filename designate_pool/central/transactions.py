@@ -98,6 +98,15 @@ def refuse_frozen(domain: Domain, pool_freeze: str | None) -> None:
                                      f'{freeze.reason}; wait until it is not.', 409)
 
 
+def refuse_beside_former(tx: Tx, domain: Domain) -> None:
+    """Refuse a stored domain that all servers of its pool would get at once, while some of them keep a former one of
+    its name, whose deletion is released in stages."""
+    if domains.awaits_former(tx, domain):
+        raise Refused('former_released', f'Servers of the pool {domain.pool_name} still have a former zone '
+                                         f'{domain.name}, whose deletion is being released in stages; wait until that '
+                                         'has come through all stages.', 409)
+
+
 def with_lock(what: str, old: Lockable, reason: str | None, is_admin: bool, now: datetime) -> Lockable:
     """A domain or recordset locked with a reason, or unlocked for None; *old* itself where it is so already.
 

@@ -85,6 +85,7 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
             former_primary='' if primary == target.name_servers[0] else primary)], now)
     domains.save(tx, moved, context.operation_id)
     domains.assign_pool(tx, moved)
+    transactions.refuse_beside_former(tx, moved)
     # A pool that keeps the domain has not deleted anything.
     if domain.former_pool_id != target.id and not moved.awaits_first_transfer:
         rrset_ownership.reassign_of_name(tx, moved.id)

@@ -24,7 +24,7 @@ from designate_pool.storage.serving import catalog, zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.zones import domains, versions
-from tests.fixtures.central import WHO, Caller, Clock, create, refused, started
+from tests.fixtures.central import WHO, Caller, Clock, create, refused, started, succeed
 from tests.fixtures.notifications import Recorder
 
 ADMIN = Context(all_projects=True, user='admin')
@@ -375,6 +375,28 @@ def test_a_name_that_is_created_again_while_its_deletion_is_held_is_the_new_zone
     staged.central.frozen_pools.continue_release(ADMIN, zone.id)
     staged.finish(zone)
     assert again.id in staged.database.read(domains.released, staged.pool.name)
+
+
+def test_what_is_not_released_in_stages_does_not_come_beside_a_former_zone_of_its_name(staged: Staged) -> None:
+    """The catalog zone of later stages would have the name twice (RFC 9432)."""
+    central, masters = staged.central, ['192.0.2.53']
+    silver = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+    for pool in (silver, staged.pool):
+        staged.database.run(pool_servers.register, pool.name, [PoolServer(
+            new_id(), '', f'fake:{pool.name}', 'fake', ServerState.ACTIVE)], False, True, utcnow())
+    gone = central.create_domain(WHO, {'name': 'twice.example.', 'masters': masters})
+    gone = central.delete_domain(WHO, gone.id)
+    central.update_status(ADMIN, gone, Outcome.SUCCESS, gone.serial)
+    zone = create(central, gone.name)
+    staged.finish(zone)
+    central.delete_domain(WHO, zone.id)
+    assert refused(central.create_domain, WHO, {'name': zone.name, 'masters': masters}) == 'former_released'
+    assert refused(central.restore_domain, WHO, gone.id) == 'former_released'
+    elsewhere = central.create_domain(WHO, {'name': zone.name, 'email': 'a@example.com', 'pool_id': silver.id})
+    succeed(central, elsewhere)
+    assert refused(central.move_domain, WHO, elsewhere.id, staged.pool.id) == 'former_released'
+    staged.finish(zone)
+    assert central.move_domain(WHO, elsewhere.id, staged.pool.id).pool_id == staged.pool.id
 
 
 def test_a_release_that_has_ended_meanwhile_is_not_aborted(staged: Staged) -> None:
