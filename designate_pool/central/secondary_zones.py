@@ -32,7 +32,7 @@ from designate_pool.errors import BadInput, InvalidField, TransferRejected
 from designate_pool.model import (Action, ChangeKind, Context, Domain, RecordSet, RefreshTask, Status, ZoneTransferIn,
                                   hold)
 from designate_pool.protocol import rules
-from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
+from designate_pool.protocol.names_and_rdata import MAX_TTL, SINGLE, lies_in
 from designate_pool.protocol.rules import ServerLimit
 from designate_pool.protocol.soa_rdata import SoaValues, parse_soa
 from designate_pool.serial import newer
@@ -71,7 +71,10 @@ def parse(transfer: ZoneTransferIn, name: str) -> MasterZone:
     gone: dict[tuple[str, str], set[str]] = {}
     for owner, rtype, _, text in transfer.gone:
         gone.setdefault((owner, rtype), set()).add(text)
-    return MasterZone(transfer, parse_soa(transfer.soa, name), added, gone)
+    soa = parse_soa(transfer.soa, name)
+    if max(soa.refresh, soa.retry, soa.expire, soa.minimum) > MAX_TTL:
+        raise TransferRejected(why=f'a time in the SOA is more than {MAX_TTL} s')
+    return MasterZone(transfer, soa, added, gone)
 
 
 def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now: datetime) -> Domain:

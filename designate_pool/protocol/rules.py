@@ -100,8 +100,9 @@ RULES = {rule.id: rule for rule in (
     Rule('spf-dmarc', Level.WARNING, 'RFC 7489 section 6.3'),
 )}
 
-#: The octets of a message that are not those of records, with the longest name and a TSIG record.
-_MESSAGE, _LARGEST = 700, 65535
+#: The octets of a message that are not those of records, with a TSIG record, the longest name as that of the zone, and
+#: another one as the owner.
+_MESSAGE, _LARGEST = 955, 65535
 #: Octets of a record in an answer beside its data.
 _HEADER = 12
 _TLSA_PORT = re.compile(r'_([0-9]{1,63})\._(?:tcp|udp|sctp)\.', re.IGNORECASE)
@@ -138,12 +139,12 @@ def at_name(zone: str, name: str, sets: Sets, dnames: Collection[str] = ()) -> I
     for rtype, texts in sets.items():
         most = _EXPANSION * sum(map(len, texts))
         if overflows(len(texts), most) and overflows(len(texts), sum(_octets(rtype, text) for text in texts)):
-            yield _fault('rrset-size', name, rtype, 'records', 'together they do not fit into a DNS message')
+            yield _fault('rrset-size', name, rtype, 'records', 'they do not fit into a DNS message')
 
 
 def overflows(count: int, octets: int) -> bool:
     """Whether *count* records of one recordset, with so many octets of data together, do not fit into a message."""
-    return count > 1 and _MESSAGE + _HEADER * count + octets > _LARGEST
+    return _MESSAGE + _HEADER * count + octets > _LARGEST
 
 
 def wrong_data(name: str, sets: Sets) -> Iterator[Violation]:

@@ -238,8 +238,8 @@ def violations(zone: str, present: Iterable[RecordSet], wanted: Sequence[WantedR
         rtype != 'CNAME' or counts[name] > 1 or name == zone)}
     if any(rtype == 'DNAME' for _, rtype in every):
         names.update(name for name, _ in every)
-    # The records of one recordset may be too many for a DNS message.
-    names.update(change.name for change in wanted if change.rdatas is not KEEP and len(change.rdatas) > 1
+    # The records of one recordset may be too large for a DNS message.
+    names.update(change.name for change in wanted if change.rdatas is not KEEP
                  and sum(len(rdata.wire) for rdata in change.rdatas) > _MANY_OCTETS)
     if any(limit.what == 'types' for limit in limits):
         names.update(name for name, count in counts.items() if count > _MANY_TYPES)

@@ -419,7 +419,7 @@ class _Page:
             if self._is_repeated(row.recordset_id, made['wire']):
                 continue
             if rules.overflows(len(self._wires), self._octets):
-                raise ZoneRefused(zone, f'{name} {rtype}: together they do not fit into a DNS message')
+                raise ZoneRefused(zone, f'{name} {rtype}: they do not fit into a DNS message')
             version = self._versions.records.get(row.id)
             if version == row.version:
                 self._kept_records.add(row.id)

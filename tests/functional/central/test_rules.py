@@ -33,10 +33,11 @@ WRONG = [
     ('name', '*.example.com.', 'NS', 'ns1.example.net.'), ('type', 'example.com.', 'DS', DS),
     ('type', 'example.com.', 'CNAME', 'example.net.'), ('type', 'www.example.com.', 'CNAME', 'example.net.'),
     ('type', 'old.example.com.', 'NS', 'ns1.example.net.'), ('records[0]', 'x.example.com.', 'X25', '"12"'),
+    ('records', 'x.example.com.', 'TXT', ' '.join(['"' + 'x' * 255 + '"'] * 254)),
 ]
 
 
-@pytest.mark.parametrize(('field', 'name', 'rtype', 'record'), WRONG, ids=lambda value: value)
+@pytest.mark.parametrize(('field', 'name', 'rtype', 'record'), WRONG, ids=lambda value: value[:40])
 def test_a_recordset_that_breaks_a_rule(central: Central, domain: Domain, field: str, name: str, rtype: str,
                                         record: str) -> None:
     before = contents(central, domain)

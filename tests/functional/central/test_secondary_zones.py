@@ -201,9 +201,11 @@ def test_a_difference(central: Central, clock: Clock, database: Storage, transfe
     (whole(8, NS, (f'a.{NAME}', 'CNAME', 60, NAME), (f'a.{NAME}', 'CNAME', 60, f'www.{NAME}')), 'more than one CNAME'),
     (difference(7, 9, added=((NAME, 'DNAME', 60, 'example.net.'),)), 'DNAME: www.example.com. A: it lies below'),
     (whole(8, NS, (f'a.{NAME}', 'X25', 60, '"12a"')), 'not four digits'),
+    (whole(8, NS, (f'a.{NAME}', 'TXT', 60, ' '.join([f'"{"x" * 255}"'] * 255))), 'fit into a DNS message'),
+    (dataclasses.replace(whole(8), soa=SOA.format(8).replace('86400', '2147483648')), 'more than 2147483647 s'),
 ], ids=['another start', 'gone is not there', 'added is there', 'no NS left', 'CNAME beside A', 'same serial',
         'older serial', 'serial without order', 'CNAME at the apex', 'second SOA', 'another apex', 'no NS',
-        'two CNAME', 'DNAME above A', 'wrong data'])
+        'two CNAME', 'DNAME above A', 'wrong data', 'a record that no transfer holds', 'long expiry'])
 def test_what_is_no_zone_is_refused_whole(central: Central, clock: Clock, database: Storage, transferred: Domain,
                                           transfer: ZoneTransferIn, why: str) -> None:
     renew(central, clock, transferred)

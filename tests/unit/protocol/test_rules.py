@@ -50,6 +50,7 @@ def broken(*lines: str, level: Level = Level.ERROR) -> set[str]:
     ('rrsig-labels', ('x RRSIG A 13 1 300 20300101000000 20200101000000 1 @ AAAA',)),
     ('nsec3-iterations', ('@ NSEC3PARAM 1 0 2501 -',)), ('svcb-dohpath', ('x HTTPS 1 . key7="/dns-query"',)),
     ('rrset-size', ['x TXT ' + ' '.join([f'"{number:0255}"'] * 60) for number in range(5)]),
+    ('rrset-size', ['x TXT ' + ' '.join([f'"{0:0255}"'] * 253)]),
 ], ids=lambda value: value if isinstance(value, str) else '')
 def test_what_no_zone_may_have(rule, lines):
     assert broken(*lines) == {rule}
