@@ -19,7 +19,7 @@ from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.loader import ZoneCache, ZoneLoader
 from designate_pool.minidns.zones.packed_zone import PackedZone
-from designate_pool.model import CATALOG_ID, Master, ZoneHead
+from designate_pool.model import CATALOG_ID, LAST_STAGE, Master, ZoneHead
 from designate_pool.protocol import wire
 from designate_pool.storage.serving.zone_snapshot import Ahead
 from designate_pool.storage.sql.database import Storage
@@ -90,8 +90,8 @@ class QueryHandler:
             else:
                 if query.client_serial is not None:
                     zone = self._zone_loader.load_difference(head, query.client_serial)
-                # A newer one may be for servers of other stages.
-                if zone is None or query.stage and zone.serial != head.serial:
+                # In a pool with stages a newer one may be for servers of other stages.
+                if zone is None or zone.serial != head.serial and (query.grant or query.stage != LAST_STAGE):
                     zone = self._zone_loader.load_zone(head, query.stage)
         except Exception as error:  # errors of the database are of several classes
             if isinstance(error, (ValueError, PoolError)):

@@ -15,7 +15,10 @@ import sqlalchemy as sa
 from prometheus_client import REGISTRY
 
 from designate_pool.central.service import Central
+from designate_pool.minidns.server.responder import Query, Transfer
+from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.model import Endpoint, TsigKey, differences
+from designate_pool.protocol import wire
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import zone_versions
 from testing.databases import count_statements
@@ -130,13 +133,15 @@ def test_a_difference_that_was_declined_costs_no_second_look_into_the_journal(
 def test_who_asked_before_a_later_change_gets_the_difference_that_another_server_got(
         zone: Zone) -> None:
     zone.put('new', '192.0.2.9')
-    loader = zone.service._listener._query_handler._zone_loader
-    former = loader.read_heads([NAME])[NAME]
+    handler = zone.service._listener._query_handler
+    former = handler._zone_loader.read_heads([NAME])[NAME]
+    peers = tuple(zone.service._servers.table.peers.values())
+    query = Query(1, 0, b'', NAME, wire.IXFR, True, 65535, b'', zone.first, peers, '127.0.0.1')
     last = zone.put('newer', '192.0.2.8')
     assert not zone.is_whole(zone.first)
     with count_statements(zone.minidns.storage) as counter:
-        found = loader.load_difference(former, zone.first)
-    assert found is not None and found.serial == last and not counter
+        found = handler.load_transfer(Transfer(query, former))
+    assert isinstance(found, PackedDifference) and found.serial == last and not counter
 
 
 def test_a_difference_is_made_without_a_look_at_the_whole_zone(
