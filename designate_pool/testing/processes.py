@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -18,6 +19,7 @@ T = TypeVar('T')
 _WORKER = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw')) % 8
 _PORTS = range(10000 + _WORKER, 32768, 8)
 _given: set[int] = set()
+_giving = threading.Lock()
 
 
 def _loop_seconds() -> float:
@@ -70,10 +72,12 @@ def free_port(host: str = '127.0.0.1') -> int:
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
         if port in _given:
             continue
-        with socket.socket(family, socket.SOCK_STREAM) as tcp, socket.socket(family, socket.SOCK_DGRAM) as udp:
-            with contextlib.suppress(OSError):
-                tcp.bind((host, port))
-                udp.bind((host, port))
-                _given.add(port)
-                return port
+        with (socket.socket(family, socket.SOCK_STREAM) as tcp, socket.socket(family, socket.SOCK_DGRAM) as udp,
+              contextlib.suppress(OSError)):
+            tcp.bind((host, port))
+            udp.bind((host, port))
+            with _giving:
+                if port not in _given:
+                    _given.add(port)
+                    return port
     raise AssertionError('no port is free for both UDP and TCP')
