@@ -65,9 +65,9 @@ SLOWEST = ('test_documentation_guide', 'test_documentation_guide_more', 'test_pl
            'test_migration_locks', 'test_status_page', 'test_wheel', 'test_situations_outages', 'test_mixed_settings',
            'test_zone_tasks_running', 'test_backend_catalog', 'test_situations_faults', 'test_two_pools',
            'test_fed_pool', 'test_mixed_catalog', 'test_signed_zones_parent', 'test_standby', 'test_contents_audit',
-           'test_rabbitmq', 'test_takeover', 'test_silent_server',
+           'test_rabbitmq', 'test_turns', 'test_takeover', 'test_silent_server',
            # Those of make test.
-           'test_openapi', 'test_signing', 'test_signer', 'test_turns', 'test_ixfr_servers', 'test_sessions',
+           'test_openapi', 'test_signing', 'test_signer', 'test_ixfr_servers', 'test_sessions',
            'test_migrations', 'test_target_pool', 'test_central_together', 'test_statuses', 'test_written_paths',
            'test_backend_pdns', 'test_query_plans', 'test_sink', 'test_config_check', 'test_backend_nsd',
            'test_backend_bind9', 'test_target_rfc2136', 'test_soa_poller', 'test_mixed_pool', 'test_seeing',

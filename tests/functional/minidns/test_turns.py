@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from testing.processes import patience
+
+pytestmark = pytest.mark.slow
 
 PROGRAM = '''
 from designate_pool.runtime import patch
