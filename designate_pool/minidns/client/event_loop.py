@@ -58,7 +58,7 @@ class PeerChannel:
         closed port or a host that cannot be reached; None while no query is pending
     :ivar pending: queries that may still get a reply, by message id
     :ivar queue: queries that wait to be sent
-    :ivar in_flight: when datagrams were sent in the last second, without as many of the oldest as there were replies
+    :ivar in_flight: when datagrams were sent in the last second, without as many of the oldest as datagrams came back
     :ivar tcp_queue: queries that wait to be asked over TCP
     :ivar tcp_count: how many are being asked
     """
@@ -299,6 +299,7 @@ class ClientLoop:
         self._selector.watch(sock.fileno())
 
     def _close(self, channel: PeerChannel) -> None:
+        channel.in_flight.clear()
         if channel.sock is not None:
             assert self._selector is not None
             del self._open_channels[channel.sock.fileno()]
@@ -317,20 +318,19 @@ class ClientLoop:
             except OSError as error:
                 self._end_tries(channel, error)
                 return
+            if channel.in_flight:
+                channel.in_flight.popleft()
+            if channel.queue:
+                self._ready[channel] = None
             query = channel.pending.get(message[:2])
             reply = None if query is None else soa_query.read_reply(
                 message, query.template, query.peer.key, query.mac, unix_time,
                 None if query.opcode == wire.NOTIFY else query.sent_template)
             if query is not None and reply is not None:
-                if channel.in_flight:
-                    channel.in_flight.popleft()
-                if channel.queue:
-                    self._ready[channel] = None
                 self._apply(query, query.on_reply(reply, self._now))
 
     def _end_tries(self, channel: PeerChannel, error: OSError) -> None:
         """The server cannot be reached: a host sends few ICMP errors a second, so one ends all tries."""
-        channel.in_flight.clear()
         for query in list(channel.pending.values()):
             self._apply(query, query.on_failure(error_text(error.errno), self._now))
         self._close(channel)  # the socket queues such errors, and could be read for ever

@@ -14,6 +14,7 @@ from typing import Any
 
 import dns.flags
 import dns.message
+import dns.name
 import dns.rcode
 import pytest
 
@@ -671,6 +672,36 @@ def test_a_result_waits_a_moment_for_that_of_a_server_which_loads_the_zone() -> 
         loading.set()
         wait_until(lambda: told, 'a report')
         assert {result.server_id for _, result in told[0]} == {ready.id, slow.id}
+
+
+def test_a_result_does_not_wait_for_an_answer_that_is_no_longer_wanted() -> None:
+    with contextlib.closing(Polling(most_held=60)) as polling:
+        silent, gone = polling.server(lambda query, over_tcp: [])
+        _, peer = polling.server(serving(7))
+        polling.ask(gone)
+        wait_until(lambda: silent.queries, 'a query')
+        polling._loop.submit(polling.poller.replace_peers, {gone.id: None})
+        polling.ask(peer)
+        assert polling.result(peer).status is Outcome.SUCCESS
+
+
+def test_an_answer_that_is_no_longer_wanted_makes_room_for_another_query(polling: Polling) -> None:
+    may_reply = threading.Event()
+
+    def late(query: dns.message.Message, over_tcp: bool) -> Answers:
+        may_reply.wait(30)
+        return [soa_answer(query, 7)] if query.question[0].name == dns.name.from_text('example.com.') else []
+
+    _, peer = polling.server(late)
+    polling.ask(peer, name='example.org.', domain_id='d2', schedule=RetrySchedule(60, 60, 0, first_resend=60))
+    polling.ask(peer)
+    polling.settled()
+    in_flight = polling._loop._channels['127.0.0.1', peer.port].in_flight
+    wait_until(lambda: len(in_flight) == 2, 'two queries')
+    polling.ask(peer, serial=8, schedule=PATIENT, delay=30)
+    polling.settled()
+    may_reply.set()
+    wait_until(lambda: len(in_flight) == 1, 'one query')
 
 
 def ask_of_many(polling: Polling, *peers: AllowedPeer) -> None:
