@@ -10,7 +10,9 @@ All changes of a zone are made in one request with one serial.
 
 from __future__ import annotations
 
+import functools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from octodns.provider.base import BaseProvider
@@ -53,10 +55,11 @@ class DesignatePoolProvider(BaseProvider):
         self._api = PoolApi(url, float(timeout), token)
         self._email = email
         self._serials: dict[str, int] = {}
-        #: By zone: what could not be written, what is there and stays, and why users do not change some of that.
+        #: By zone: it as the API shows it, what could not be written; and, asked for when something differs, what is
+        #: there and stays, and why users do not change some of that.
+        self._shown: dict[str, dict[str, Any]] = {}
         self._left_out: dict[str, set[tuple[str, str]]] = {}
-        self._kept: dict[str, set[tuple[str, str]]] = {}
-        self._not_changed: dict[str, dict[str, tuple[str, bool]]] = {}
+        self._stays: dict[str, Callable[[], tuple[set[tuple[str, str]], dict[str, tuple[str, bool]]]]] = {}
 
     def list_zones(self) -> list[str]:
         # In lower case, as octoDNS has them; one that was never transferred cannot be populated.
@@ -66,9 +69,10 @@ class DesignatePoolProvider(BaseProvider):
     def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
         shown = self._api.zone(zone.name)
         if shown is None or shown['action'] == 'DELETE':
+            self._shown.pop(zone.name, None)
             return False
         if target:
-            self._not_changed[zone.name] = self._api.not_changed(shown)
+            self._shown[zone.name] = shown
         pairs = master.read(self._api.contents(shown['id']), zone.name, file='the export of the pool')
         for rrset in (unpack(key, value) for key, value in pairs.items()):
             if rrset.type == 'SOA':
@@ -115,19 +119,30 @@ class DesignatePoolProvider(BaseProvider):
 
     def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
         existing = super()._process_existing_zone(existing, desired, lenient=lenient)
-        left_out, not_changed = self._left_out.pop(existing.name, set()), self._not_changed.get(existing.name, {})
+        shown, left_out = self._shown.get(existing.name), self._left_out.pop(existing.name, set())
         present = {(record.fqdn, record._type) for record in existing.records}
-        kept = {key for key in present if key in left_out or '\t'.join(key) in not_changed}
-        # What a CNAME would replace stays where the CNAME cannot be.
-        names = {name for name, _ in kept}.intersection(
-            record.fqdn for record in desired.records if record._type == 'CNAME')
-        self._kept[existing.name] = kept.union(key for key in present if key[0] in names)
+        cnames = {record.fqdn for record in desired.records if record._type == 'CNAME'}
+
+        @functools.cache
+        def stays() -> tuple[set[tuple[str, str]], dict[str, tuple[str, bool]]]:
+            not_changed = {} if shown is None else self._api.not_changed(shown)
+            kept = {key for key in present if key in left_out or '\t'.join(key) in not_changed}
+            # What a CNAME would replace stays where the CNAME cannot be.
+            names = {name for name, _ in kept} & cnames
+            return kept.union(key for key in present if key[0] in names), not_changed
+
+        self._stays[existing.name] = stays
         return existing
 
     def _include_change(self, change: Change) -> bool:
         """What stays is not deleted, and nothing is added that cannot be with it."""
-        record, kept = change.record, self._kept[change.record.zone.name]
-        why, is_told = self._not_changed.get(record.zone.name, {}).get(f'{record.fqdn}\t{record._type}', ('', False))
+        record = change.record
+        lock_reason = self._shown.get(record.zone.name, {}).get('lock_reason')
+        if lock_reason is not None:
+            self.log.warning('%s %s: the zone is locked: %s; it is not changed', record.fqdn, record._type, lock_reason)
+            return False
+        kept, not_changed = self._stays[record.zone.name]()
+        why, is_told = not_changed.get(f'{record.fqdn}\t{record._type}', ('', False))
         if is_told or why and change.new is not None:
             self.log.warning('%s %s: %s; it is not changed', record.fqdn, record._type, why)
         return not {(record.fqdn, record._type), (record.fqdn, 'CNAME')} & kept and not (

@@ -332,6 +332,8 @@ class ZoneFileRecords(Generic[T]):
         deep = length = 0
         while True:
             line = line.rstrip('\r\n')
+            if self.number == 1:  # Windows writes a byte order mark
+                line = line.removeprefix('\ufeff')
             parts.append(line)
             length += len(line)
             _check_length(length)

@@ -19,7 +19,7 @@ from designate_pool.planner.providers.pool_api import PoolApi
 from designate_pool.planner.zone.changes import Change, is_done
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol import soa_rdata
-from designate_pool.protocol.names_and_rdata import GENERATED
+from designate_pool.protocol.names_and_rdata import GENERATED, lies_in
 from designate_pool.protocol.rules import refused_type
 
 T = TypeVar('T')
@@ -149,6 +149,9 @@ class PoolProvider(BaseProvider):
             has_cname = rtype == 'CNAME' or desired.get(name, 'CNAME') is not None
             kept, left_out = ([rrset for rrset in zone.at(name) if has_cname or rrset.type == rtype]
                               for zone in (existing, desired))
+            # Nothing is below a DNAME (RFC 6672 section 2.4), so none comes above what stays.
+            left_out += [rrset for rrset in desired.of_types({'DNAME'}) if kept and name != rrset.name
+                         and lies_in(name, rrset.name)]
             why, is_told = fixed[key]
             if is_told or left_out:
                 self.log.warning('%s: the change of %s is left out: %s', self.id, key.replace('\t', ' '), why)

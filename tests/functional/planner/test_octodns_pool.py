@@ -105,6 +105,31 @@ def test_what_users_do_not_change_stays_and_the_rest_is_done(octodns_pool: Octod
     assert len(octodns_pool.served(f'locked.{name}', 'TXT')) == ('CNAME' in given)
 
 
+def test_a_locked_zone_is_left_alone_and_the_other_zones_are_done(octodns_pool: OctodnsPool) -> None:
+    names = [f'{label}{uuid.uuid4().hex[:10]}.example.com.' for label in ('a', 'b')]
+    zones = [octodns_pool.filled(name) for name in names]
+    octodns_pool.stack.request('POST', f'/v2/zones/{zones[0]["id"]}/tasks/lock', 200, json={'reason': 'an incident'})
+    octodns_pool.configure(*names)
+    for name in names:
+        octodns_pool.write(name, RECORDS.replace('value: 192.0.2.9', 'value: 192.0.2.10'))
+    log = octodns_pool.sync('--doit')
+    assert totals(log) == '1' and f'old.{names[0]} A: the zone is locked: an incident; it is not changed' in log
+
+
+def test_what_is_fixed_is_asked_for_only_when_something_differs(octodns_pool: OctodnsPool,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f'q{uuid.uuid4().hex[:10]}.example.com.'
+    octodns_pool.filled(name)
+    provider, desired = DesignatePoolProvider('pool', url=octodns_pool.stack.url), Zone(name, [])
+    provider.populate(desired)
+    asked: list[str] = []
+    send = provider._api.send
+    monkeypatch.setattr(provider._api, 'send', lambda *args, **more: asked.append(args[1]) or send(*args, **more))
+    assert provider.plan(desired) is None and len(asked) == 2
+    desired.remove_record(next(record for record in desired.records if record.name == 'old'))
+    assert provider.plan(desired) is not None and len(asked) == 5
+
+
 def test_data_that_dns_cannot_have_is_told_by_a_dry_run(octodns_pool: OctodnsPool) -> None:
     name = 'wrong.example.com.'
     octodns_pool.write(name, 'host:\n  type: TLSA\n  value: {certificate_usage: 3, selector: 1, matching_type: 1, '

@@ -217,6 +217,16 @@ class TestOfOthers:
         assert after.get(f'new.{name}', 'A') is not None
         assert provider.plan(desired) is None
 
+    def test_no_dname_comes_above_it(self, pool: BindPool, provider: PoolProvider, name: str,
+                                     caplog: pytest.LogCaptureFixture) -> None:
+        below = 'x.old   300 IN A     192.0.2.9'
+        put(provider, zone(name, CONTENTS.replace('old     300 IN A     192.0.2.9', below)))
+        pool.make(zone_id(pool, name), f'x.old.{name}', managed=True)
+        desired = zone(name, CONTENTS.replace('old     300 IN A     192.0.2.9', 'old 300 IN DNAME www')
+                       + 'new 300 IN A 192.0.2.10')
+        assert [str(change.record.name) for change in planned(provider, desired).changes] == [f'new.{name}']
+        assert put(provider, desired).ok and f'the change of x.old.{name} A is left out' in caplog.text
+
 
 class TestWhatIsMadeFromThePool:
     def test_an_octodns_users_apex_ns_are_left_out_without_a_word(self, provider: PoolProvider, name: str,

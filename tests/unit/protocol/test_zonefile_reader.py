@@ -228,6 +228,12 @@ def test_letters_that_are_not_ascii_are_refused_in_names(owner: str) -> None:
         read(f'{owner} 60 A 192.0.2.1')
 
 
+@pytest.mark.parametrize('first', ['$ORIGIN example.com.', 'www 60 A 192.0.2.1', '; saved by Notepad'])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(first: str) -> None:
+    rest = f'\r\n$TTL 60\r\nftp A 192.0.2.2\r\n{first}'
+    assert read(f'\ufeff{first}{rest}') == read(f'{first}{rest}')
+
+
 def test_a_ttl_of_any_record_of_a_set_is_checked() -> None:
     with pytest.raises(InvalidField, match='line 2: its TTL 2147483648 is more than'):
         read('a.example.com. 60 A 192.0.2.1\na.example.com. 2147483648 A 192.0.2.2\n')
