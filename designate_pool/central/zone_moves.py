@@ -115,6 +115,10 @@ def _target(tx: Tx, domain: Domain, pool_id: str | None, scheduler: Scheduler, c
     if not pools.has_servers(tx, target.id):
         raise Refused('pool_without_servers', f'The pool {target.name} has no servers; configure them and start its '
                                               'pool manager first.', 409)
+    if common := pool_servers.labels(tx, domain.pool_id) & pool_servers.labels(tx, target.id):
+        raise Refused('pools_share_server', f'{min(common)} is a server of the pool {domain.pool_name} and of the pool '
+                                            f'{target.name}: the zone would be deleted there when it leaves the '
+                                            'former. Remove it from one of them.', 409)
     requests.not_in_catalog(domain.name, target.catalog_zone)
     return target
 

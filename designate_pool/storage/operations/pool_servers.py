@@ -85,6 +85,12 @@ def ids_of(pool_id: str) -> sa.Select[Any]:
     return sa.select(TABLE.c.id).where(TABLE.c.pool_id == pool_id)
 
 
+def labels(tx: Tx, pool_id: str) -> set[str]:
+    """The labels of the pool's servers that do not leave it."""
+    return set(tx.execute(sa.select(TABLE.c.label).where(
+        TABLE.c.pool_id == pool_id, TABLE.c.state.not_in(_LEAVING))).scalars())
+
+
 def key_names(tx: Tx) -> set[str]:
     """The names of the TSIG keys that the servers of all pools have."""
     return set(tx.execute(_KEY_NAMES).scalars())

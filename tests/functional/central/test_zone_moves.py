@@ -75,6 +75,18 @@ def test_a_domain_moves_and_its_former_pool_keeps_it_until_the_new_one_serves_it
     assert central.get_domain(WHO, domain.id) == done
 
 
+def test_no_domain_moves_between_pools_with_a_common_machine(central: Central, silver: Pool,
+                                                             database: Storage) -> None:
+    domain = succeed(central, create(central))
+    second = PoolServer(new_id(), '', 'fake:default', 'fake', ServerState.ACTIVE)
+    there = PoolServer(THERE, '', 'fake:silver', 'fake', ServerState.ACTIVE)
+    database.run(pool_servers.register, 'silver', [there, second], False, True, utcnow())
+    with pytest.raises(errors.Refused, match='fake:default is a server of the pool default and of the pool silver'):
+        central.move_domain(WHO, domain.id, silver.id)
+    database.run(pool_servers.register, 'silver', [there], False, True, utcnow())
+    assert central.move_domain(WHO, domain.id, silver.id).pool_name == 'silver'
+
+
 def test_back_again_while_the_first_pool_still_deletes_it(central: Central, silver: Pool, database: Storage) -> None:
     domain = succeed(central, create(central))
     default = domain.pool_id
