@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import inspect
 import os
 import pathlib
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
@@ -36,11 +35,10 @@ from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Threads
 from designate_pool.settings import KEYSTONE, CentralSettings, MiniDnsSettings
-from designate_pool.storage.signing import zone_signing
-from designate_pool.storage.sql import migrate
-from designate_pool.storage.sql.database import Storage, Tx, sqlite_files
+from designate_pool.storage.sql import migrate, secrets
+from designate_pool.storage.sql.database import Storage, sqlite_files
+from designate_pool.storage.sql.schema import tsigkeys, zone_keys
 from designate_pool.storage.sql.secrets import SecretCipher
-from designate_pool.storage.zones import tsigkeys
 
 if TYPE_CHECKING:
     from designate_pool.central.service import Central
@@ -190,27 +188,32 @@ def pool_renew(conf: cfg.ConfigOpts) -> None:
         _print_pool(central.renew_pool(WHO, _find_pool(central, conf.command.pool_name).id))
 
 
-def secrets_rotate(conf: cfg.ConfigOpts) -> None:
+def secrets_rotate(conf: cfg.ConfigOpts) -> int:
     """Encrypt all secrets in the database with the first key of secrets_key_file, also those in clear text, and the
-    private keys of zones with the first one of signing_keys_file."""
+    private keys of zones with the first one of signing_keys_file; 1 if any had to be left as it is."""
     settings = _settings(conf)
-    rounds: list[tuple[Callable[[Tx, str, int], list[str]], str, str | None]] = []
-    if settings.database.secrets_keys:
-        rounds.append((tsigkeys.rotate, 'secret', settings.database.secrets_key_file))
-    if settings.central.signing_keys:
-        cipher = SecretCipher(settings.central.signing_keys, '[service:central] signing_keys_file')
-        rounds.append((functools.partial(zone_signing.rotate, cipher), 'private key',
-                       settings.central.signing_keys_file))
+    ours, central = settings.database, settings.central
+    rounds = [round_ for round_ in (
+        (tsigkeys.c.secret, SecretCipher(ours.secrets_keys), 'secret', ours.secrets_key_file),
+        (zone_keys.c.private, SecretCipher(central.signing_keys, '[service:central] signing_keys_file'), 'private key',
+         central.signing_keys_file)) if round_[-1]]
     if not rounds:
         raise BadConfiguration(count=1, listing='\n  [database] secrets_key_file: it must be given to encrypt secrets')
-    with contextlib.closing(Storage(settings.database.connection,
-                                    secrets_keys=settings.database.secrets_keys)) as storage:
+    failures = 0
+    with contextlib.closing(Storage(ours.connection)) as storage:
         migrate.check(storage)
-        for rotate, kind, path in rounds:
+        for column, cipher, kind, path in rounds:
             done, after = 0, ''
-            while ids := storage.run(rotate, after, SECRETS_PER_TRANSACTION):
-                done, after = done + len(ids), ids[-1]
+            while outcomes := storage.run(secrets.rotate, column, cipher, after, SECRETS_PER_TRANSACTION):
+                after = outcomes[-1][0]
+                for row_id, error in outcomes:
+                    if error is None:
+                        done += 1
+                    else:
+                        failures += 1
+                        print(f'{column.table.name} {row_id}: {error}', file=sys.stderr)
             print(f'{done} {kind}{"" if done == 1 else "s"} encrypted with the first key of {path}.')
+    return 1 if failures else 0
 
 
 def dnssec_export(conf: cfg.ConfigOpts) -> None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from designate_pool.model import Action, Actor, ChangeKind, ServerState, Status, Task, Version, names, utcnow
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
-from designate_pool.storage.sql import bulk
+from designate_pool.storage.sql import bulk, secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import chunks, delete_all, exists
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, managed_records, metadata,
@@ -235,7 +235,8 @@ def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: b
         key = 'project_id', 'resource'
     elif name == 'tsigkeys':
         others = sa.or_(table.c.resource_id == pool_id, table.c.resource_id.in_(of_pool))
-        rows = [{**row, 'secret': tsigkeys.sealed(tx, row['secret'], row['id'])} for row in rows]
+        rows = [{**row, 'secret': secrets.sealed(tsigkey_table.c.secret, secrets.of(tx), row['secret'], row['id'])}
+                for row in rows]
     elif name in _TEXTS:
         rows = _of_new_texts(tx, table, _TEXTS[name], rows, is_whole)
     elif 'domain_id' in table.c:

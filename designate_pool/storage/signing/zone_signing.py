@@ -18,7 +18,6 @@ from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import Entities, chunks, count
 from designate_pool.storage.sql.schema import ALIVE, domains, pools, signed_records, zone_keys, zone_signing
-from designate_pool.storage.sql.secrets import SecretCipher
 from designate_pool.storage.zones import domains as domain_store
 
 TABLE = zone_signing
@@ -200,20 +199,6 @@ def save_keys(tx: Tx, keys: Sequence[SigningKey], now: datetime) -> None:
     for part in chunks(keys):
         bulk.update(tx, zone_keys, [key.id for key in part], {
             'updated_at': [now for _ in part], **{name: [getattr(key, name) for key in part] for name in _CHANGING}})
-
-
-def rotate(cipher: SecretCipher, tx: Tx, after_id: str, limit: int) -> list[str]:
-    """Encrypt the private parts of some keys again; the ids of these keys, in order after *after_id*.
-
-    :raises designate_pool.errors.UnreadableSecret: when one cannot be read
-    """
-    rows = tx.execute(sa.select(zone_keys.c.id, zone_keys.c.private)
-                      .where(zone_keys.c.id > after_id, zone_keys.c.private.is_not(None))
-                      .order_by(zone_keys.c.id).limit(limit).with_for_update()).tuples().all()
-    for key_id, text in rows:
-        tx.execute(sa.update(zone_keys).where(zone_keys.c.id == key_id).values(
-            private=cipher.seal(cipher.reveal(text, key_id), key_id)))
-    return [key_id for key_id, _ in rows]
 
 
 def private_of(tx: Tx, key_ids: Iterable[str]) -> dict[str, str]:

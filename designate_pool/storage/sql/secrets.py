@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from designate_pool.errors import UnreadableSecret
+from designate_pool.errors import InvalidField, PoolError, UnreadableSecret
 
 MARK = 'aes-256-gcm:'
 #: Octets (NIST SP 800-38D section 8.2.2: chosen at random, they are enough for 2**32 secrets under one key).
@@ -72,3 +72,31 @@ def of(tx: sa.Connection) -> SecretCipher:
     """The cipher of the storage that this transaction belongs to."""
     cipher: SecretCipher = tx.get_execution_options()['secrets']
     return cipher
+
+
+def sealed(column: sa.Column[str], cipher: SecretCipher, secret: str, owner_id: str) -> str:
+    """A secret as it is stored in *column*.
+
+    :raises InvalidField: when it has no room there
+    """
+    text, most = cipher.seal(secret, owner_id), column.type.length  # type: ignore[attr-defined]
+    if most is not None and len(text) > most:
+        raise InvalidField(field='secret', why='it is too long to be kept encrypted')
+    return text
+
+
+def rotate(tx: sa.Connection, column: sa.Column[str], cipher: SecretCipher, after_id: str,
+           limit: int) -> list[tuple[str, PoolError | None]]:
+    """Encrypt some secrets of *column* again: their ids, in order after *after_id*, and why one was left as it is."""
+    row_id, outcomes = column.table.c.id, list[tuple[str, PoolError | None]]()
+    rows = tx.execute(sa.select(row_id, column).where(row_id > after_id, column.is_not(None))
+                      .order_by(row_id).limit(limit).with_for_update()).tuples().all()
+    for owner_id, written in rows:
+        try:
+            text = sealed(column, cipher, cipher.reveal(written, owner_id), owner_id)
+        except PoolError as error:
+            outcomes.append((owner_id, error))
+        else:
+            tx.execute(sa.update(column.table).where(row_id == owner_id).values({column: text}))
+            outcomes.append((owner_id, None))
+    return outcomes

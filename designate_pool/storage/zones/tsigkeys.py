@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from designate_pool.errors import InvalidField
+from designate_pool.errors import UnreadableSecret
 from designate_pool.model import KeyScope, StoredTsigKey, TsigKey
 from designate_pool.storage.sql import secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, change_counts, domains, pools, tsigkeys
 from designate_pool.storage.zones.zone_names import EntryTable
 
+LOG = logging.getLogger(__name__)
 #: Keys that MiniDNS reads at most: the oldest.
 MOST = 10000
-#: Characters of a secret as it is stored.
-LONGEST = 1024
-
 _COUNTED = change_counts.c.what == 'tsigkeys'
 #: The number of changes of keys, and of what they are for; NULL before the first one.
 CHANGES = sa.select(change_counts.c.changes).where(_COUNTED)
@@ -47,35 +46,14 @@ def count_change(tx: Tx) -> None:
 
 
 def grants(tx: Tx) -> list[Grant]:
-    """All keys, with their secrets."""
-    kept = secrets.of(tx)
-    return [Grant(TsigKey(name, algorithm, kept.reveal(secret, key_id, name)), *granted)
-            for key_id, name, algorithm, secret, *granted in tx.execute(_GRANTS)]
-
-
-def sealed(tx: Tx, secret: str, key_id: str) -> str:
-    """The secret of a key as it is stored.
-
-    :raises InvalidField: when it has no room there
-    """
-    text = secrets.of(tx).seal(secret, key_id)
-    if len(text) > LONGEST:
-        raise InvalidField(field='secret', why='it is too long to be kept encrypted')
-    return text
-
-
-def rotate(tx: Tx, after_id: str, limit: int) -> list[str]:
-    """Store the secrets of some keys again, by the present cipher; the ids of these keys, in order after *after_id*.
-
-    :raises designate_pool.errors.UnreadableSecret: when one cannot be read
-    """
-    kept = secrets.of(tx)
-    rows = tx.execute(sa.select(tsigkeys.c.id, tsigkeys.c.name, tsigkeys.c.secret).where(tsigkeys.c.id > after_id)
-                      .order_by(tsigkeys.c.id).limit(limit).with_for_update()).all()
-    for row in rows:
-        tx.execute(sa.update(tsigkeys).where(tsigkeys.c.id == row.id)
-                   .values(secret=sealed(tx, kept.reveal(row.secret, row.id, row.name), row.id)))
-    return [row.id for row in rows]
+    """All keys, with their secrets; those that cannot be read are logged, and left out."""
+    kept, readable = secrets.of(tx), []
+    for key_id, name, algorithm, secret, *granted in tx.execute(_GRANTS):
+        try:
+            readable.append(Grant(TsigKey(name, algorithm, kept.reveal(secret, key_id, name)), *granted))
+        except UnreadableSecret as error:
+            LOG.error('%s', error)
+    return readable
 
 
 def ids_of_names(tx: Tx, lower_names: Iterable[str]) -> set[str]:
@@ -98,7 +76,9 @@ class _TsigKeyTable(EntryTable[StoredTsigKey]):
         return super().delete(tx, entity_id)
 
     def write(self, tx: Tx, entry: StoredTsigKey, hidden: Mapping[str, str] = {}) -> None:
-        super().write(tx, entry, {name: sealed(tx, secret, entry.id) for name, secret in hidden.items()})
+        super().write(tx, entry, {
+            name: secrets.sealed(tsigkeys.c[name], secrets.of(tx), secret, entry.id)
+            for name, secret in hidden.items()})
         count_change(tx)
 
 

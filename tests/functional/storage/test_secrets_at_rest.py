@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from designate_pool.cmd.manage import app as program
-from designate_pool.errors import InvalidField, UnreadableSecret
+from designate_pool.errors import InvalidField
 from designate_pool.model import KeyRole, KeyScope, SigningKey, StoredTsigKey, new_id, utcnow
 from designate_pool.storage.signing import zone_signing
 from designate_pool.storage.sql.database import Storage
@@ -24,7 +24,7 @@ from designate_pool.storage.zones import tsigkeys
 from testing.zones import EXAMPLE, insert_zone
 
 Opened = Callable[..., Storage]
-OLD, NEW = (base64.urlsafe_b64encode(bytes([number]) * 32).decode() for number in (1, 2))
+OLD, NEW, OTHER = (base64.urlsafe_b64encode(bytes([number]) * 32).decode() for number in (1, 2, 3))
 
 
 @pytest.fixture
@@ -54,7 +54,8 @@ def written(storage: Storage) -> dict[str, str]:
 
 
 def test_rows_in_clear_stay_readable_and_are_encrypted_by_the_rotation(
-        opened: Opened, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+        opened: Opened, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str],
+        caplog: pytest.LogCaptureFixture) -> None:
     plain = opened()
     for number in range(3):
         add(plain, f'clear{number}.', 'Y2xlYXI=')
@@ -74,10 +75,11 @@ def test_rows_in_clear_stay_readable_and_are_encrypted_by_the_rotation(
     assert capsys.readouterr().out == f'4 secrets encrypted with the first key of {tmp_path}/keys.\n'
     assert all(text.startswith('aes-256-gcm:') for text in written(plain).values())
     assert revealed(opened(NEW)) == before
-    with pytest.raises(UnreadableSecret, match='no key in .* decrypts it'):
-        revealed(opened(OLD))
-    with pytest.raises(UnreadableSecret, match='the key .* is encrypted, and .* is not set here'):
-        revealed(plain)
+    assert revealed(opened(OLD)) == revealed(plain) == {}
+    for why in ('no key in [database] secrets_key_file here decrypts it',
+                'it is encrypted, and [database] secrets_key_file is not set here'):
+        for name in before:
+            assert f'The secret of the key {name} cannot be read from the database: {why}.' in caplog.messages
 
 
 def test_private_keys_of_zones_are_rotated_by_their_own_keys(
@@ -140,5 +142,25 @@ def test_a_secret_in_the_place_of_another_or_cut_is_refused(opened: Opened) -> N
     for wrong in (texts['two.'], texts['one.'][:-4], texts['one.'][:16], texts['one.'] + '!'):
         storage.run(lambda tx, wrong=wrong: tx.execute(
             table.update().where(table.c.name == 'one.').values(secret=wrong)) and None)
-        with pytest.raises(UnreadableSecret, match='the key one. .* no key in'):
-            revealed(storage)
+        assert list(revealed(storage)) == ['two.'], 'one bad secret takes none of the other keys'
+
+
+def test_a_secret_that_cannot_be_rotated_is_named_and_stops_no_other(
+        opened: Opened, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    storage = opened(OLD)
+    lost, long = add(opened(OTHER), 'lost.', 'bG9zdA=='), add(opened(), 'long.', 'A' * 1024)
+    for name in ('one.', 'two.'):
+        add(storage, name, 'c2FtZQ==')
+    before = written(storage)
+    (tmp_path / 'keys').write_text(f'{NEW}\n{OLD}\n')
+    url = url_of(storage).replace('$', '$$')
+    (tmp_path / 'pool.conf').write_text(f'[database]\nconnection = {url}\nsecrets_key_file = {tmp_path}/keys\n')
+    for _ in range(2):
+        assert program.main(['--config-file', f'{tmp_path}/pool.conf', 'secrets', 'rotate'], cfg.ConfigOpts()) == 1
+        said = capsys.readouterr()
+        assert said.out == f'2 secrets encrypted with the first key of {tmp_path}/keys.\n'
+        assert sorted(line.partition(': ')[0] for line in said.err.splitlines()) == sorted(
+            f'tsigkeys {key.id}' for key in (lost, long))
+        assert 'decrypts it' in said.err and 'too long to be kept encrypted' in said.err
+    assert {name for name, text in written(storage).items() if text == before[name]} == {'lost.', 'long.'}
+    assert revealed(opened(NEW)) == {'one.': 'c2FtZQ==', 'two.': 'c2FtZQ==', 'long.': 'A' * 1024}

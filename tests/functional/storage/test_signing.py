@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import functools
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -14,8 +13,9 @@ from designate_pool.model import (Freeze, KeyRole, KeyState, SignedDifference, S
                                   Status, ZoneSigning, new_id)
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.signing import signed_records, zone_signing
+from designate_pool.storage.sql import secrets
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.sql.schema import domains, pools, recordsets
+from designate_pool.storage.sql.schema import domains, pools, recordsets, zone_keys
 from designate_pool.storage.sql.secrets import SecretCipher
 from designate_pool.storage.zones import domains as domain_store
 from testing.databases import count_statements
@@ -161,9 +161,9 @@ def test_private_keys_are_encrypted_each_for_itself_and_rotated(storage: Storage
     storage.run(zone_signing.save_keys, [changed, keys[1]], NOW)
     assert storage.read(zone_signing.keys_of, [domain_id])[domain_id] == [changed, keys[1], in_token]
 
-    ids, rotate = sorted(key.id for key in keys), functools.partial(zone_signing.rotate, both)
-    assert storage.run(rotate, '', 1) == ids[:1]
-    assert storage.run(rotate, ids[0], 9) == ids[1:]
+    ids, private = sorted(key.id for key in keys), zone_keys.c.private
+    assert storage.run(secrets.rotate, private, both, '', 1) == [(ids[0], None)]
+    assert storage.run(secrets.rotate, private, both, ids[0], 9) == [(ids[1], None)]
     texts = storage.read(zone_signing.private_of, [*ids, in_token.id])
     assert sorted(texts) == ids and {new.reveal(text, key) for key, text in texts.items()} == {secret}
     assert not any(secret[:50] in text for text in texts.values())
