@@ -106,9 +106,9 @@ class TxtOwnership(Ownership):
     """Ownership by marks of external-dns; the options are those of :class:`.TxtRegistry` and :class:`Ownership`."""
 
     def __init__(self, id: str, owner_id: str, prefix: str = '', ttl: int = 300, adopt: bool = False,
-                 takeover: bool = False, lenient: bool = False) -> None:
-        super().__init__(id, TxtRegistry(owner_id, prefix, filters.whole_number(id, 'ttl', ttl)), adopt, takeover,
-                         lenient)
+                 takeover: bool = False, lenient: bool = False, wildcard: str = '*') -> None:
+        super().__init__(id, TxtRegistry(owner_id, prefix, filters.whole_number(id, 'ttl', ttl), wildcard), adopt,
+                         takeover, lenient)
 
 
 class OctodnsOwnership(Ownership):
@@ -197,19 +197,22 @@ class TxtRegistry(MarkRegistry):
 
     :param prefix: inserted before the first label; ``%{record_type}`` is replaced by the type, which otherwise follows
         as ``a-``
+    :param wildcard: replaces the label ``*``, which some servers take in no other place
     :raises InvalidField: for an invalid *owner_id*
     """
 
-    def __init__(self, owner_id: str, prefix: str = '', ttl: int = 300) -> None:
+    def __init__(self, owner_id: str, prefix: str = '', ttl: int = 300, wildcard: str = '*') -> None:
         if not _OWNER_ID.fullmatch(owner_id):
             raise InvalidField(field='owner_id', why=f'{owner_id!r} must be 1 to 100 printable characters, without '
                                                      f'spaces, commas, quotes, backslashes and equals signs')
         super().__init__(owner_id, f'"heritage=external-dns,external-dns/owner={owner_id}"', ttl)
         self.prefix = prefix.lower()
+        self.wildcard = wildcard
 
     def name(self, key: str, zone: Zone) -> str | None:
         name, _, rtype = key.partition('\t')
-        mark_name = self._mark_name(*_split_first_label(name), rtype.lower(), zone)
+        host, domain = _split_first_label(name)
+        mark_name = self._mark_name(self.wildcard if host == '*' else host, domain, rtype.lower(), zone)
         return self._mark_name('', name, rtype.lower(), zone) if mark_name is None and name == zone.name else mark_name
 
     def owner(self, found: RRset, among_others: bool = False) -> str | None:

@@ -344,9 +344,11 @@ class ServerProvider(BaseProvider):
 
     Its methods raise :class:`~designate_pool.errors.BackendError` or OSError.
 
+    :cvar MARK_WILDCARD: what marks of owners have in their names for the label ``*``
     :ivar timeout: seconds that one request may take
     """
 
+    MARK_WILDCARD: ClassVar[str] = '*'
     timeout: float = 10.0
 
     def apply(self, plan: Plan) -> ApplyResult:

@@ -86,6 +86,7 @@ class PdnsProvider(ServerProvider):
 
     SUPPORTS = TYPES
     SUPPORTS_SOA = True
+    MARK_WILDCARD = '_wildcard'  # the API takes an asterisk only as the whole first label
 
     def __init__(self, id: str, api_key: str, api_url: str | None = None, host: str | None = None, port: int = 8081,
                  server_id: str = 'localhost', ca_file: str | None = None, timeout: float = 10.0, kind: str = 'Native',

@@ -421,7 +421,8 @@ class _ZoneSync:
     def _new_registry(self) -> Registry | None:
         options = self.backend.options
         if options['ownership'] == 'txt':
-            return TxtRegistry(options['owner_id'], prefix=options['txt_prefix'] or '')
+            return TxtRegistry(options['owner_id'], prefix=options['txt_prefix'] or '',
+                               wildcard=self._provider.MARK_WILDCARD)
         if options['ownership'] == 'database':
             return _DatabaseRegistry(self._storage, self._server.id, self.domain.id, self._recent)
         return None

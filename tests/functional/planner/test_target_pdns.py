@@ -16,6 +16,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, SourceError
 from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult
+from designate_pool.planner.processors.ownership import Ownership, TxtRegistry
 from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer, PdnsServer
@@ -219,6 +220,12 @@ def test_one_bad_record_does_not_keep_the_others_back(server: PowerDns, provider
     assert len(bring(provider, a_zone(text, 3)).changes) == 1
     assert server.serial('example.com.') == 3
     refuse_cname_beside_mail(provider, a_zone(text, 4))
+
+
+def test_the_mark_of_a_wildcard_is_taken_and_its_record_changes_and_goes(provider: PdnsProvider) -> None:
+    registry = TxtRegistry('pool', wildcard=provider.MARK_WILDCARD)
+    for text in ('* A 192.0.2.1\n', '* A 192.0.2.2\n', ''):
+        bring(provider, a_zone(text), [Ownership('ownership', registry)])
 
 
 def test_what_only_powerdns_knows_is_left_alone(server: PowerDns, provider: PdnsProvider) -> None:

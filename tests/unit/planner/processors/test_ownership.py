@@ -367,6 +367,7 @@ def test_whatever_happens_theirs_stays_and_ours_is_marked(theirs: dict[str, dict
     ({}, 'example.com.\tA', 'a-.example.com.'),
     ({}, r'a\.b.example.com.' '\tA', r'a-a\.b.example.com.'),
     ({}, '*.example.com.\tA', 'a-*.example.com.'),
+    ({'wildcard': '_wildcard'}, '*.a.example.com.\tA', 'a-_wildcard.a.example.com.'),
     ({'prefix': 'own-'}, 'www.example.com.\tA', 'own-a-www.example.com.'),
     ({'prefix': 'Own.'}, 'www.example.com.\tA', 'own.a-www.example.com.'),
     ({'prefix': 'own.'}, 'example.com.\tA', 'own.a-.example.com.'),
