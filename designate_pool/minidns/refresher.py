@@ -341,9 +341,7 @@ class SecondaryRefresher:
                 contents = self._difference(task.name, task.serial, peer, deadline)
                 self._central.store_transfer(WHO, task.domain_id, task.claim, master, contents)
                 return
-            except BackendUnreachable:
-                raise
-            except (BackendError, TransferRejected) as error:
+            except (BackendError, TransferRejected) as error:  # some masters answer no IXFR, or end the connection
                 LOG.info('%s is transferred whole from %s: %s', task.name, master, error)
         self._central.store_transfer(WHO, task.domain_id, task.claim, master,
                                      self._whole(task, peer, deadline))

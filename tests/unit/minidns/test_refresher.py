@@ -8,15 +8,19 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import dns.message
+import dns.rdatatype
+import dns.rrset
 import pytest
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
 from designate_pool.minidns.refresher import SecondaryRefresher
-from designate_pool.model import Context, Endpoint, RefreshTask
+from designate_pool.model import Context, Endpoint, RefreshTask, ZoneTransferIn
 from designate_pool.runtime import Threads
 from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.serving.watched import Watched
 from testing.processes import wait_until
+from tests.fixtures.answering import Answers, Scripted, soa_answer
 
 
 class ReachedAtLast:
@@ -54,16 +58,21 @@ class ReachedAtLast:
 class OneZone(ReachedAtLast):
     """Central, with a zone that is due once."""
 
-    def __init__(self, *masters: str) -> None:
+    def __init__(self, *masters: str, serial: int | None = None) -> None:
         super().__init__(0)
-        self.due = [RefreshTask('1' * 32, 'example.com.', masters, '2' * 32)]
+        self.due = [RefreshTask('1' * 32, 'example.com.', masters, '2' * 32, serial)]
         self.errors: list[str] = []
+        self.stored: list[ZoneTransferIn] = []
 
     def claim_refreshes(self, *arguments: Any) -> list[Any]:
         return [self.due.pop()] if self.due else []
 
     def fail_refresh(self, context: Context, domain_id: str, claim: str, error: str) -> None:
         self.errors.append(error)
+
+    def store_transfer(self, context: Context, domain_id: str, claim: str, master: str,
+                       contents: ZoneTransferIn) -> None:
+        self.stored.append(contents)
 
 
 @pytest.fixture
@@ -108,6 +117,28 @@ def test_errors_do_not_tell_which_ports_are_open() -> None:
         assert refresher.refresh_next()
     assert central.errors == ['; '.join(f'{master}: no DNS server answers there; the log of MiniDNS says more'
                                         for master in masters)]
+
+
+def test_a_master_that_ends_the_connection_at_an_ixfr_is_asked_for_the_whole_zone() -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        kind = query.question[0].rdtype
+        if kind == dns.rdatatype.IXFR:
+            return
+        answer = soa_answer(query, 7)
+        if kind == dns.rdatatype.AXFR:
+            answer.answer.append(dns.rrset.from_text('example.com.', 60, 'IN', 'NS', 'ns1.example.net.'))
+            answer.answer.append(answer.answer[0].copy())
+        yield answer
+
+    with contextlib.closing(Scripted(script)) as master:
+        central = OneZone(f'127.0.0.1:{master.port}', serial=6)
+        refresher = SecondaryRefresher(central, 'default', lambda domain_id: None,  # type: ignore[arg-type]
+                                       lambda endpoint: None)
+        refresher.follow(Watched(None, 0, True))
+        assert refresher.refresh_next()
+    assert [dns.rdatatype.to_text(query.question[0].rdtype) for query in master.queries] == ['SOA', 'IXFR', 'AXFR']
+    assert not central.errors
+    assert [(contents.serial, contents.from_serial) for contents in central.stored] == [(7, None)]
 
 
 @pytest.mark.parametrize('first', ['gone', 'locked'])
