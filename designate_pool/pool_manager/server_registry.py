@@ -61,6 +61,9 @@ class ServerRegistry(Wakeable):
             LOG, 'the pool %s is not in the database any more: it was deleted or renamed, and this program does '
             "nothing now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
             'the pool %s is there again')
+        self._mistakes = OutageLog(
+            LOG, "another program read the configuration again, but this host's has mistakes and is not used: %s",
+            'the configuration of this host is used now')
         self._former_settings: dict[str, Server] = {}
         self.former: dict[str, Backend] = {}
         self.undrivable: frozenset[str] = frozenset()
@@ -114,9 +117,8 @@ class ServerRegistry(Wakeable):
             if self._gone:
                 self._pool_back()
                 return not self._gone
-            if self._reloads is not None and pool_rows.reloads != self._reloads:
-                self._follow_reload(pool_rows.pool_id, pool_rows.servers)
-            self._reloads = pool_rows.reloads
+            if self._reloads in (None, pool_rows.reloads) or self._follow_reload(pool_rows.pool_id, pool_rows.servers):
+                self._reloads = pool_rows.reloads
             self._set_servers(pool_rows.servers, self._manager.all_workers)
             self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies, self._manager.pool.name)
         return True
@@ -165,8 +167,9 @@ class ServerRegistry(Wakeable):
         if self._announcer is not None:
             self._announcer.put(self._manager.pool.name)
 
-    def _follow_reload(self, pool_id: str, servers: Sequence[PoolServer]) -> None:
-        """Read the configuration of this host, since another pool manager has read its own; register nothing.
+    def _follow_reload(self, pool_id: str, servers: Sequence[PoolServer]) -> bool:
+        """Read the configuration of this host, since another pool manager has read its own; register nothing.  Whether
+        it could be used; if not, the next :meth:`refresh` reads it again.
 
         The stages of releases are those of the other one, which Central follows.
         """
@@ -176,13 +179,14 @@ class ServerRegistry(Wakeable):
             pool = dataclasses.replace(self._read_pool(), release_stages=stages)
             workers = self._workers(pool)
         except PoolError as error:
-            LOG.error("another program read the configuration again, but this host's has mistakes and is not used: "
-                      "%s", error)
-            return
+            self._mistakes.failed(error)
+            return False
+        self._mistakes.ended()
         last = self._settings()
         self._manager.reconciler.pool = self._manager.record_sync.pool = pool
         self._set_servers(servers, workers)
         self._retain_former_settings(last, self._former_settings)
+        return True
 
     def _workers(self, pool: Pool) -> dict[str, ServerWorker]:
         """A worker for each server; those whose settings, secrets included, are the same are kept."""

@@ -17,7 +17,7 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BadConfiguration, DatabaseUnavailable, InvalidField, NotFound, WrongServerState
-from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, PageRequest, PlanState, Server,
+from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, PageRequest, PlanState, Pool, Server,
                                   ServerState, Status, StoredPlan, TsigKey, new_id, utcnow)
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
@@ -306,6 +306,29 @@ def test_a_wrong_configuration_changes_nothing(editable: EditablePool) -> None:
     with pytest.raises(InvalidField, match='restart'):
         editable.registry.reload()
     assert editable.manager.pool.name == 'default'
+
+
+def test_others_follow_when_the_mistakes_in_their_file_are_corrected(
+        editable: EditablePool, caplog: pytest.LogCaptureFixture) -> None:
+    mistakes = ''
+
+    def read_pool() -> Pool:
+        if mistakes:
+            raise BadConfiguration(count=1, listing=mistakes)
+        return editable.read_pool()
+
+    elsewhere = ServerRegistry(manager := editable.new_manager('two'), editable.runtime, read_pool,
+                               ServerSettingsCache(str(editable.folder / 'two')))
+    elsewhere.start()
+    mistakes = 'a typo'
+    editable.begin_joining(D)
+    for _ in range(2):
+        elsewhere.refresh()
+        assert D not in manager.workers
+    assert sum('a typo' in record.message for record in caplog.records if record.levelname == 'ERROR') == 1
+    mistakes = ''
+    elsewhere.refresh()
+    assert D in manager.workers
 
 
 def test_others_follow_and_an_older_file_undoes_nothing(editable: EditablePool) -> None:
