@@ -18,13 +18,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Protocol
 
 from designate_pool.errors import InvalidField, ProcessorException
+from designate_pool.model import names
 from designate_pool.planner.plan.plan import CONFLICT, Blocked, Plan
 from designate_pool.planner.processors import filters
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol import rrset as rrsets
-from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.protocol.names_and_rdata import lies_in, normal_name
 from designate_pool.protocol.rrset import RRset
 
 RECORD_TYPE = '%{record_type}'
@@ -359,11 +360,19 @@ class _OwnershipRules:
         return None
 
     def why_colliding(self, change: Change, gone: set[str]) -> str | None:
-        """Which CNAME would be beside other data, when the RRsets *gone* are deleted; None if none."""
+        """Which CNAME would be beside other data, or DNAME above (RFC 6672 section 2.4), when the RRsets *gone* are
+        deleted; None if none."""
         for new in change.new:
             for rrset in self.unfiltered.at(new.name):
                 if (new.type == 'CNAME') != (rrset.type == 'CNAME') and rrset.key not in gone:
                     return f'{new.type} cannot be beside the {rrset.type} of {new.name}, which stays'
+            for upper in names.above(new.name):
+                if (key := f'{upper}\tDNAME') in self.unfiltered and key not in gone:
+                    return f'{new.name} {new.type} cannot be below the DNAME of {upper}, which stays'
+            for rrset in self.unfiltered if new.type == 'DNAME' else ():
+                if rrset.name != new.name and lies_in(rrset.name, new.name) and rrset.key not in gone \
+                        and rrset.key not in self.marks:
+                    return f'DNAME cannot be above the {rrset.type} of {rrset.name}, which stays'
         return None
 
     def owner(self, key: str) -> str | None:
