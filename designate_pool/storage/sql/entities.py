@@ -205,7 +205,7 @@ def count(tx: Tx, statement: sa.Select[Any], most: int | None = None) -> int:
     return int(tx.execute(sa.select(sa.func.count()).select_from(statement.limit(most).subquery())).scalar_one())
 
 
-def exists(tx: Tx, table: sa.Table, *conditions: Any) -> bool:
+def exists(tx: Tx, table: sa.FromClause, *conditions: Any) -> bool:
     """Whether a row of a table meets all conditions."""
     return tx.execute(sa.select(sa.literal(1)).select_from(table).where(*conditions).limit(1)).first() is not None
 

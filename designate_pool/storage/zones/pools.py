@@ -10,12 +10,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.errors import LostRace, PoolNotFound, UnknownPool
+from designate_pool.errors import InvalidField, LostRace, PoolNotFound, UnknownPool
 from designate_pool.model import Domain, Freeze, PageRequest, Pool, ServerState, Status, new_id
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.entities import exists, lost_race
-from designate_pool.storage.sql.schema import domains, pool_attributes, pool_manager_status, pool_servers, pools
+from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pool_manager_status, pool_servers, pools
 from designate_pool.storage.zones import tsigkeys
 
 #: The pool that a new database has.
@@ -187,7 +187,14 @@ def frozen(tx: Tx) -> dict[str, Freeze]:
 
 
 def publish(tx: Tx, pool: Pool, now: datetime) -> None:
-    """Store the pool's settings from the configuration, for programs without it."""
+    """Store the pool's settings from the configuration, for programs without it.
+
+    :raises InvalidField: when the pool has a zone with the name of its catalog zone
+    """
+    if exists(tx, domains.join(pools, pools.c.id == domains.c.pool_id), pools.c.name == pool.name,
+              domains.c.name == pool.catalog_zone, domains.c.deleted == ALIVE):
+        raise InvalidField(field='[service:pool_manager] catalog_zone',
+                           why=f'the pool {pool.name} has a zone {pool.catalog_zone}: choose another name')
     tx.execute(sa.update(pools).where(pools.c.name == pool.name).values(
         threshold_percentage=pool.threshold_percentage, catalog_zone=pool.catalog_zone,
         probe_interval=pool.probe_interval, release_stages=pool.release_stages,

@@ -30,7 +30,8 @@ from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.reporting import audit_findings
 from designate_pool.storage.zones import domains, plans as plan_store, pools as pool_store
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, later, some
+from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, later,
+                                              new_domain, some)
 
 
 def test_what_others_need_of_the_configuration_is_published_at_the_start_and_at_each_reload(
@@ -306,6 +307,11 @@ def test_a_wrong_configuration_changes_nothing(editable: EditablePool) -> None:
     with pytest.raises(InvalidField, match='restart'):
         editable.registry.reload()
     assert editable.manager.pool.name == 'default'
+    name = new_domain(editable, 'catalog.example.').name
+    editable.pool = dataclasses.replace(editable.pool, name='default', catalog_zone=name)
+    with pytest.raises(InvalidField, match='catalog_zone: the pool default has a zone catalog.example.: choose'):
+        editable.registry.reload()
+    assert editable.manager.pool.catalog_zone is None
 
 
 def test_others_follow_when_the_mistakes_in_their_file_are_corrected(
