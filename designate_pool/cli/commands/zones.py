@@ -53,6 +53,8 @@ class _ChangeZone(ChangeCommand):
                     refresh_before: Json | None = None) -> Shown:
         """Ask the API for the change, and wait for it if told to."""
         zone = self.send_change(method, path, body)
+        if body and refresh_before and zone['masters'] == refresh_before['masters']:
+            refresh_before = None  # there is no refresh
         if self.wait_if_told(parsed_args, zone, zone['serial'], refresh_before=refresh_before):
             zone = self.client.zone(zone['id'])
         return _shown(zone)
@@ -176,8 +178,10 @@ class ZoneSet(_Zone, _ChangeZone):
               Argument('--no-approval', action='store_const', const=False, dest='requires_approval')))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = changes_given(parsed_args, self.arguments)
-        return self.change_zone(parsed_args, 'PATCH', self.path(parsed_args), body)
+        path, body, before = self.path(parsed_args), changes_given(parsed_args, self.arguments), None
+        if parsed_args.wait is not None and 'masters' in body:
+            before = self.client.get(f'{path}/servers')['secondary']
+        return self.change_zone(parsed_args, 'PATCH', path, body, before)
 
 
 class ZoneRefresh(_Zone, _ChangeZone):
