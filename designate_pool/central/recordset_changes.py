@@ -187,10 +187,10 @@ def _plan(request: RecordSetRequest, domain: Domain, present: Sequence[RecordSet
         old, = present
         if queries.is_guest(context, domain):
             zone_shares.refuse_foreign(context, [old])
-        _check_condition(context, old)
         # Neither name nor type can change, so there is no other recordset to be in conflict with.
         change = WantedRecordSet(old.name, old.type, ()) if request.values is None else request.values.of(old)
         edits = recordset_edits.plan(domain, [old], [change], may_edit_managed=context.may_edit_managed, limits=limits)
+        _check_condition(context, old)  # after what refuses the change anyway (RFC 9110 section 13.2.1)
     return DomainEdits(context, domain, edits, present)
 
 

@@ -106,3 +106,13 @@ def test_a_revert_is_shown_and_then_made_at_that_serial(place: Place) -> None:
     for to, field in (('soon', 'to'), ('1', None), ('2001-01-01', None)):
         answer = place.ask('POST', f'{zone}/tasks/revert', status=404 if field is None else 400, json={'to': to})
         assert ("'to'" in answer.text or 'to:' in answer.text) if field else answer.json['type'] == 'contents_not_kept'
+
+
+@pytest.mark.parametrize('method', ['PUT', 'DELETE'])
+def test_what_nobody_may_change_is_refused_as_that_with_its_tag_too(place: Place, method: str) -> None:
+    recordsets = f'/v2/zones/{place.things("alpha")["zone_id"]}/recordsets'
+    soa, = place.ask('GET', f'{recordsets}?type=SOA').json['recordsets']
+    tag = place.ask('GET', f'{recordsets}/{soa["id"]}').headers['ETag']
+    refused = place.ask(method, f'{recordsets}/{soa["id"]}', headers={'If-Match': tag}, status=400,
+                        json={'ttl': 300} if method == 'PUT' else None).json
+    assert 'cannot be changed by hand' in refused['message']
