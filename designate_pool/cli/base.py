@@ -64,7 +64,8 @@ class Table(TableFormatter):
             return names + others
         if names:
             return names + [column for column in others if not _is_id(column[0])]
-        return [[name, *(value and value[:DIGITS] for value in values)] if _is_id(name) else [name, *values]
+        return [[name, *(value and value[:DIGITS] for value in values)] if _is_id(name) and (
+                    name != 'id' or len({value[:DIGITS] for value in values}) == len(values)) else [name, *values]
                 for name, *values in others]
 
     def emit_one(self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO,
@@ -198,9 +199,10 @@ def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = -1.0
+        raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds; if it is another argument, put the option '
+                                         'last, or write = and the seconds after it') from None
     if not 0 < value < 1e7:
-        raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds; write --wait=SECONDS, or put --wait last')
+        raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds above 0')
     return value
 
 

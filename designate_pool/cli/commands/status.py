@@ -148,7 +148,7 @@ def _recent(recent: Sequence[Json] | None, now: datetime, width: int, paint: Pai
     for zone in recent:
         at = zone.get('changed_at') or zone['updated_at'] or zone['created_at']
         tail = f'{str(zone["serial"]).rjust(10)}  {paint(zone["status"].ljust(7), zone["status"])}  ' \
-               f'{(_ago(at, now) + " ago").rjust(14)}  {_taken(zone)}'
+               f'{(_ago(at, now) + " ago").replace("now ago", "now").rjust(14)}  {_taken(zone)}'
         lines.append(f'  {padded(zone["name"], max(12, width - 52))}  {tail}'.rstrip())
     return lines
 

@@ -141,6 +141,12 @@ def test_tables_fit_80_columns(columns, command, monkeypatch):
         assert f'| {ID[:8]} ' in lines[3]
 
 
+def test_the_ids_of_a_batch_are_whole_since_they_begin_alike():
+    table = base.Table()
+    assert table._arranged([('id', ID, 'f' * 32)], is_long=False) == [['id', ID[:8], 'f' * 8]]
+    assert table._arranged([('id', ID, ID[:-1] + 'f')], is_long=False) == [['id', ID, ID[:-1] + 'f']]
+
+
 def test_all_columns_of_a_table():
     lines = emitted(zones.LIST_COLUMNS, long=True)
     assert lines[1].split()[1:4:2] == ['name', 'id'] and ID in lines[3]

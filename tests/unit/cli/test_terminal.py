@@ -157,6 +157,13 @@ def test_a_server_that_answers_nobody_is_shown_as_such():
     assert 'bind9:192.0.2.1:53  silent since 09:21:10 ' in text
 
 
+def test_what_was_just_changed_was_so_now():
+    just = found(recent=1)
+    just['recent'][0]['changed_at'] = '2026-05-01T11:59:59.700000'
+    text = '\n'.join(status.screen_lines(just, NOON, 80, 24, lambda text, word: text))
+    assert '   now' in text and 'now ago' not in text
+
+
 def test_what_is_due_later_is_not_due_now():
     later = found(servers=1, failing=1)
     later['servers'][0]['oldest_due_at'] = '2026-05-01T12:02:06.500000'
