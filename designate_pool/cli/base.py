@@ -342,7 +342,7 @@ class ChangeCommand(ShowOne):
 
     def wait_if_told(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
                      deletes: bool = False, refresh_before: Json | None = None) -> bool:
-        """Wait, if that was asked for; whether the change was seen to be done."""
+        """Wait, if that was asked for; whether the pool was seen to have served the change, or failed."""
         if parsed_args.wait is None:
             return False
         if self.client.is_waiting:
@@ -350,7 +350,7 @@ class ChangeCommand(ShowOne):
             return False
         change = zone_wait.PendingChange(zone['id'], zone['name'], self._sent_at, wanted, deletes, refresh_before)
         self.exit_code = zone_wait.follow(self.client, change, parsed_args.wait, self.app.stderr)
-        return self.exit_code == zone_wait.DONE
+        return self.exit_code in (zone_wait.DONE, zone_wait.FAILED)
 
 
 class ResourceCommand(ApiCommand):

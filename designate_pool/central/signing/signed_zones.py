@@ -134,8 +134,9 @@ class SignedZones:
         """Take it that every server of the parent has the DS, or none has."""
         def confirm(tx: Tx, zone: SignedZone, now: datetime) -> Changes:
             if present and not zone.ds:
-                raise Refused('nothing_offered', f'The zone {zone.domain.name} has no DS yet that its parent could '
-                                                 'have: not all servers and caches have its keys.', 409)
+                why = 'is to have no DS any more: say that it is gone (--gone, "present": false)' if zone.is_leaving \
+                    else 'has no DS yet that its parent could have: not all servers and caches have its keys'
+                raise Refused('nothing_offered', f'The zone {zone.domain.name} {why}.', 409)
             return {'ds_seen': _said(zone_signing.CONFIRMED, context, now, zone.ds if present else ())}
         return self._change(context, domain_id, confirm)
 

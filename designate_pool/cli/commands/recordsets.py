@@ -195,7 +195,7 @@ class RecordsetDelete(RecordSetCommand, ChangeCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone, path, headers = self.find_to_change(parsed_args)
         deleted = self.send_change('DELETE', path, headers=headers)
-        if self.wait_if_told(parsed_args, zone):
+        if self.wait_if_told(parsed_args, zone) and not self.exit_code:
             deleted = {**deleted, 'action': 'NONE', 'status': 'DELETED'}
         return columns(deleted, RECORDSET_COLUMNS)
 

@@ -336,7 +336,7 @@ class ZoneDelete(_Zone, _ChangeZone):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.send_change('DELETE', self.path(parsed_args), headers=_delete_shares(parsed_args))
-        if self.wait_if_told(parsed_args, zone, deletes=True):
+        if self.wait_if_told(parsed_args, zone, deletes=True) and not self.exit_code:
             zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
         return _shown(zone)
 

@@ -278,6 +278,8 @@ def test_keys_live_from_the_first_signature_to_the_end_of_signing(central: Centr
     after = central.get_domain(RED, domain.id)
     assert after.serial != before.serial and after.status is Status.ACTIVE and after.changed_at == before.changed_at
     shown_off = central.dnssec.disable(RED, domain.id)
+    with pytest.raises(errors.Refused, match='to have no DS any more'):
+        central.dnssec.confirm_ds(RED, domain.id, True)
     assert shown_off is not None and shown_off.state.state is SigningState.DS_LEAVING
     check(database, clock, domain)
     central.dnssec.confirm_ds(RED, domain.id, False)
