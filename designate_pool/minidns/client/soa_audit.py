@@ -92,12 +92,10 @@ class _AuditQuery(RetryingQuery):
 class SoaAudit:
     """Asks for pages in *loop*, and casts the results to the pool managers."""
 
-    def __init__(self, loop: ClientLoop, pool_managers: PoolManagerClient, timeout: float = TIMEOUT,
-                 page_timeout: float = PAGE_TIMEOUT) -> None:
+    def __init__(self, loop: ClientLoop, pool_managers: PoolManagerClient, timeout: float = TIMEOUT) -> None:
         self._loop = loop
         self._pool_managers = pool_managers
         self._schedule = RetrySchedule(timeout, 0.0, 0)
-        self._page_timeout = page_timeout
         self._pages: dict[AuditPage, None] = {}
         self._outage = OutageLog(
             LOG, 'audit results could not be sent to the pool manager; the next round asks again: %s',
@@ -120,7 +118,7 @@ class SoaAudit:
     def _continue(self, result: PeerResult) -> None:
         """Start queries, as many as may be open; end the page with the last of its results."""
         page = result.page
-        if not result.peer.addresses or page.started + self._page_timeout <= time.monotonic():
+        if not result.peer.addresses or page.started + PAGE_TIMEOUT <= time.monotonic():
             result.next = len(page.indices)
         most = max(LEAST_OPEN, MAX_OPEN // max(1, len(self._pages)))
         while result.next < len(page.indices) and result.open < most:

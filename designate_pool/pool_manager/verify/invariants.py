@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from designate_pool import consensus
@@ -176,13 +176,11 @@ class InvariantReport:
 class InvariantCheck:
     """A check of a pool with its servers, by their drivers, and of the rows of all pools; *patience* is in seconds."""
 
-    def __init__(self, storage: Storage, pool: Pool, backends: Mapping[str, Backend], patience: float,
-                 sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, storage: Storage, pool: Pool, backends: Mapping[str, Backend], patience: float) -> None:
         self._storage = storage
         self._pool = pool
         self._backends = backends
         self._patience = patience
-        self._sleep = sleep
         self._unseen: dict[str, str] = {}
         self._extra: dict[str, Sequence[str]] = {}
         self._rows = [Rows(storage, pool)]
@@ -197,7 +195,7 @@ class InvariantCheck:
         wrong_at = self._on_servers()
         end = time.monotonic() + self._patience
         while (any(suspects) or any(wrong_at.values())) and time.monotonic() < end:
-            self._sleep(PAUSE)
+            time.sleep(PAUSE)
             for rows in self._rows:
                 rows.read_members()
             suspects = [rows.suspects(list(domain_ids)) for rows, domain_ids in zip(self._rows, suspects)]

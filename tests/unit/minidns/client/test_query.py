@@ -351,7 +351,8 @@ def test_a_page_that_is_alone_asks_more_at_a_time_than_each_of_many(running: Run
 
 
 @waits(60.0)
-def test_a_page_asks_no_more_of_a_server_that_takes_too_long(running: RunningAudit) -> None:
+def test_a_page_asks_no_more_of_a_server_that_takes_too_long(running: RunningAudit,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
     names = tuple(f'z{number}.example.com.' for number in range(200))
     is_late = threading.Event()
 
@@ -362,7 +363,7 @@ def test_a_page_asks_no_more_of_a_server_that_takes_too_long(running: RunningAud
     server, slow = running.server(answers)
     page = running.put(slow, names=names)
     wait_until(lambda: server.queries, 'it is asked')
-    running.audit._page_timeout = 0.0
+    monkeypatch.setattr(soa_audit, 'PAGE_TIMEOUT', 0.0)
     is_late.set()
     wait_until(lambda: running.reports, 'the page has ended')
     assert counts(page.results[0]) == (soa_audit.MAX_OPEN, 0, [])
