@@ -18,6 +18,6 @@ def test_a_minute_of_faults_breaks_no_promise(tmp_path: pathlib.Path) -> None:
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-5000:]
     found = json.loads(results.read_text())
     assert found['breaches'] == []
-    assert found['acknowledged'] > 100
+    assert found['acknowledged'] > 30, 'as many as a slow machine manages'
     # Each fault makes sure that it strikes; a few are kept from it by others.
     assert sum(found['faults'].values()) >= max(5, 3 * sum(found['not_injected'].values()))
